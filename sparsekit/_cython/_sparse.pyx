@@ -216,26 +216,6 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
                 cursor[indices[k]] = at + 1
 
 
-def csr_largest_row(const index[::1] indptr, const real[::1] data, int n_threads):
-    """max_i sum_j |X[i, j]|."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, i
-    cdef double[::1] sums = np.empty(n)
-    for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
-        sums[i] = _row_size(indptr[i], indptr[i + 1], data)
-    return float(np.max(sums)) if n else 0.0
-
-
-cdef inline double _row_size(Py_ssize_t start, Py_ssize_t stop, const real[::1] data) noexcept nogil:
-    cdef double a = 0.0, b = 0.0
-    cdef Py_ssize_t k
-    for k in range(start, stop - 1, 2):
-        a += fabs(data[k])
-        b += fabs(data[k + 1])
-    if (stop - start) % 2:
-        a += fabs(data[stop - 1])
-    return a + b
-
-
 def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,
                        const double[::1] d, const double[::1] v, double[::1] out, bint intercept):
     """out = |A|^T diag(d) |A| v with A = X or [X, 1]: Collatz-Wielandt ratios bound the norm."""

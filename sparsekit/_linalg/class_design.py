@@ -27,11 +27,6 @@ def device_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:
     return device_class_design(X)
 
 
-def is_device_rows(design: object) -> bool:
-    """Whether a design has its rows, and columns, on a GPU."""
-    return getattr(design, "on_device", None) == "rows"
-
-
 def is_device_dense(design: object) -> bool:
     """Whether a design is a dense matrix on a GPU."""
     return getattr(design, "on_device", None) == "dense"

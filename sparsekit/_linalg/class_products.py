@@ -13,7 +13,6 @@ import numpy as np
 
 from .._arrays import to_host
 from .._cython import _multinomial
-from .class_design import is_device_rows
 from .design import CSCDesign, DenseDesign
 
 
@@ -50,12 +49,6 @@ def _costs(design):
     return replace(_DEVICE, dense=_DEVICE.dense * design.double_cost)
 
 
-def _pointers(design):
-    if is_device_rows(design):
-        return design.rows()
-    return design.indptr.astype(np.int64, copy=False), design.indices, design.data
-
-
 def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
     X, room = design.X, 2**20 if _backend(design)[0] is np else _DEVICE_ROOM
@@ -66,15 +59,14 @@ def _row_blocks(design):
 
 def matmat(design, W):
     """X W, (n, K)."""
-    xp, kernels = _backend(design)
+    xp, _ = _backend(design)
     W = xp.ascontiguousarray(W)
     Z = xp.empty((design.shape[0], W.shape[1]))
     if isinstance(design, DenseDesign):
         for rows, X in _row_blocks(design):
             xp.matmul(X, W, out=Z[rows])
         return Z
-    product = kernels.rmatmat if isinstance(design, CSCDesign) else kernels.matmat
-    product(*_pointers(design), W, Z, *design.threads)
+    design.matmat(W, Z)
     return Z
 
 
@@ -85,12 +77,7 @@ def rmatmat(design, U, G):
         for rows, X in _row_blocks(design):
             G += X.T @ U[rows]
         return G
-    kernels = _backend(design)[1]
-    if is_device_rows(design):
-        kernels.matmat(*design.columns(), U, G)
-        return G
-    product = kernels.matmat if isinstance(design, CSCDesign) else kernels.rmatmat
-    product(*_pointers(design), U, G, *design.threads)
+    design.rmatmat(U, G)
     return G
 
 
@@ -114,7 +101,7 @@ def squared_norms(design):
     if isinstance(design, CSCDesign):
         return np.bincount(design.indices, squares, design.shape[0])  # `matmat` reads rows
     out = xp.empty((design.shape[0], 1))
-    indptr, indices, _ = _pointers(design)
+    indptr, indices, _ = design.lines()
     _backend(design)[1].matmat(indptr, indices, squares, ones, out, *design.threads)
     return out[:, 0]
 
@@ -125,7 +112,7 @@ def _entries(design, place, K):
     held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
     last, held = held[-1], xp.asarray(held)
     out = xp.empty(design.shape[0], dtype=np.int64)
-    indptr, indices, _ = _pointers(design)
+    indptr, indices, _ = design.lines()
     kernels.row_entries(indptr, indices, held, out, *design.threads)
     return out + last
 
@@ -139,7 +126,7 @@ def gram_pays(design, place, K):
     if not isinstance(design, DenseDesign):
         wide = -(-K // 8)
         product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
-        if not is_device_rows(design):
+        if design.sums_pairs:
             cost = min(cost, _pair_cost(design, place, K))
     return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
 
@@ -163,8 +150,7 @@ def gram(design, place, parts, s, has, exact=False):
     n, K = parts[0].shape
     m = len(place)
     blas_cost = 0.5 * n * m * m * _costs(design).dense
-    # pairs of a row's entries would have to be added atomically on a GPU
-    if isinstance(design, DenseDesign) or is_device_rows(design) or _pair_cost(design, place, K) > blas_cost:
+    if not design.sums_pairs or _pair_cost(design, place, K) > blas_cost:
         return _gram_blas(design, place, parts, s, has, exact)
     entries = _entries(design, place, K)
     rows, classes = np.divmod(place, K)
@@ -172,7 +158,7 @@ def gram(design, place, parts, s, has, exact=False):
     # two partial sums if the matrix is small beside the work that fills it
     square = float(entries.astype(np.float64) @ entries)
     work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
-    indptr, indices, data = _pointers(design)
+    indptr, indices, data = design.lines()
     _multinomial.class_gram(
         indptr, indices.astype(np.int32, copy=False), data, parts, s, (first, classes.astype(np.int32)), has,
         int(entries.max(initial=0)), work, design.n_threads,
@@ -220,7 +206,7 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
     rows, classes = np.divmod(place, K)
     xp, kernels = _backend(design)
     if not isinstance(design, DenseDesign):
-        indptr, indices, data = _pointers(design)
+        indptr, indices, data = design.lines()
         first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
         kernels.class_factors(
             indptr, indices.astype(np.int32, copy=False), data, parts, s,
@@ -266,30 +252,20 @@ def row_operator(design, place, parts, s, has, ridge):
     xp, kernels = _backend(design)
     # rows of eight classes are what the CPU's vector instructions like
     wide = -(-K // 8) * 8 if xp is np else K
-    indptr, indices, data = _pointers(design)
-    turned = None
-    if is_device_rows(design):
-        cut, numbers, values = design.columns()
-        turned = cut, numbers.astype(np.int32, copy=False), values
+    indptr, indices, data = design.lines()
 
     def square(weight):
         out = xp.empty((design.shape[1], K))
-        if turned is None:
-            kernels.rmatmat(indptr, indices, np.square(data), weight, out, *design.threads)
-        else:
-            kernels.matmat(*turned[:2], np.square(turned[2]), weight, out)
+        design.squares_rmatmat(weight, out)
         return out
 
     diagonal = _diagonal(square, place, parts, s, K)
     rows, classes = np.divmod(place, K)
-    made = kernels.ClassRowOperator(
+    return kernels.ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
-        ridge, *design.threads,
+        ridge, *design.threads, *design.turned(),
     )  # fmt: skip
-    if turned is not None:
-        made.take_columns(*turned[:2], turned[2].astype(np.float32, copy=False))
-    return made
 
 
 def dense_operator(design, place, parts, s, has, ridge):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._cython import _dense, _sparse
+from .._cython import _dense, _multinomial, _sparse
 from .._cython._columns import ColumnOperator, columns_from_csr
 from .._cython._operators import GramOperator
 from .._cython._rows import DenseOperator, ModelRows, RowOperator
@@ -56,7 +56,7 @@ def next_weights(out):
 class _Sparse(Matrix):
     """What CSR and CSC share: (indptr, indices, data)."""
 
-    is_sparse = True
+    is_sparse = sums_pairs = True
     _format: Any = sp.csr_array
 
     @property
@@ -68,6 +68,10 @@ class _Sparse(Matrix):
         """The same entries with other values (nnz,)."""
         return type(self)(self.indptr, self.indices, data, self.shape, self.n_threads)
 
+    def lines(self):
+        """Pointers, int64, indices and values, as kernels of several classes take them."""
+        return self.indptr.astype(np.int64, copy=False), self.indices, self.data
+
 
 class CSRDesign(_Sparse):
     """Rows in CSR. ``cols`` of a selection keep their order, so sorted rows stay sorted."""
@@ -77,6 +81,33 @@ class CSRDesign(_Sparse):
         self.data, self.shape, self.n_threads = data, shape, n_threads
         self.nnz = int(self.indptr[-1])
         self._work = self._rows = None
+
+    def matmat(self, W, Z):
+        """Z (n, K) = X W."""
+        _multinomial.matmat(*self.lines(), W, Z, self.n_threads)
+
+    def rmatmat(self, U, G):
+        """G (p, K) = X^T U."""
+        _multinomial.rmatmat(*self.lines(), U, G, self.n_threads)
+
+    def squares_rmatmat(self, U, G):
+        """G (p, K) = (X^2)^T U."""
+        indptr, indices, data = self.lines()
+        _multinomial.rmatmat(indptr, indices, np.square(data), U, G, self.n_threads)
+
+    def turned(self):
+        """Last arguments of operators that need X by columns as well; none here."""
+        return ()
+
+    def single(self):
+        """Rows and columns in single precision, each as pointers, indices and values."""
+        rows = sp.csr_matrix(
+            (self.data.astype(np.float32, copy=False), self.indices, self.indptr), shape=self.shape
+        )
+        return tuple(
+            (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
+            for A in (rows, rows.tocsc())
+        )
 
     def matvec(self, w, out=None):
         out = np.empty(self.shape[0]) if out is None else out
@@ -189,10 +220,6 @@ class CSRDesign(_Sparse):
         rows.fill(self.indptr, self.indices, self.data, position, len(cols))
         return rows
 
-    def largest_row(self):
-        """max_i sum_j |X_ij|."""
-        return _sparse.csr_largest_row(self.indptr, self.data, self.n_threads)
-
     def norm_bound(self, d, intercept):
         m = self.shape[1] + intercept
         v, out = np.ones(m), np.empty(m)
@@ -229,6 +256,14 @@ class CSCDesign(_Sparse):
         self.indptr, self.indices = _same_index(indptr, indices)
         self.data, self.shape, self.n_threads = data, shape, n_threads
         self.nnz = int(self.indptr[-1])
+
+    def matmat(self, W, Z):
+        """Z (n, K) = X W."""
+        _multinomial.rmatmat(*self.lines(), W, Z, self.n_threads)
+
+    def rmatmat(self, U, G):
+        """G (p, K) = X^T U."""
+        _multinomial.matmat(*self.lines(), U, G, self.n_threads)
 
     def matvec(self, w, out=None):
         out = np.empty(self.shape[0]) if out is None else out
@@ -271,11 +306,6 @@ class CSCDesign(_Sparse):
         part = self.select(cols)
         return part.model(np.arange(len(cols)), d, intercept, ridge)[0], part
 
-    def largest_row(self):
-        """max_i sum_j |X_ij|."""
-        sums = np.bincount(self.indices, np.abs(self.data), self.shape[0])
-        return float(sums.max(initial=0.0))
-
     def norm_bound(self, d, intercept):
         """The same as CSRDesign.norm_bound, from the transpose's point of view."""
         m = self.shape[1] + intercept
@@ -296,6 +326,10 @@ class DenseDesign(Matrix):
     def __init__(self, X, n_threads=1):
         self.X, self.shape, self.n_threads = X, X.shape, n_threads
         self.nnz = X.size
+
+    def single(self):
+        """The same data in single precision, in C order."""
+        return DenseDesign(np.ascontiguousarray(self.X, dtype=np.float32), self.n_threads)
 
     def squares(self, weight):
         out = np.zeros(self.shape[1])

@@ -32,6 +32,10 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("_multinomial", X)
 
+    def single(self) -> DeviceArray:
+        """The data in single precision."""
+        return self.xp.ascontiguousarray(self.X, dtype=np.float32)
+
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
         return DeviceDense(super().select(cols).X)
@@ -39,8 +43,6 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
 
 class DeviceRows(devices.DeviceSparse):
     """Compressed rows, and on request once and for all compressed columns: no product adds atomically."""
-
-    on_device = "rows"
 
     def __init__(
         self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
@@ -52,7 +54,7 @@ class DeviceRows(devices.DeviceSparse):
         self._places = self.indptr.astype(np.int64, copy=False)
         self._cut: DeviceArray | None = None
 
-    def rows(self) -> CompressedParts:
+    def lines(self) -> CompressedParts:
         """The rows with int64 pointers, as the kernels of several classes take them."""
         return self._places, self.indices, self.data
 
@@ -63,10 +65,36 @@ class DeviceRows(devices.DeviceSparse):
             self._cut = store.cut.astype(np.int64, copy=False)
         return self._cut, store.row, store.val
 
+    def matmat(self, W: DeviceArray, Z: DeviceArray) -> None:
+        """Z (n, K) = X W."""
+        self.kernels.matmat(*self.lines(), W, Z)
+
+    def rmatmat(self, U: DeviceArray, G: DeviceArray) -> None:
+        """G (p, K) = X^T U."""
+        self.kernels.matmat(*self.columns(), U, G)
+
+    def squares_rmatmat(self, U: DeviceArray, G: DeviceArray) -> None:
+        """G (p, K) = (X^2)^T U."""
+        cut, rows, values = self.columns()
+        self.kernels.matmat(cut, rows, np.square(values), U, G)
+
+    def turned(self) -> tuple[CompressedParts]:
+        """The columns in single precision, the last argument of operators by rows and columns."""
+        return (_single_lines(self.columns()),)
+
+    def single(self) -> tuple[CompressedParts, CompressedParts]:
+        """Rows and columns in single precision."""
+        return _single_lines(self.lines()), _single_lines(self.columns())
+
     def select(self, cols: DeviceArray) -> DeviceRows:
         """The columns ``cols`` as a design of their own."""
         part = super().select(cols)
         return DeviceRows(part.shape, (part.indptr, part.indices, part.data), part.store)
+
+
+def _single_lines(lines: CompressedParts) -> CompressedParts:
+    indptr, indices, data = lines
+    return indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False)
 
 
 def device_class_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:

@@ -166,10 +166,6 @@ class DeviceSparse(_Device):
         gram = 2.0 * n * size**2 * _FLOP + 24.0 * n * size * _BYTE
         return gram <= _EXPECTED_PRODUCTS * (_LAUNCHES + 24.0 * nnz * _BYTE)
 
-    def largest_row(self) -> float:
-        """max_i sum_j |X_ij|."""
-        return _sparse.csr_largest_row(self.indptr, self.data)
-
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|."""
         m = self.shape[1] + bool(intercept)

@@ -37,6 +37,7 @@ class Matrix:
     """X of shape (n, p), float32 or float64; ``X`` is the array, or SciPy's or CuPy's matrix."""
 
     is_sparse = False
+    sums_pairs = False  # whether kernels sum a Gram matrix of classes over pairs of a row's entries
     block_entries = BLOCK
     # buffers of products: partial sums, rows of models, a copy in single precision
     _work: Any = None

@@ -20,6 +20,7 @@ _ROOM = "the rounds of a device allocate what they work in"
 _ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, with one side or two"
 _OTHER_NAME = "designs on a GPU multiply by `_sparse.product` and `_dense.matvec`, rows and columns alike"
 _AS_CSR = "a design on a GPU has its rows in CSR whatever X is, and its columns beside them"
+_STEPS = "it is one part of a step, for tests: on a GPU steps are tested whole"
 _ONE_STORE = "the store of `_column_store` and RowOperator do it: columns on a GPU have no blocks"
 NOT_HERE: dict[str, str] = {
     "_chain_steps.perceptron_steps": _ROWS,
@@ -34,19 +35,30 @@ NOT_HERE: dict[str, str] = {
     "is made of class_factors by matrix products",
     "_dense.dense_matvec": _OTHER_NAME,
     "_dense.dense_rmatvec": _OTHER_NAME,
+    "_dense.dense_squares": _OTHER_NAME,
     "_dual_ascent.ascend": _ROWS,
     "_dual_ascent.ascend_dense": _ROWS,
     "_factor_graph.States.count": _COUPLED,
+    "_factor_graph.States.duals": "only tests look at the multipliers",
     "_factor_graph.States.set_solution": _COUPLED,
     "_factor_graph.States.set_start": _COUPLED,
     "_factor_graph.solve_one": _COUPLED,
     "_multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed order: the "
     "Gram matrix is made of class_factors by matrix products",
+    "_multinomial.rmatmat": "a design on a GPU has its columns, whose products `matmat` makes",
     "_multinomial.row_entries": "it counts the pairs of a row's entries, which make no Gram matrix on a GPU",
     "_class_blocks.block_room_sizes": _ROOM,
+    "_class_blocks.draw_blocks": _STEPS,
     "_class_blocks.find_hard_blocks": "the adaptive steps that take hard blocks have no twin",
+    "_extreme.alias_table": "each entry follows from the one before: it is made in main memory",
+    "_extreme.draw": _STEPS,
     "_extreme.implicit_few": "each row has a thread of its own: there are no lanes to fill with others",
+    "_extreme.implicit_many": _STEPS,
+    "_extreme.implicit_one": _STEPS,
+    "_extreme.implicit_rows": _STEPS,
     "_extreme.room_sizes": _ROOM,
+    "_min_norm.min_norm_weights": _ONE,
+    "_row_losses.dense_pass": "rows stay in no cache between the products: a GPU makes one after the other",
     "_rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
     "_ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
     "_ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense rows are",

@@ -115,31 +115,6 @@ def run_block_steps(
     return -1 if where == _FINITE else begin + where % n
 
 
-def draw_blocks(
-    method: int, n_blocks: int, n_head: int, n_drawn: int, state: DeviceArray, p: DeviceArray | None = None,
-    keep: DeviceArray | None = None, alias: DeviceArray | None = None,
-) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
-    """Blocks of a step as `run_block_steps` draws them, one over their expected numbers; moves state (1,)."""
-    import cupy
-
-    most = min(n_blocks, n_head + n_drawn)
-    blocks, weights = cupy.empty(most, dtype=np.int64), cupy.empty(most)
-    count, keys = cupy.empty(1, dtype=np.int64), cupy.empty(most + 1, dtype=np.int64)
-    nothing = cupy.zeros(1, dtype=np.int64)
-    flags = 0 if p is None else 1 << 8
-    whole = _whole(flags, 0, 2, 0, 1, 1, method, 0, n_blocks * BLOCK, n_blocks, n_head, n_drawn, 0)
-    launch = kernel("class_blocks", "sk_blocks_draw", real=np.float64, index=np.int32)
-    launch(
-        1, 1,
-        (
-            nothing, nothing, _absent(cupy, p, np.float64), _absent(cupy, keep, np.float64),
-            _absent(cupy, alias, np.int64), state, blocks, weights, count, keys, whole, cupy.zeros(4), 1,
-        ),
-    )  # fmt: skip
-    n = int(count[0])
-    return blocks[:n], weights[:n]
-
-
 def permute_columns(W: DeviceArray, order: DeviceArray) -> None:
     """W[:, : len(order)] = W[:, order], some rows at a time."""
     n = len(order)

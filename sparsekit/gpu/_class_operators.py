@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._typing import DeviceArray
+from .._typing import CompressedParts, DeviceArray
 from . import _curvature
-from ._class_scores import transpose
 from ._compile import C_REAL, THREADS, grid1d, kernel
 from ._operators import QuadOperator
 
@@ -100,7 +99,7 @@ class ClassRowOperator(_ClassOperator):
     """H v over compressed float32 rows and their columns.
 
     ``P`` (n, K) may have K padded with zeros; ``place`` (m,) is feature * K + class, the intercepts being the
-    feature after the last.
+    feature after the last. ``columns`` are the same entries by columns.
     """
 
     def __init__(
@@ -116,10 +115,11 @@ class ClassRowOperator(_ClassOperator):
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
+        columns: tuple[DeviceArray, ...] = (),
     ) -> None:
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
-        self._columns: tuple[DeviceArray, ...] = ()
+        self._columns: tuple[DeviceArray, ...] = self._with_ones(*columns) if intercept else columns
         n, K = P.shape
         self._group = 0
         longest = int((indptr[1:] - indptr[:-1]).max()) if n else 0
@@ -128,21 +128,17 @@ class ClassRowOperator(_ClassOperator):
             macros = {"GROUP": self._group}
             self._launch["rows"] = kernel("class_operators", "sk_class_rows", defines=macros)
 
-    def take_columns(self, indptr: DeviceArray, rows: DeviceArray, data: DeviceArray) -> None:
-        """The same entries by columns, from whoever has them: else the first product turns the rows."""
-        self._columns = indptr, rows, data
-        if self.intercept:  # a column of ones
-            n = len(self.P)
-            self._columns = (
-                np.concatenate([indptr, indptr[-1:] + n]),
-                np.concatenate([rows, np.arange(n, dtype=np.int32, like=rows)]),
-                np.concatenate([data, np.ones_like(data, shape=n)]),
-            )
+    def _with_ones(self, indptr: DeviceArray, rows: DeviceArray, data: DeviceArray) -> CompressedParts:
+        """The columns with one more, of ones."""
+        n = len(self.P)
+        return (
+            np.concatenate([indptr, indptr[-1:] + n]),
+            np.concatenate([rows, np.arange(n, dtype=np.int32, like=rows)]),
+            np.concatenate([data, np.ones_like(data, shape=n)]),
+        )
 
     def _multiply(self) -> None:
         n, K = self.P.shape
-        if not self._columns:
-            self.take_columns(*transpose(*self.rows, self.features))
         if self._group:
             threads = min(THREADS, -(-n * self._group // 32) * 32)
             self._launch["rows"](

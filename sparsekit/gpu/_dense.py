@@ -80,11 +80,6 @@ def hessian(
     _finish(part, ridge, diagonal, v, out)
 
 
-def dense_squares(A: DeviceArray, d: DeviceArray, out: DeviceArray) -> None:
-    """out[j] = sum_i d_i A[i, j]^2 for A (rows, cols) in C order."""
-    rmatvec(A, d, out, square=True)
-
-
 def dense_gram(X: DeviceArray, cols: DeviceArray, d: DeviceArray, G: DeviceArray) -> None:
     """G[0] = A^T diag(d) A, A = X[:, cols], or [X[:, cols], 1] where G is larger; X in any order.
 

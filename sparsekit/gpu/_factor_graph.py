@@ -189,10 +189,6 @@ class States:
         """Local solutions x of graph i, (n_slot,)."""
         return self._part("x")[i].copy()
 
-    def duals(self, i: int) -> DeviceArray:
-        """Multipliers l of graph i, (n_slot,)."""
-        return self._part("l")[i].copy()
-
     def structures(self, i: int, k: int) -> CompressedParts:
         """Structures in use by Dense factor k in graph i: weights (m,), parts (m, d) and (m, n_add)."""
         import cupy

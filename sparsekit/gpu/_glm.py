@@ -5,6 +5,8 @@ Values are sums in a fixed order: the same data gives the same bits on the same 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from .._typing import DeviceArray
@@ -28,40 +30,10 @@ def _evaluate(
     return float(finish(reduced("glm", "sk_glm", n, args, z))[0])
 
 
-def logistic_value(z: DeviceArray, y: DeviceArray, s: DeviceArray) -> float:
-    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, +1}."""
-    return _evaluate(_LOGISTIC, z, y, s)
-
-
-def logistic_derivatives(
-    z: DeviceArray, y: DeviceArray, s: DeviceArray, u: DeviceArray, d: DeviceArray
-) -> float:
-    """Value; u = -s y sigma(-y z), d = s sigma(z) sigma(-z)."""
-    return _evaluate(_LOGISTIC, z, y, s, u, d)
-
-
-def squared_value(z: DeviceArray, y: DeviceArray, s: DeviceArray) -> float:
-    """1/2 sum_i s_i (z_i - y_i)^2."""
-    return _evaluate(_SQUARED, z, y, s)
-
-
-def squared_derivatives(
-    z: DeviceArray, y: DeviceArray, s: DeviceArray, u: DeviceArray, d: DeviceArray
-) -> float:
-    """Value; u = s (z - y), d = s."""
-    return _evaluate(_SQUARED, z, y, s, u, d)
-
-
-def probit_value(z: DeviceArray, y: DeviceArray, s: DeviceArray) -> float:
-    """-sum_i s_i log Phi(y_i z_i), y_i in {-1, +1}."""
-    return _evaluate(_PROBIT, z, y, s)
-
-
-def probit_derivatives(
-    z: DeviceArray, y: DeviceArray, s: DeviceArray, u: DeviceArray, d: DeviceArray
-) -> float:
-    """Value; with r = phi(t)/Phi(t), t = y z: u = -s y r, d = s r (r + t)."""
-    return _evaluate(_PROBIT, z, y, s, u, d)
+# the value, and the derivatives where arrays u and d for them are given; formulas in ``_cython._glm``
+logistic_value = logistic_derivatives = partial(_evaluate, _LOGISTIC)
+squared_value = squared_derivatives = partial(_evaluate, _SQUARED)
+probit_value = probit_derivatives = partial(_evaluate, _PROBIT)
 
 
 def axpy_rows(z: DeviceArray, step: float, dz: DeviceArray, out: DeviceArray) -> None:

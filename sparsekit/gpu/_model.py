@@ -209,16 +209,16 @@ class _Search:
 
     def _solve(self, held: int) -> bool:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
+        face = (self.kind == 1) | (self.kind == 2)
+        self.r[:] = np.where(face, -self.pg, 0.0)
         if held:
             # what the variables on their way to zero do to the others
-            over("model", "sk_model_spread", self.m, (self.r, self.kind, 0, self.m, self.d))
-            self.op.product(self.d, self.hd)
-        args = (self.pg, self.hd, self.kind, int(held > 0), self.m, self.r)
-        over("model", "sk_model_side", self.m, args)
+            self.op.product(np.where(face, 0.0, self.d), self.hd)
+            self.r[:] = np.where(face, self.r - self.hd, 0.0)
         found = self.op.solve_face(self.kind, self.r)
         if found is None:
             return False
-        over("model", "sk_model_spread", self.m, (found, self.kind, 1, self.m, self.d))
+        self.d[:] = np.where(face, found, self.d)
         return True
 
     def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
@@ -240,20 +240,8 @@ class _Search:
                 args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
                 kernel("model", "sk_model_cg_step")(1, block_of(m, 1024), args)
                 continue
-            curve = reduced("model", "sk_model_cg_curve", m, (self.p, self.hp, m), self.x)
-            args = (
-                self.p,
-                self.hp,
-                self.kind,
-                op.diagonal,
-                state,
-                curve,
-                len(curve),
-                int(warm),
-                m,
-                self.d,
-                self.r,
-            )
+            curve = self.p @ self.hp
+            args = (self.p, self.hp, self.kind, op.diagonal, state, curve, int(warm), m, self.d, self.r)
             moved = reduced("model", "sk_model_cg_move", m, args, self.x, 2)
             args = (self.r, self.kind, op.diagonal, state, curve, moved, len(moved), m, self.p, other)
             over("model", "sk_model_cg_turn", m, args)

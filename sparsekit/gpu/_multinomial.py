@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._typing import DeviceArray
 from ._class_operators import ClassDenseOperator, ClassRowOperator, class_factors
-from ._class_scores import row_blocks, score_lanes, transpose
+from ._class_scores import row_blocks, score_lanes
 from ._compile import THREADS, kernel
 from ._spmm import multiply
 
@@ -18,20 +18,6 @@ def matmat(
 ) -> None:
     """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
     multiply("multinomial", "sk_matmat", indptr, indices, data, W, Z, real=data.dtype, index=indices.dtype)
-
-
-def rmatmat(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    U: DeviceArray,
-    G: DeviceArray,
-) -> None:
-    """G = A^T U for A in compressed rows, U (n, K), G (p, K).
-
-    It makes A's transpose, so that no sum needs atomic additions; who has it uses `matmat`.
-    """
-    matmat(*transpose(indptr, indices, data, len(G)), U, G)
 
 
 def value_and_derivative(Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:
@@ -81,7 +67,6 @@ __all__ = [
     "class_factors",
     "matmat",
     "model_probabilities",
-    "rmatmat",
     "target_value_and_derivative",
     "value_and_derivative",
 ]

@@ -1,9 +1,24 @@
-"""The orthant of OBA on the GPU; the twin of ``sparsekit._cython._orthant``."""
+"""The orthant of OBA on the GPU; the twin of ``sparsekit._cython._orthant``.
+
+Array expressions: each is asked for once an iteration, so that a few launches more are of no account.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
+from .._arrays import to_host
 from .._typing import DeviceArray
-from ._reduce import finish, reduced
+
+
+def _below_zero(l1: DeviceArray, one_sided: bool) -> DeviceArray:
+    """The penalty below zero: that above, or infinite where variables with a penalty have one side."""
+    return np.where(l1 > 0.0, np.inf, l1) if one_sided else l1
+
+
+def _residual(x: DeviceArray, g: DeviceArray, l1: DeviceArray, one_sided: bool) -> DeviceArray:
+    """|mid(g - l1, x, g + l1)|, (n,)."""
+    return np.abs(np.minimum(np.maximum(x, g - _below_zero(l1, one_sided)), g + l1))
 
 
 def identify(
@@ -21,20 +36,24 @@ def identify(
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, as if their penalty were infinite
     below zero. Returns (measure, |F|, |U|).
     """
-    args = x, g, l1, int(one_sided), len(x), kind, size
-    found = finish(reduced("model", "sk_identify", len(x), args, x, 4), maxima=1)
-    return float(found[0] + found[1]), int(found[2]), int(found[3])
+    if not x.size:
+        return 0.0, 0, 0
+    residual, is_free = _residual(x, g, l1, one_sided), x != 0.0
+    leaves = ~is_free & (residual > 0.0)
+    kind[:] = np.where(is_free, 1, np.where(leaves, 2, 0))
+    size[:] = np.where(leaves, residual, 0.0)
+    found = to_host(np.stack([residual.max(), is_free.sum(), leaves.sum()]))
+    return float(found[0]), int(found[1]), int(found[2])
 
 
 def measure(x: DeviceArray, g: DeviceArray, l1: DeviceArray, one_sided: bool = False) -> float:
     """max_j |mid(g_j - l1_j, x_j, g_j + l1_j)|, the semi-smooth optimality measure; as for `identify`."""
-    found = finish(reduced("model", "sk_measure", len(x), (x, g, l1, int(one_sided), len(x)), x, 2), maxima=1)
-    return float(found[0] + found[1])
+    return float(_residual(x, g, l1, one_sided).max()) if x.size else 0.0
 
 
 def penalty(x: DeviceArray, l1: DeviceArray) -> float:
     """sum_j l1_j |x_j|."""
-    return float(finish(reduced("model", "sk_penalty", len(x), (x, l1, len(x)), x))[0])
+    return float(np.where(x != 0.0, l1 * np.abs(x), 0.0).sum())  # 0 of an infinite penalty and none
 
 
 def ista_bound(x: DeviceArray, g: DeviceArray, l1: DeviceArray, L: float, one_sided: bool = False) -> float:
@@ -42,5 +61,7 @@ def ista_bound(x: DeviceArray, g: DeviceArray, l1: DeviceArray, L: float, one_si
 
     ``one_sided`` as for `identify`.
     """
-    args = (x, g, l1, float(L), int(one_sided), len(x))
-    return float(finish(reduced("model", "sk_ista_bound", len(x), args, x))[0])
+    below, above, point = _below_zero(l1, one_sided) / L, l1 / L, x - g / L
+    point = np.where(point > above, point - above, np.where(point < -below, point + below, 0.0))
+    move = point - x
+    return float((move * (g + 0.5 * L * move) + l1 * np.abs(point)).sum())

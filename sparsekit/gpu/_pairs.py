@@ -1,8 +1,9 @@
 """Kernels of quasi-Newton methods on the GPU; the twin of ``sparsekit._cython._pairs``.
 
 Everything of length n lives on the device. The small matrices of the pairs are in main memory, where the
-system of twice as many unknowns as pairs is solved: a direction fetches what changed in them once. Sums have
-a fixed order: the same data gives the same bits on the same kind of device.
+system of twice as many unknowns as pairs is solved: a direction fetches what changed in them once. Products
+are cuBLAS's; the Gram matrix of the variables that enter and leave has a kernel, because to choose their rows
+would wait for the device.
 """
 
 from __future__ import annotations
@@ -11,32 +12,13 @@ import numpy as np
 
 from .._arrays import enlarged, to_host
 from .._typing import DeviceArray
-from ._compile import THREADS, Sizes, kernel, sm_count
+from ._compile import THREADS, kernel, sm_count
 from ._operators import QuadOperator
-from ._reduce import WARP, block_of, finish, over, reduced
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
-_WIDEST = 128  # columns of W that a block takes
 _ROOM = 2**22  # numbers in the blocks' Gram matrices at most
 
 ROOM = 64  # pairs that there is room for at first
-
-
-def _launch(name: str, blocks: Sizes, threads: int, args: tuple[object, ...]) -> None:
-    kernel("pairs", name)(blocks, threads, args)
-
-
-def _reduced(name: str, n: int, args: tuple[DeviceArray, ...], k: int = 1) -> DeviceArray:
-    return reduced("pairs", name, n, (n, *args), args[0], k)
-
-
-def _total(part: DeviceArray, out: DeviceArray) -> None:
-    """out = sums of part (blocks, size) over the blocks."""
-    blocks, size = len(part), part.size // len(part)
-    rows = 4
-    while rows < THREADS // 8 and rows < blocks:
-        rows *= 2
-    _launch("sk_pairs_total", -(-size // 8), 8 * rows, (part, blocks, size, out))
 
 
 class Pairs:
@@ -88,14 +70,6 @@ class Pairs:
         self.gram[:] = 0.0
         self._pending = False
 
-    def _grid(self) -> tuple[tuple[int, int], int, int]:
-        """Blocks, threads and columns of a block for a pass over all rows of W."""
-        width = min(self.c, _WIDEST)
-        threads = block_of(width * min(self.n, THREADS // width), THREADS)
-        tiles = -(-self.c // width)
-        rows = -(-self.n // (threads // width))
-        return (max(1, min(rows, 8 * sm_count() // tiles)), tiles), threads, width
-
     def put(
         self,
         x: DeviceArray,
@@ -118,17 +92,12 @@ class Pairs:
             self._make_room(min(2 * slot, self.most))
         if not self.order:
             self.unit = unit
-        m, c = self.memory, self.c
+        m = self.memory
         a, b = slot, m + slot
-        args = self.n, c, self.W, a, b
-        scales = 1.0 / length, 1.0 / (length * self.unit)
-        over("pairs", "sk_pairs_put", self.n, (*args, x, x_new, g, g_new, *scales))
-        blocks, threads, width = self._grid()
-        part = np.empty((blocks[0], 4, c), like=self.W)
-        _launch("sk_pairs_products", blocks, threads, (*args, self.free, width, part))
-        sums = np.empty((4, c), like=self.W)
-        _total(part, sums)
-        s_on, y_on, s_off, y_off = to_host(sums)
+        pair = np.stack([(x_new - x) / length, (g_new - g) / (length * self.unit)])
+        self.W[:, a], self.W[:, b] = pair
+        free = np.where(self.free, pair, 0.0)
+        s_on, y_on, s_off, y_off = to_host(np.concatenate([free, pair - free]) @ self.W)
         self.sts[slot] = self.sts[:, slot] = (s_on + s_off)[:m]
         self.sty[slot] = (s_on + s_off)[m:]  # s_slot . y_j
         self.sty[:, slot] = (y_on + y_off)[:m]
@@ -175,7 +144,7 @@ class Pairs:
         if self._pending:
             self._settle(self.box.get())
         self.fresh[:] = free
-        _reduced("sk_pairs_changes", self.n, (self.fresh, self.free), 2).sum(axis=0, out=self.changes)
+        self.changes[0], self.changes[1] = (self.fresh != self.free).sum(), self.fresh.sum()
         self._change()
 
     def correct(self, x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> int:
@@ -185,8 +154,8 @@ class Pairs:
         """
         if self._pending:
             self._settle(self.box.get())
-        args = x, p, lower, upper, self.free, self.fresh
-        _reduced("sk_pairs_correct", self.n, args, 2).sum(axis=0, out=self.changes)
+        self.fresh[:] = np.where(_leaves(x, p, lower, upper), 0, self.free)
+        self.changes[0], self.changes[1] = (self.fresh != self.free).sum(), self.fresh.sum()
         count = int(self.changes.get()[0])
         if count and self.order:
             self._change()
@@ -200,8 +169,8 @@ class Pairs:
         blocks = min(-(-self.n // THREADS), max(1, 4 * sm_count() // tiles), max(1, _ROOM // self.delta.size))
         part = np.empty((blocks, self.delta.size), like=self.W)
         args = self.n, self.c, self.W, self.fresh, self.free, self.changes, part
-        _launch("sk_pairs_gram", (blocks, tiles), THREADS, args)
-        _total(part, self.delta)
+        kernel("pairs", "sk_pairs_gram")((blocks, tiles), THREADS, args)
+        part.sum(axis=0, out=self.delta)
         self.free, self.fresh = self.fresh, self.free
         self._pending = True
 
@@ -232,10 +201,7 @@ class Pairs:
         # (B + (shift - 1) theta I)_FF p_F = -g_F by Sherman-Morrison-Woodbury; t is theta in the unit of Y
         v, t = np.zeros(self.c), theta / self.unit
         if self.order:
-            blocks, threads, width = self._grid()
-            part = np.empty((blocks[0], self.c), like=self.W)
-            _launch("sk_pairs_times", blocks, threads, (self.n, self.c, self.W, self.free, g, width, part))
-            _total(part, self.times)
+            self.times[:] = np.where(self.free, g, 0.0) @ self.W
             times = self._fetch()
             m, k, slots = self.memory, len(self.order), np.array(self.order, dtype=np.intp)
             with np.errstate(all="ignore"):  # what is not finite becomes a direction that is refused
@@ -251,11 +217,8 @@ class Pairs:
 
     def _along(self, free: DeviceArray, g: DeviceArray, v: np.ndarray, theta: float, p: DeviceArray) -> None:
         """p = -(g + W v) / theta on the variables of ``free``, 0 elsewhere."""
-        import cupy
-
-        c = self.c if self.order else 0  # without pairs W need not be read
-        args = self.n, c, self.W, free, g, cupy.asarray(v), theta, p
-        over("pairs", "sk_pairs_direction", self.n, args, lanes=WARP)
+        moved = g + self.W @ np.asarray(v, like=g) if self.order else g
+        p[:] = np.where(free, moved / -theta, 0.0)
 
     def _fetch(self) -> np.ndarray:
         """W_F^T g_F in main memory, and with it the Gram matrix's change if there is one."""
@@ -344,6 +307,16 @@ class LBFGSOperator(QuadOperator):
         return found[chosen]
 
 
+def _leaves(x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> DeviceArray:
+    """Whether a step along p leaves the box at once, (n,)."""
+    return ((x <= lower) & (p < 0.0)) | ((x >= upper) & (p > 0.0))
+
+
+def _largest(values: DeviceArray) -> float:
+    """The largest of values, 0 of none and where all are NaN, which is not larger than anything."""
+    return float(np.fmax(values, 0.0).max()) if values.size else 0.0
+
+
 def free_variables(
     x: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray, free: DeviceArray
 ) -> DeviceArray:
@@ -351,43 +324,47 @@ def free_variables(
 
     Returns the number of free variables as an array () of the device, so that nobody waits who does not ask.
     """
-    return _reduced("sk_box_free", len(x), (x, g, lower, upper, free)).sum()
+    free[:] = ~(((x <= lower) & (g >= 0.0)) | ((x >= upper) & (g <= 0.0)))
+    return free.sum()
 
 
 def feasible_part(
     x: DeviceArray, p: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray, out: DeviceArray
 ) -> float:
     """out (n,) becomes T(x, p) of (3.3); returns g . T(x, p)."""
-    return float(finish(_reduced("sk_box_part", len(x), (x, p, g, lower, upper, out)))[0])
+    out[:] = np.where(_leaves(x, p, lower, upper), 0.0, p)
+    return float(g @ out)
 
 
 def feasible_slope(
     x: DeviceArray, p: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray
 ) -> float:
     """g . T(x, p)."""
-    return float(finish(_reduced("sk_box_slope", len(x), (x, p, g, lower, upper)))[0])
+    return float(np.where(_leaves(x, p, lower, upper), 0.0, g * p).sum())
 
 
 def optimality(x: DeviceArray, g: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> float:
     """max_i |T(x, -g)_i|."""
-    return float(finish(_reduced("sk_box_optimality", len(x), (x, g, lower, upper)), maxima=1)[0])
+    return _largest(np.where(_leaves(x, -g, lower, upper), 0.0, np.abs(g)))
 
 
 def trial_point(
     x: DeviceArray, p: DeviceArray, alpha: float, lower: DeviceArray, upper: DeviceArray, out: DeviceArray
 ) -> None:
     """out (n,) becomes P(x + alpha p)."""
-    over("pairs", "sk_box_trial", len(x), (len(x), x, p, float(alpha), lower, upper, out))
+    np.minimum(np.maximum(x + alpha * p, lower), upper, out=out)
 
 
 def longest_step(x: DeviceArray, p: DeviceArray, lower: DeviceArray, upper: DeviceArray) -> float:
     """The largest step at which some variable is still on its way to its bound; p = T(x, p), x in the box."""
-    return float(finish(_reduced("sk_box_longest", len(x), (x, p, lower, upper)), maxima=1)[0])
+    way = np.where(p > 0.0, upper - x, x - lower)
+    return _largest(np.where(p != 0.0, way / np.abs(p), 0.0))
 
 
 def pair_norms(
     x: DeviceArray, x_new: DeviceArray, g: DeviceArray, g_new: DeviceArray
 ) -> tuple[float, float, float]:
     """(s.y, s.s, y.y) of s = x_new - x and y = g_new - g."""
-    sy, ss, yy = finish(_reduced("sk_pair_norms", len(x), (x, x_new, g, g_new), 3))
+    s, y = x_new - x, g_new - g
+    sy, ss, yy = to_host(np.stack([s @ y, s @ s, y @ y]))
     return float(sy), float(ss), float(yy)

@@ -6,42 +6,8 @@ the same kind of device.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
-import numpy as np
-
 from .._typing import DeviceArray
-from ._dense import matvec, rmatvec
 from ._reduce import finish, reduced
-
-
-class PiecewiseLoss(Protocol):
-    """What `dense_pass` reads of a loss with kinks."""
-
-    is_logistic: Literal[False]
-    t: DeviceArray
-    c: DeviceArray | None
-    s: DeviceArray
-    lo: float
-    hi: float
-    eps: float
-
-
-class LogLoss(Protocol):
-    """What it reads of the log loss."""
-
-    is_logistic: Literal[True]
-    t: DeviceArray
-    c: DeviceArray
-    s: DeviceArray
-
-
-class LossRows(Protocol):
-    """Where slopes, dual variables and curvatures go."""
-
-    u: DeviceArray
-    dual: DeviceArray
-    curvature: DeviceArray
 
 
 def _evaluate(
@@ -100,32 +66,3 @@ def log_loss_along(
 ) -> float:
     """The derivative of `log_loss_all` along z + step dz."""
     return _evaluate(True, z, (dz, step), t, c, s)
-
-
-def dense_pass(
-    X: DeviceArray,
-    w: DeviceArray,
-    b: float,
-    loss: PiecewiseLoss | LogLoss,
-    delta: float,
-    prev: DeviceArray | None,
-    z: DeviceArray,
-    rows: LossRows,
-    gradient: DeviceArray,
-) -> float:
-    """Value at z = X w + b, for X (n, p) in C order; fills z, gradient = X^T u and ``rows``.
-
-    X is read twice, with float64 sums whatever its type: the rows of a device's blocks would not stay in a
-    cache between the two products.
-    """
-    matvec(X, w.astype(np.float64, copy=False), z)
-    if b:
-        z += b
-    filled = rows.u, rows.dual, rows.curvature
-    if loss.is_logistic:
-        value = log_loss_all(z, loss.t, loss.c, loss.s, *filled)
-    else:
-        shape = loss.lo, loss.hi, loss.eps, delta
-        value = piecewise_all(z, loss.t, loss.c, loss.s, prev, *shape, *filled)
-    rmatvec(X, rows.u, gradient)
-    return value

@@ -139,17 +139,6 @@ def gather_columns(
     return cut, indices[entries].astype(np.int32, copy=False), new, data[entries]
 
 
-def csr_largest_row(indptr: DeviceArray, data: DeviceArray) -> float:
-    """max_i sum_j |X[i, j]|."""
-    n = len(indptr) - 1
-    if n == 0:
-        return 0.0
-    sums, one = np.empty(n, like=indptr, dtype=np.float64), np.ones_like(data, dtype=np.float64)
-    every = np.arange(data.size, dtype=indptr.dtype, like=indptr)
-    product(indptr, every, data, one, sums, mode=ABSOLUTE)
-    return float(np.max(sums))
-
-
 def csr_absolute_bound(
     indptr: DeviceArray,
     indices: DeviceArray,

@@ -403,22 +403,3 @@ extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col
         if (threadIdx.x % SK_WARP == 0) out[i] = (real)f;
     }
 }
-
-// (b, u) of steps with one negative, a thread a row; sigma becomes b
-extern "C" __global__ void sk_implicit_rows(const double* z, const double* log_r, const double* eta,
-                                            double* sigma, double* u, long long n) {
-    for (long long i = sk::thread_of_grid(); i < n; i += sk::threads_of_grid())
-        sigma[i] = sk_implicit_one(z[i], log_r[i], eta[i], sigma[i], u[i], &u[i]);
-}
-
-// One step with m negatives, by a block: z becomes b; out is (c, u).
-extern "C" __global__ void sk_implicit_many(double* z, const double* r, const double* rho, double* q,
-                                            long long m,
-                                            double eta, double s, double rho_y, double u_old, double* out) {
-    __shared__ double shared[33];
-    double u, c = sk_implicit::many({shared}, m, z, r, rho, q, eta, s, rho_y, u_old, &u);
-    if (threadIdx.x == 0) {
-        out[0] = c;
-        out[1] = u;
-    }
-}

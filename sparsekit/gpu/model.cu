@@ -33,96 +33,6 @@ static __device__ __forceinline__ double max_parts(const double* parts, long lon
 
 }  // namespace model
 
-// Sets A (0), F (1), U (2) and the size on U; part (blocks, 4): measure, spoilt, |F|, |U|.
-extern "C" __global__ void sk_identify(const double* __restrict__ x, const double* __restrict__ g,
-                                       const double* __restrict__ l1, long long one_sided, long long n,
-                                       signed char* __restrict__ kind, double* __restrict__ size, double* part) {
-    __shared__ double room[33];
-    double worst = 0.0, spoilt = 0.0, n_free = 0.0, n_unsure = 0.0;
-    for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
-        double r, out = 0.0;
-        const double up = g[j] + l1[j], down = g[j] - model::below(l1[j], one_sided);
-        signed char what = 0;
-        if (x[j] != 0.0) {
-            what = 1;
-            n_free += 1.0;
-            r = fabs(model::median(down, x[j], up));
-        } else {
-            r = -up > down ? -up : down;
-            if (r > 0.0) {
-                what = 2;
-                out = r;
-                n_unsure += 1.0;
-            } else {
-                r = 0.0;
-            }
-        }
-        kind[j] = what;
-        size[j] = out;
-        spoilt += g[j] - g[j];
-        if (r > worst) worst = r;
-    }
-    worst = sk::block_max(worst, room);
-    spoilt = sk::block_sum(spoilt, room);
-    n_free = sk::block_sum(n_free, room);
-    n_unsure = sk::block_sum(n_unsure, room);
-    if (threadIdx.x == 0) {
-        double* out = part + 4 * (long long)blockIdx.x;
-        out[0] = worst;
-        out[1] = spoilt;
-        out[2] = n_free;
-        out[3] = n_unsure;
-    }
-}
-
-// part (blocks, 2): measure, spoilt
-extern "C" __global__ void sk_measure(const double* __restrict__ x, const double* __restrict__ g,
-                                      const double* __restrict__ l1, long long one_sided, long long n,
-                                      double* part) {
-    __shared__ double room[33];
-    double worst = 0.0, spoilt = 0.0;
-    for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
-        const double down = g[j] - model::below(l1[j], one_sided);
-        const double r = fabs(model::median(down, x[j], g[j] + l1[j]));
-        spoilt += g[j] - g[j];
-        if (r > worst) worst = r;
-    }
-    worst = sk::block_max(worst, room);
-    spoilt = sk::block_sum(spoilt, room);
-    if (threadIdx.x == 0) {
-        part[2 * (long long)blockIdx.x] = worst;
-        part[2 * (long long)blockIdx.x + 1] = spoilt;
-    }
-}
-
-extern "C" __global__ void sk_penalty(const double* __restrict__ x, const double* __restrict__ l1, long long n,
-                                      double* part) {
-    __shared__ double room[33];
-    double total = 0.0;
-    for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid())
-        if (x[j] != 0.0) total += l1[j] * fabs(x[j]);
-    total = sk::block_sum(total, room);
-    if (threadIdx.x == 0) part[blockIdx.x] = total;
-}
-
-extern "C" __global__ void sk_ista_bound(const double* __restrict__ x, const double* __restrict__ g,
-                                         const double* __restrict__ l1, double L, long long one_sided,
-                                         long long n, double* part) {
-    __shared__ double room[33];
-    const double step = 1.0 / L;
-    double total = 0.0;
-    for (long long j = sk::thread_of_grid(); j < n; j += sk::threads_of_grid()) {
-        const double lower = model::below(l1[j], one_sided);
-        if (x[j] == 0.0 && -g[j] <= l1[j] && g[j] <= lower) continue;
-        double point = x[j] - step * g[j], shift = step * l1[j];
-        point = point > shift ? point - shift : point < -step * lower ? point + shift : 0.0;
-        shift = point - x[j];
-        total += shift * (g[j] + 0.5 * L * shift) + l1[j] * fabs(point);
-    }
-    total = sk::block_sum(total, room);
-    if (threadIdx.x == 0) part[blockIdx.x] = total;
-}
-
 // The point x = x0 + step with H step = hp: its gradient, the model's value there, and the faces of
 // eqs. (2.4)-(2.7). part (blocks, 3): residual, variables that move, value of q.
 extern "C" __global__ void sk_model_settle(const double* __restrict__ x, const double* __restrict__ step,
@@ -213,21 +123,6 @@ extern "C" __global__ void sk_model_trial(const double* __restrict__ x, const do
     }
 }
 
-// Right side of a direct solve on the face, -pg - H d_held there and 0 elsewhere.
-extern "C" __global__ void sk_model_side(const double* __restrict__ pg, const double* __restrict__ hd,
-                                         const signed char* __restrict__ kind, long long held, long long m,
-                                         double* __restrict__ side) {
-    for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid())
-        side[j] = model::moves(kind[j]) ? -pg[j] - (held ? hd[j] : 0.0) : 0.0;
-}
-
-// d = what a direct solve gave on the face; held variables keep theirs (fill), or: only they (keep)
-extern "C" __global__ void sk_model_spread(const double* __restrict__ found, const signed char* __restrict__ kind,
-                                           long long fill, long long m, double* __restrict__ d) {
-    for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid())
-        if (model::moves(kind[j])) d[j] = fill ? found[j] : 0.0;
-}
-
 // The conjugate gradient method on the face of ``kind`` for H d = -pg, preconditioned by the diagonal.
 // state: rz, bound, done, steps. A launch of many blocks sums parts of the launch before in every block.
 
@@ -274,23 +169,13 @@ extern "C" __global__ void sk_model_cg_open(const double* part, long long blocks
     }
 }
 
-// part (blocks,): p.hp
-extern "C" __global__ void sk_model_cg_curve(const double* __restrict__ p, const double* __restrict__ hp, long long m,
-                                       double* part) {
-    __shared__ double room[33];
-    double php = 0.0;
-    for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) php += p[j] * hp[j];
-    php = sk::block_sum(php, room);
-    if (threadIdx.x == 0) part[blockIdx.x] = php;
-}
-
 // d and r move along p; part (blocks, 2): r.z, max |r|
 extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const double* __restrict__ hp,
                                       const signed char* __restrict__ kind, const double* __restrict__ diagonal,
-                                      const double* state, const double* curve, long long blocks, long long warm,
+                                      const double* state, const double* curve, long long warm,
                                       long long m, double* __restrict__ d, double* __restrict__ r, double* part) {
     __shared__ double room[33];
-    const double php = sk::sum_parts(curve, blocks, room);
+    const double php = *curve;
     const bool done = state[2] != 0.0, bad = !(php > 0.0);
     const double alpha = bad ? 0.0 : state[0] / php;
     double rz = 0.0, worst = 0.0;
@@ -323,7 +208,7 @@ extern "C" __global__ void sk_model_cg_turn(const double* __restrict__ r, const 
                                       const double* curve, const double* moved, long long blocks, long long m,
                                       double* __restrict__ p, double* next) {
     __shared__ double room[33];
-    const double php = sk::sum_parts(curve, blocks, room);
+    const double php = *curve;
     const double rz = sk::sum_parts(moved, blocks, room, 2, 0);
     const double worst = model::max_parts(moved, blocks, 2, 1, room);
     const bool before = state[2] != 0.0, done = before || !(php > 0.0) || worst <= state[1];

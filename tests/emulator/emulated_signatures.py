@@ -52,7 +52,6 @@ def main():
     try:
         import cupy
         import cupyx.scipy.sparse
-        import cupyx.scipy.special
     except ImportError as error:
         print(json.dumps({"absent": f"{error}"}))
         return
@@ -61,13 +60,10 @@ def main():
         "cupy.linalg": cupy.linalg,
         "cupy.ndarray": cupy.ndarray,
         "cupy.random": cupy.random,
-        "cupy.random.RandomState": cupy.random.RandomState,
         "cupy.cuda": cupy.cuda,
         "cupy.cuda.runtime": cupy.cuda.runtime,
         "cupy.cuda.Device": cupy.cuda.Device,
-        "cupy.cuda.Stream": cupy.cuda.Stream,
         "cupy.cuda.Event": cupy.cuda.Event,
-        "cupy.cuda.MemoryPool": cupy.cuda.MemoryPool,
         "cupy.RawModule": cupy.RawModule,
         "cupyx": cupyx,
         "cupyx.scipy.sparse": cupyx.scipy.sparse,
@@ -75,7 +71,6 @@ def main():
         "cupyx.scipy.sparse.csr_array": cupyx.scipy.sparse.csr_array,
         "cupyx.scipy.sparse.csc_matrix": cupyx.scipy.sparse.csc_matrix,
         "cupyx.scipy.sparse.coo_matrix": cupyx.scipy.sparse.coo_matrix,
-        "cupyx.scipy.special": cupyx.scipy.special,
     }
     names = {}
     for place, holder in places.items():

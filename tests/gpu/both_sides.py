@@ -53,7 +53,7 @@ class Both:
         np.testing.assert_allclose(self.gpu.additionals().get(), self.cpu.additionals(), rtol=0, atol=atol)
         for i in range(self.n):
             np.testing.assert_allclose(self.gpu.copies(i).get(), self.cpu.copies(i), rtol=0, atol=atol)
-            np.testing.assert_allclose(self.gpu.duals(i).get(), self.cpu.duals(i), rtol=1e-7, atol=1e-7)
+            np.testing.assert_allclose(self.gpu._part("l")[i].get(), self.cpu.duals(i), rtol=1e-7, atol=1e-7)
         return cpu
 
     def compare_derivatives(self, seed, atol=1e-8):

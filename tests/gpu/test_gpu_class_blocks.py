@@ -7,7 +7,6 @@ from test_class_blocks import problem as host_problem
 from test_gpu_extreme import assert_same, device_rows, numpy_of
 
 from sparsekit._cython import _class_blocks as host
-from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import init_work, steps
 from sparsekit._extreme.solver.state import METHODS, averaged, finish, init_state, settle
 from sparsekit.gpu import _class_blocks as gpu
@@ -135,30 +134,6 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
     assert np.isfinite(bias).all() and np.isfinite(state.W.get()).all()
     # rows 0 and 5 made the only round before
     assert bias[6] == -1e4 and bias[0] > 0 and bias[5] > 0 and bias[1] < 0
-
-
-def test_draws_of_blocks(cupy):
-    rng = np.random.default_rng(0)
-    p = np.concatenate([[0.0, 0.0], rng.uniform(0.5, 2.0, 7)])
-    noise = Noise(p / p.sum())
-    there = noise.beside(cupy.zeros(1))
-    for method in (METHODS["nce"], METHODS["ove"]):
-        for head, drawn in ((2, 3), (0, 4), (2, 7), (2, 9), (9, 0)):
-            for extra in (True, False):
-                if extra and head != 2:
-                    continue
-                state = np.array([77], dtype=np.uint64)
-                mine = cupy.asarray(state)
-                for _ in range(3):
-                    a = host.draw_blocks(
-                        method, 9, head, drawn, state, *((noise.p, noise.keep, noise.alias) if extra else ())
-                    )
-                    b = gpu.draw_blocks(
-                        method, 9, head, drawn, mine, *((there.p, there.keep, there.alias) if extra else ())
-                    )
-                    np.testing.assert_array_equal(b[0].get(), a[0])
-                    np.testing.assert_allclose(b[1].get(), a[1], rtol=1e-15)
-                np.testing.assert_array_equal(mine.get(), state)
 
 
 def test_columns_are_put_in_order(cupy, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 
 from sparsekit import (
     BoundedRegressor,
@@ -28,14 +29,6 @@ def _data(classes=0, layout="C", dtype=np.float64):
     z = X @ W + rng.standard_normal((N, max(classes, 1)))
     y = 3 * z.argmax(axis=1) if classes > 2 else (z[:, 0] > 0).astype(int) if classes else z[:, 0] + 5.0
     return X, y, rng.uniform(0.2, 2.0, N)
-
-
-def _there(cupy, X):
-    if not sp.issparse(X):
-        return cupy.asarray(X)
-    import cupyx.scipy.sparse
-
-    return cupyx.scipy.sparse.csr_matrix(X)
 
 
 def _same_choice(here, there, penalty, score_tol=1e-5):
@@ -66,7 +59,7 @@ def test_logistic_regression(cupy, classes, options):
     options = dict(Cs=3, cv=2, tol=1e-8, eps=0.03) | options
     for layout, weighted in sparse_too:
         X, y, s = _data(classes, layout)
-        dX, dy = _there(cupy, X), cupy.asarray(y)
+        dX, dy = to_device(cupy, X), cupy.asarray(y)
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
         here = L1LogisticOBACV(**options).fit(X, y, s)
         there = L1LogisticOBACV(**options).fit(dX, dy, ds)
@@ -92,7 +85,7 @@ def test_least_squares(cupy, options):
     options = dict(alphas=3, cv=2, tol=1e-8, eps=0.02) | options
     for layout, weighted in (("C", True), ("csr", False)):
         X, y, s = _data(0, layout)
-        dX, dy = _there(cupy, X), cupy.asarray(y)
+        dX, dy = to_device(cupy, X), cupy.asarray(y)
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
         here = LassoOBACV(**options).fit(X, y, s)
         there = LassoOBACV(**options).fit(dX, dy, ds)
@@ -174,7 +167,7 @@ def test_stability_selection(cupy, layout, model, classes):
     X, y, s = _data(classes, layout)
     s[:3] = 0.0
     o = np.random.default_rng(2).standard_normal((N, 3) if classes == 3 else N)
-    dX, dy = _there(cupy, X), cupy.asarray(y)
+    dX, dy = to_device(cupy, X), cupy.asarray(y)
     everything = {"sample_weight": s, "offset": o}
     for given in [{}, everything] if classes != 3 else [everything]:
         model.set_params(tol=1e-7)  # or the first penalties of weak features are by chance

@@ -10,8 +10,8 @@ from sparsekit._arrays import thread_arguments
 from sparsekit._cython import _extreme as host
 from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
 from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
-from sparsekit._extreme.solver.state import METHODS, averaged, init_state, settle
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
+from sparsekit._extreme.solver.state import averaged, init_state, settle
 from sparsekit.gpu import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
@@ -69,6 +69,11 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
         (Settings(method="implicit", n_negatives=1), dict(sparse=False)),
         (Settings(method="implicit", n_negatives=3, alpha=0.1), {}),
         (Settings(method="implicit", n_negatives=20), dict(noise=True)),
+        # roots far from where a search for them starts
+        (Settings(method="implicit", n_negatives=1), dict(eta=1e4)),
+        (Settings(method="implicit", n_negatives=1), dict(eta=1e-3)),
+        (Settings(method="implicit", n_negatives=20, alpha=0.1), dict(eta=1e4)),
+        (Settings(method="implicit", n_negatives=20), dict(eta=1e-3)),
         (Settings(method="umax", n_negatives=3, delta=0.2), {}),
         (Settings(method="umax", n_negatives=3, weight_bound=0.8, alpha=0.1, u_bound=1.5), {}),
         (Settings(method="ove", n_negatives=3), dict(noise=True)),
@@ -297,51 +302,6 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
         )
         assert set(y[before]) - {K - 1} <= moved
         assert (state.bias[K - 1] == -1e4) == (K - 1 not in y[before])
-
-
-def test_roots_of_implicit_steps(cupy):
-    rng = np.random.default_rng(0)
-    z, log_r = rng.uniform(-30, 30, 60), rng.uniform(0, 12, 60)
-    eta, sigma, u = 10.0 ** rng.uniform(-3, 3, 60), 10.0 ** rng.uniform(-3, 2, 60), rng.uniform(0, 20, 60)
-    z[0], eta[0], sigma[1] = 2000.0, 1e6, 1e-300
-    expected = np.array([host.implicit_one(*row) for row in zip(z, log_r, eta, sigma, u, strict=True)])
-    b, u_new = cupy.asarray(sigma), cupy.asarray(u)
-    gpu.implicit_rows(cupy.asarray(z), cupy.asarray(log_r), cupy.asarray(eta), b, u_new)
-    np.testing.assert_allclose(np.column_stack([b.get(), u_new.get()]), expected, rtol=1e-12, atol=1e-12)
-    gpu.implicit_rows(*(cupy.zeros(0) for _ in range(5)))  # a device refuses a launch of no blocks
-    found = gpu.implicit_one(z[2], log_r[2], eta[2], sigma[2], u[2])
-    np.testing.assert_allclose(found, expected[2], rtol=1e-12)
-    for m in (0, 1, 5, 100):
-        for eta_ in (0.01, 100.0):
-            z_, r, rho = rng.uniform(-20, 20, m), rng.uniform(1, 1e4, m), rng.uniform(0.5, 1, m)
-            args = (eta_, 1.3, 0.8, 2.0)
-            mine = cupy.asarray(z_)
-            c = gpu.implicit_many(mine, cupy.asarray(r), cupy.asarray(rho), *args)
-            np.testing.assert_allclose(c, host.implicit_many(z_, r, rho, *args), rtol=1e-7, atol=1e-9)
-            np.testing.assert_allclose(mine.get(), z_, rtol=1e-6, atol=1e-9)
-
-
-def test_draws_and_their_table(cupy):
-    p = np.random.default_rng(0).uniform(0.1, 2.0, K)
-    noise = Noise(p / p.sum())
-    keep, alias = cupy.empty(K), cupy.empty(K, dtype=np.int64)
-    gpu.alias_table(cupy.asarray(noise.p), keep, alias)
-    np.testing.assert_array_equal(keep.get(), noise.keep)
-    np.testing.assert_array_equal(alias.get(), noise.alias)
-    there = noise.beside(keep)
-    for method in METHODS.values():
-        for n, m in ((K, 3), (K, 20), (1000, 7)):
-            for extra, copy in (((), ()), ((noise.p, noise.keep, noise.alias), (there.p, keep, alias))):
-                if extra and n != K:
-                    continue
-                state = np.array([12345], dtype=np.uint64)
-                mine = cupy.asarray(state)
-                for _ in range(3):
-                    k, r = host.draw(method, n, 4, m, state, *extra)
-                    k_, r_ = gpu.draw(method, n, 4, m, mine, *copy)
-                    np.testing.assert_array_equal(k_.get(), k)
-                    np.testing.assert_allclose(r_.get(), r, rtol=1e-15)
-                np.testing.assert_array_equal(mine.get(), state)
 
 
 def test_an_epoch_takes_the_same_rows_in_the_same_order(cupy):

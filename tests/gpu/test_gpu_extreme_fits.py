@@ -1,7 +1,5 @@
 """ExtremeSoftmaxSGD on a GPU: fits and predictions beside main memory's, and what is refused."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -40,10 +38,6 @@ def fits(cupy, X, y, *, sample_weight=None, **kwargs):
     host = ExtremeSoftmaxSGD(**kwargs).fit(X, y, sample_weight)
     device = ExtremeSoftmaxSGD(**kwargs).fit(there, labels, weight)
     return host, device, there
-
-
-def weights(model):
-    return model.coef_ if model.hash_bits is None else model.table_
 
 
 CASES = [
@@ -144,41 +138,24 @@ def test_partial_fit_goes_on_and_meets_new_classes(cupy, average):
     np.testing.assert_allclose(on.coef_, host.partial_fit(X[:9].toarray(), y[:9]).coef_, rtol=1e-6, atol=1e-8)
 
 
-def test_warm_start_and_pickle(cupy):
+def test_warm_start(cupy):
     X, y = data()
     host, device, there = fits(cupy, X, y, warm_start=True, max_iter=1)
     host.fit(X, y)
     device.fit(there, cupy.asarray(y))
     np.testing.assert_allclose(device.coef_.get(), host.coef_, atol=1e-8)
-    again = pickle.loads(pickle.dumps(device.to_cpu()))
-    np.testing.assert_allclose(again.predict_proba(X), host.predict_proba(X), atol=1e-8)
     with pytest.raises(TypeError, match="fitted on the GPU"):
         device.fit(X, y)
 
 
-def test_the_wrong_place_is_named_with_the_remedy(cupy):
+def test_what_is_refused(cupy):
     X, y = data()
-    host, device, there = fits(cupy, X, y, max_iter=1)
-    for call in (device.predict, device.predict_proba, lambda A: device.log_loss(A, y)):
-        with pytest.raises(TypeError, match=r"to_cpu\(\)"):
-            call(X)
-    with pytest.raises(TypeError, match="fitted in main memory"):
-        host.predict(there)
-    with pytest.raises(TypeError, match=r"y in main memory.*cupy\.asarray\(y\)"):
-        ExtremeSoftmaxSGD().fit(there, y)
-    with pytest.raises(TypeError, match="X in main memory"):
-        ExtremeSoftmaxSGD().fit(X.toarray(), cupy.asarray(y))
-    with pytest.raises(TypeError, match="sample_weight"):
-        ExtremeSoftmaxSGD().fit(there, cupy.asarray(y), np.ones(len(y)))
-    with pytest.raises(TypeError, match="LabelEncoder"):
-        ExtremeSoftmaxSGD().fit(there, y.astype(str))
+    _, device, there = fits(cupy, X, y, max_iter=1)
     for name in ("sparsify", "quantize"):
         with pytest.raises(TypeError, match=rf"to_cpu\(\)\.{name}\(\)"):
             getattr(device, name)()
     with pytest.raises(ValueError, match="Unknown label type"):
         ExtremeSoftmaxSGD().fit(there, cupy.asarray(y + 0.5))
-    with pytest.raises(ValueError, match="NaN"):
-        ExtremeSoftmaxSGD().fit(cupy.full((3, 2), np.nan), cupy.arange(3))
 
 
 def test_steps_that_diverge_say_so(cupy):

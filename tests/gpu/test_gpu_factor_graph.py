@@ -97,13 +97,13 @@ def test_states_in_global_memory_give_the_same_bits(cupy, monkeypatch):
     both = Both(cupy, graph_with("or_out", 4), 3).draw(4)
     assert both.gpu.plan.n_shared == both.gpu.plan.stride
     both.solve()
-    mu, l = both.gpu.marginals().get(), both.gpu.duals(1).get()
+    mu, l = both.gpu.marginals().get(), both.gpu._part("l")[1].get()
     monkeypatch.setattr(on_gpu, "SHARED_STATE", 0)
     assert both.gpu.plan.n_shared == 0
     both.solve().compare(passes=30)
     both.compare_derivatives(4)
     np.testing.assert_array_equal(both.gpu.marginals().get(), mu)
-    np.testing.assert_array_equal(both.gpu.duals(1).get(), l)
+    np.testing.assert_array_equal(both.gpu._part("l")[1].get(), l)
 
 
 @pytest.mark.parametrize("graph", [graph_with("knapsack", 5), long_graph(2, 26)], ids=["short", "long"])
@@ -117,7 +117,7 @@ def test_order_of_threads_is_of_no_account(cupy, graph):
             both = Both(cupy, graph, 2).draw(5).solve()
             d, e = both.gpu.block * 0 + 1.0, cupy.ones((2, both.layout.n_additional))
             moved = both.gpu.jvp(cupy.ascontiguousarray(d[:, : both.layout.n_variables]), e)
-            found.append([both.gpu.marginals().get(), both.gpu.duals(0).get(), moved.get()])
+            found.append([both.gpu.marginals().get(), both.gpu._part("l")[0].get(), moved.get()])
     finally:
         cupy.emulation.seed(0)
     for other in found[1:]:

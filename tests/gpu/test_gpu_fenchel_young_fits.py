@@ -1,10 +1,9 @@
 """Sparsemax and softmax regression on a GPU: losses, fits and predictions beside main memory's, refusals."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import same, to_device
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from sparsekit import SoftmaxClassifier, SoftmaxClassifierCV, SparsemaxClassifier, SparsemaxClassifierCV
@@ -32,15 +31,7 @@ def random_problem(n=50, p=7, K=4, seed=0):
 
 def there(cupy, X, form):
     """X on the device, dense or compressed."""
-    if form == "dense":
-        return cupy.asarray(X)
-    from cupyx.scipy.sparse import csr_matrix
-
-    return csr_matrix(sp.csr_matrix(X))
-
-
-def same(mine, theirs, **tolerances):
-    np.testing.assert_allclose(mine.get(), theirs, **tolerances)
+    return to_device(cupy, X if form == "dense" else sp.csr_matrix(X))
 
 
 @pytest.mark.parametrize("transform", MAPS)
@@ -164,112 +155,19 @@ def test_positive_definite_systems(cupy):
 
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
-@pytest.mark.parametrize("form", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_classes(cupy, cls, form, dtype):
-    X, _, codes, w = random_problem()
-    X, y = X.astype(dtype), 10 * codes - 3
-    options = dict(alpha=1e-2, tol=1e-7, class_weight={-3: 2.0, 17: 0.5})
-    host = cls(**options).fit(X, y, w)
-    device = there(cupy, X, form)
-    model = cls(**options).fit(device, cupy.asarray(y), cupy.asarray(w))
-    for name in ("coef_", "intercept_", "classes_"):
-        mine, theirs = getattr(model, name), getattr(host, name)
-        assert type(mine) is cupy.ndarray and mine.dtype == theirs.dtype and mine.shape == theirs.shape
-        same(mine, theirs, rtol=1e-5, atol=2e-6 if dtype == np.float32 else 1e-6)
-    assert model.n_features_in_ == 7 and model.multilabel_ is False
-    assert model.objective_ == pytest.approx(host.objective_, rel=1e-6)
-    assert model.n_iter_.tolist() == host.n_iter_.tolist()
-    tolerance = dict(rtol=1e-4, atol=2e-5 if dtype == np.float32 else 2e-6)
-    for method in ("decision_function", "predict_proba"):
-        mine, theirs = getattr(model, method)(device), getattr(host, method)(X)
-        assert type(mine) is cupy.ndarray and mine.dtype == theirs.dtype == dtype
-        same(mine, theirs, **tolerance)
-    same(model.predict(device), host.predict(X), atol=0)
-    weights = cupy.asarray(w)
-    assert model.score(device, cupy.asarray(y)) == pytest.approx(host.score(X, y))
-    assert model.score(device, cupy.asarray(y), weights) == pytest.approx(host.score(X, y, w))
-    if cls is SoftmaxClassifier:
-        same(model.predict_log_proba(device), host.predict_log_proba(X), **tolerance)
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_two_classes_and_options(cupy, cls):
-    X, _, codes, _ = random_problem(K=2)
-    for options in (
-        dict(fit_intercept=False),
-        dict(penalize_intercept=False, class_weight="balanced"),
-        dict(alpha=0.3, history=True),
-    ):
-        host = cls(tol=1e-7, **options).fit(X, codes == 1)
-        model = cls(tol=1e-7, **options).fit(cupy.asarray(X), cupy.asarray(codes == 1))
-        same(model.coef_, host.coef_, atol=1e-6)
-        same(model.intercept_[1] - model.intercept_[0], host.intercept_[1] - host.intercept_[0], atol=2e-6)
-        assert model.classes_.dtype == bool and hasattr(model, "history_") is ("history" in options)
-        found = model.decision_function(cupy.asarray(X))
-        assert found.shape == (50,)
-        same(found, host.decision_function(X), atol=1e-5)
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-@pytest.mark.parametrize("weights", [False, True])
-def test_several_labels(cupy, cls, weights):
-    X, _, codes, w = random_problem()
-    Y = (np.eye(4)[codes] + (X[:, 4:5] > 0.3) * np.eye(4)[(codes + 1) % 4]).astype(np.int64)
+def test_rows_without_labels_and_sparse_labels(cupy, cls):
+    X, _, codes, _ = random_problem()
+    Y = np.eye(4, dtype=np.int64)[codes]
     Y[5] = Y[9] = 0
-    options = dict(alpha=1e-2, tol=1e-7, class_weight={1: 3.0} if weights else None)
-    sample_weight = (w,) if weights else ()
-    with pytest.warns(UserWarning, match="2 of 50 rows"):
-        host = cls(**options).fit(X, Y, *sample_weight)
     with pytest.warns(UserWarning, match="2 of 50 rows") as record:
-        model = cls(**options).fit(cupy.asarray(X), cupy.asarray(Y), *map(cupy.asarray, sample_weight))
+        cls().fit(cupy.asarray(X), cupy.asarray(Y))
     assert record[0].filename == __file__
-    assert model.multilabel_ and model.classes_.tolist() == [0, 1, 2, 3]
-    same(model.coef_, host.coef_, atol=1e-6)
-    same(model.predict(cupy.asarray(X)), host.predict(X), atol=0)
-    assert model.score(cupy.asarray(X), cupy.asarray(Y)) == pytest.approx(host.score(X, Y))
     Y[5] = Y[9] = 1
-    from cupyx.scipy.sparse import csr_matrix
-
     dense, sparse = (
-        cls(threshold=0.3).fit(cupy.asarray(X), y)
-        for y in (cupy.asarray(Y), csr_matrix(sp.csr_matrix(Y * 1.0)))
+        cls(threshold=0.3).fit(cupy.asarray(X), to_device(cupy, y)) for y in (Y, sp.csr_matrix(Y * 1.0))
     )
     same(dense.coef_, sparse.coef_.get(), atol=0)
     assert not (dense.predict(cupy.asarray(X)) != (dense.predict_proba(cupy.asarray(X)) > 0.3)).any()
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_distributions(cupy, cls):
-    X, Q, _, _ = random_problem()
-    balanced = dict(alpha=1e-2, tol=1e-7, class_weight="balanced")
-    host, model = cls(**balanced).fit(X, Q), cls(**balanced).fit(cupy.asarray(X), cupy.asarray(Q))
-    same(model.coef_, host.coef_, atol=1e-6)
-    same(model.predict(cupy.asarray(X)), host.predict(X), atol=0)
-
-
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-@pytest.mark.parametrize("form", ["dense", "csr"])
-def test_the_way_to_main_memory_and_back(cupy, cls, form):
-    X, _, codes, _ = random_problem()
-    device = there(cupy, X, form)
-    model = cls(alpha=1e-2, warm_start=True, tol=1e-6).fit(device, cupy.asarray(codes))
-    probabilities = model.predict_proba(device)
-    loaded = pickle.loads(pickle.dumps(model))
-    same(loaded.predict_proba(device), probabilities.get(), atol=0)
-    home = model.to_cpu()
-    assert all(type(x) is np.ndarray for x in (home.coef_, home.intercept_, home.classes_))
-    assert type(model.coef_) is cupy.ndarray
-    np.testing.assert_allclose(home.predict_proba(X), probabilities.get(), atol=1e-10)
-    assert home.score(X, codes) == model.score(device, cupy.asarray(codes))
-    # a fit starts from the last one's coefficients wherever they are
-    iterations = model.n_iter_[0]
-    assert home.fit(X, codes).n_iter_[0] < iterations
-    assert (
-        cls(alpha=1e-2, warm_start=True, tol=1e-6).fit(X, codes).fit(device, cupy.asarray(codes)).n_iter_ < 2
-    )
-    assert type(model.fit(X, codes).coef_) is np.ndarray
-    assert model.fit(device, cupy.asarray(codes)).n_iter_[0] < iterations
 
 
 def test_callbacks_get_copies_on_the_device(cupy, capsys):
@@ -291,30 +189,23 @@ def test_callbacks_get_copies_on_the_device(cupy, capsys):
 
 @pytest.mark.parametrize("cls", CLASSIFIERS)
 def test_what_fits_refuse(cupy, cls):
-    X, Q, codes, w = random_problem()
+    X, Q, codes, _ = random_problem()
     A, y, q = cupy.asarray(X), cupy.asarray(codes), cupy.asarray(Q)
 
     def refused(kind, match, X, y, *weight, **options):
         with pytest.raises(kind, match=match):
             cls(**options).fit(X, y, *weight)
 
-    refused(TypeError, "X is on the GPU and y in main memory", A, codes)
-    refused(TypeError, "y is on the GPU and X in main memory", X, y)
-    refused(TypeError, "X is on the GPU and y in main memory", A, Q)
-    refused(TypeError, "X is on the GPU and sample_weight in main memory", A, y, w)
-    refused(TypeError, "LabelEncoder", A, np.array(["a", "b"] * 25))
     refused(ValueError, "one label for each row", A, y[1:])
     refused(ValueError, "one row for each row", A, q[1:])
     refused(ValueError, "must have shape", A, q[:, :, None])
     refused(ValueError, "only one class: 1", A, cupy.ones(50, dtype=int))
     refused(ValueError, "continuous", A, q[:, 0])
-    refused(ValueError, "NaN or infinity", A * np.nan, y)
     refused(ValueError, "y contains NaN", A, q * np.inf)
     refused(ValueError, r"y\[0, 0\] is -", A, -q)
     refused(ValueError, r"y\[0\] sums to 2", A, 2 * q)
     with pytest.warns(UserWarning, match="50 of 50 rows"):
         refused(ValueError, "no row with a label", A, cupy.zeros((50, 4)))
-    refused(ValueError, "sample_weight must be at least 0", A, y, cupy.full(50, -1.0))
     refused(ValueError, "non-zero number", A, y, 0.0)
     refused(ValueError, "sample_weight must have shape", A, y, cupy.ones(3))
     refused(ValueError, "not a class", A, y, class_weight={7: 1.0})
@@ -334,26 +225,6 @@ def test_one_weight_compressed_columns_and_a_column_of_labels(cupy):
     same(plain.predict(columns), plain.predict(A).get(), atol=0)
     with pytest.warns(DataConversionWarning):
         same(SoftmaxClassifier().fit(A, y[:, None]).coef_, plain.coef_.get(), atol=0)
-
-
-def test_what_predictions_refuse(cupy):
-    X, _, codes, _ = random_problem()
-    A, y = cupy.asarray(X), cupy.asarray(codes)
-    model, host = SoftmaxClassifier().fit(A, y), SparsemaxClassifier().fit(X, codes)
-    for method in (model.predict, model.predict_proba, model.decision_function, model.predict_log_proba):
-        with pytest.raises(TypeError, match=r"fitted on the GPU.*to_cpu\(\)"):
-            method(X)
-    for method in (host.predict, host.predict_proba, host.decision_function):
-        with pytest.raises(TypeError, match=r"fitted in main memory.*cupy.asnumpy\(X\)"):
-            method(A)
-    with pytest.raises(TypeError, match="to_cpu"):
-        model.score(X, codes)
-    with pytest.raises(TypeError, match="y in main memory"):
-        model.score(A, codes)
-    with pytest.raises(ValueError, match="y must have shape"):
-        model.score(A, y[1:])
-    with pytest.raises(ValueError, match="features"):
-        model.predict(A[:, 1:])
 
 
 @pytest.mark.parametrize("cls", [SparsemaxClassifierCV, SoftmaxClassifierCV])

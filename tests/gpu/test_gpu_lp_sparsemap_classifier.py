@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_multilabel_classification
-from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
 from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
@@ -119,35 +118,6 @@ def test_penalty_from_data_and_newton_on_sparse_rows(cupy, loss):
     assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
     np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(wide), atol=1e-3)
     assert np.mean(gpu.predict(rows).get() != cpu.predict(wide)) < 0.02
-
-
-def test_warm_start_and_callback(cupy):
-    seen = []
-    XD, YD = cupy.asarray(X), cupy.asarray(Y)
-    model = LPSparseMAPClassifier(
-        alpha=0.05, pairs="all", warm_start=True, history=True, callback=seen.append
-    )
-    first = model.fit(XD, YD).n_iter_[0]
-    assert len(seen) == first and len(model.history_["fun"]) == first
-    assert model.fit(XD, YD).n_iter_[0] <= first // 2
-    with pytest.warns(ConvergenceWarning):
-        LPSparseMAPClassifier(alpha=0.05, max_iter=2).fit(XD, YD)
-
-
-def test_one_side_for_all(cupy):
-    XD, YD = cupy.asarray(X), cupy.asarray(Y)
-    model = LPSparseMAPClassifier(alpha=0.1, pairs="all")
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(y\)"):
-        model.fit(XD, Y)
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(X\)"):
-        model.fit(X, YD)
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(sample_weight\)"):
-        model.fit(XD, YD, sample_weight=WEIGHT)
-    model.fit(XD, YD)
-    with pytest.raises(TypeError, match="to_cpu"):
-        model.predict(X)
-    with pytest.raises(TypeError, match="fitted in main memory"):
-        model.to_cpu().predict(XD)
 
 
 def test_bad_labels_are_refused(cupy):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 from scipy.special import softmax
 
-from sparsekit import L1LogisticOBA
 from sparsekit._cython import _multinomial as on_cpu
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.solver.oba import minimize_oba
@@ -24,15 +24,16 @@ def random_problem(n=40, p=9, K=4, seed=0, dtype=np.float64):
     return X, rng.integers(K, size=n), rng.random(n) + 0.2, rng
 
 
-def to_device(X):
-    """X on the device, dense, CSR or CSC, as it is here."""
+def columns_of(A):
+    """The parts of a CSR matrix by columns, on the device."""
     import cupy
-    import cupyx.scipy.sparse
 
-    if not sp.issparse(X):
-        return cupy.asarray(X)
-    made = cupyx.scipy.sparse.csc_matrix if X.format == "csc" else cupyx.scipy.sparse.csr_matrix
-    return made(X)
+    turned = A.T.tocsr()
+    return (
+        cupy.asarray(turned.indptr.astype(np.int64)),
+        cupy.asarray(turned.indices),
+        cupy.asarray(turned.data),
+    )
 
 
 def row_parts(n, K, rng):
@@ -109,7 +110,9 @@ def test_operators(cupy, kernels, K, intercept, dense):
     if dense:
         operator = kernels.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
     else:
-        operator = kernels.ClassRowOperator(*[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5)
+        operator = kernels.ClassRowOperator(
+            *[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5, columns_of(A)
+        )
     v = rng.standard_normal(len(place))
     out = operator.matvec(cupy.asarray(v)).get()
     scale = np.abs(H).sum(axis=1).max() * np.abs(v).max()
@@ -141,7 +144,7 @@ def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
         monkeypatch.setattr(_class_operators, "_LONG", long)
         monkeypatch.setattr(_class_operators, "_UNEVEN", 1)
         operator = kernels.ClassRowOperator(
-            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0
+            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0, columns_of(A)
         )
         found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
     assert [group for group, _ in found] == [4, 0]
@@ -152,7 +155,10 @@ def test_operator_of_no_rows_and_no_variables(cupy, kernels):
     empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
     P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
     place, diagonal = cupy.arange(4), cupy.zeros(4)
-    operator = kernels.ClassRowOperator(empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0)
+    columns = cupy.zeros(3, dtype=np.int64), none, weight
+    operator = kernels.ClassRowOperator(
+        empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0, columns
+    )
     assert not operator.matvec(cupy.ones(4)).get().any()
     operator = kernels.ClassDenseOperator(
         cupy.empty((3, 0), dtype=np.float32), cupy.zeros((3, 3), dtype=np.float32),
@@ -162,15 +168,21 @@ def test_operator_of_no_rows_and_no_variables(cupy, kernels):
     assert operator.matvec(cupy.empty(0)).shape == (0,)
 
 
+def losses_of(cupy, X, codes, K, s):
+    """The loss in main memory and on the device."""
+    there = [to_device(cupy, a) for a in (X, codes, s)]
+    return (
+        MultinomialLoss(X, codes, K, s, fit_intercept=True),
+        MultinomialLoss(*there[:2], K, there[2], fit_intercept=True),
+    )
+
+
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_loss(cupy, make, weighted):
     X, codes, s, rng = random_problem(K=4)
     s = s if weighted else None
-    here = MultinomialLoss(make(X), codes, 4, s, fit_intercept=True)
-    there = MultinomialLoss(
-        to_device(make(X)), cupy.asarray(codes), 4, None if s is None else cupy.asarray(s), fit_intercept=True
-    )
+    here, there = losses_of(cupy, make(X), codes, 4, s)
     x = rng.standard_normal(here.n_variables)
     xd = cupy.asarray(x)
     assert there.value(xd) == pytest.approx(here.value(x), rel=1e-13)
@@ -194,10 +206,7 @@ def test_models(cupy, make, gram, monkeypatch):
     if not gram:
         monkeypatch.setattr(multinomial, "_GRAM_SIDE", 0)
     X, codes, s, rng = random_problem(n=60, K=5)
-    losses = (
-        MultinomialLoss(make(X), codes, 5, s, fit_intercept=True),
-        MultinomialLoss(to_device(make(X)), cupy.asarray(codes), 5, cupy.asarray(s), fit_intercept=True),
-    )
+    losses = losses_of(cupy, make(X), codes, 5, s)
     x = 0.5 * rng.standard_normal(losses[0].n_variables)
     chosen = np.sort(rng.choice(len(x), len(x) * 2 // 3, replace=False))
     v = rng.standard_normal(len(chosen))
@@ -229,8 +238,7 @@ def test_fits(cupy, make, size):
     n, p, K = SIZES[size]
     X, _, s, rng = random_problem(n, p)
     codes = (X @ rng.standard_normal((p, K)) + 0.3 * rng.standard_normal((n, K))).argmax(axis=1)
-    here = MultinomialLoss(make(X), codes, K, s, fit_intercept=True)
-    there = MultinomialLoss(to_device(make(X)), cupy.asarray(codes), K, cupy.asarray(s), fit_intercept=True)
+    here, there = losses_of(cupy, make(X), codes, K, s)
     l1 = 0.1 * np.abs(here.gradient(np.zeros(here.n_variables))).max()
     result = minimize_oba(there, there.l1_vector(l1), tol=1e-7)
     expected = minimize_oba(here, here.l1_vector(l1), tol=1e-7)
@@ -264,71 +272,8 @@ def test_entries_that_are_stored_in_parts(cupy):
     assert parts.nnz == 2 * half.nnz  # the caller's matrix is as it was
 
 
-def fitted_pair(make, dtype, sample_weight=None, **parameters):
-    """The same model fitted here and there, and the data of both."""
-    import cupy
-
-    X, _, _, rng = random_problem(80, 6, dtype=dtype)
-    y = np.array([3.0, 5.0, 9.0])[
-        (X @ rng.standard_normal((6, 3)) + rng.standard_normal((80, 3))).argmax(axis=1)
-    ]
-    here = L1LogisticOBA(tol=1e-7, **parameters).fit(make(X), y, sample_weight)
-    weight = None if sample_weight is None else cupy.asarray(sample_weight)
-    there = L1LogisticOBA(tol=1e-7, **parameters).fit(to_device(make(X)), cupy.asarray(y), weight)
-    return here, there, make(X), y
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_estimator(cupy, make, dtype):
-    here, there, X, y = fitted_pair(make, dtype, C=0.5)
-    for name in ("coef_", "intercept_", "classes_"):
-        assert type(getattr(there, name)) is cupy.ndarray
-        assert getattr(there, name).dtype == getattr(here, name).dtype
-    np.testing.assert_array_equal(there.classes_.get(), here.classes_)
-    np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-5)
-    np.testing.assert_allclose(there.intercept_.get(), here.intercept_, atol=1e-5)
-    assert there.objective_ == pytest.approx(here.objective_, rel=1e-7)
-    assert there.optimality_ <= 1e-7 and 0 <= there.dual_gap_ <= 1e-4 * there.objective_
-    Xd = to_device(X)
-    for name in ("decision_function", "predict_proba", "predict_log_proba"):
-        found = getattr(there, name)(Xd)
-        assert type(found) is cupy.ndarray and found.dtype == dtype and found.shape == (80, 3)
-        np.testing.assert_allclose(found.get(), getattr(here, name)(X), atol=1e-4)
-    np.testing.assert_array_equal(there.predict(Xd).get(), here.predict(X))
-    assert there.score(Xd, cupy.asarray(y)) == pytest.approx(here.score(X, y))
-    back = there.to_cpu()
-    np.testing.assert_array_equal(back.coef_, there.coef_.get())
-    np.testing.assert_allclose(back.predict_proba(X), there.predict_proba(Xd).get(), atol=1e-6)
-    with pytest.raises(TypeError, match="to_cpu"):
-        there.predict_proba(X)
-    with pytest.raises(TypeError, match=r"cupy\.asnumpy"):
-        here.predict_proba(Xd)
-
-
-def test_weights_and_options(cupy):
-    rng = np.random.default_rng(3)
-    weight = rng.random(80) + 0.1
-    for parameters in (
-        dict(class_weight="balanced"),
-        dict(class_weight={3.0: 2.0, 9.0: 0.5}, fit_intercept=False),
-        dict(hessian="lbfgs", penalty_weights=np.arange(6.0)),
-    ):
-        here, there, _, _ = fitted_pair(np.asarray, np.float64, weight, C=2.0, **parameters)
-        assert there.objective_ == pytest.approx(here.objective_, rel=1e-7), parameters
-        np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-4)
-
-
-def test_a_warm_start_stays_on_the_device(cupy):
-    _, there, X, y = fitted_pair(np.asarray, np.float64, warm_start=True)
-    again = there.fit(to_device(X), cupy.asarray(y))
-    assert again.n_iter_[0] <= 1
-
-
 def test_mixed_places_are_refused(cupy):
     X, codes, s, _ = random_problem(n=30, K=3)
-    with pytest.raises(TypeError, match="y in main memory"):
-        L1LogisticOBA().fit(cupy.asarray(X), codes)
     with pytest.raises(TypeError, match="sample_weight"):
         MultinomialLoss(cupy.asarray(X), cupy.asarray(codes), 3, s)
     with pytest.raises(ValueError, match="codes must be integers"):

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-import reference_min_norm
 import reference_nqn
 
-from sparsekit._bounded.losses.losses import LogLoss, LossRows, PiecewiseLoss
-from sparsekit._cython import _min_norm, _pairs, _row_losses
+from sparsekit._cython import _pairs, _row_losses
 
 INF = np.inf
 
@@ -186,24 +184,6 @@ def test_pairs_wait_for_the_device_as_said(cupy):
     assert waits(pairs.direction, x, 1.0, p) == 1
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 20])
-def test_least_norms(cupy, k):
-    from sparsekit.gpu import _min_norm as gpu
-
-    rng = np.random.default_rng(k)
-    points = rng.standard_normal((k, 12)) + 0.5
-    gram = points @ points.T
-    weights, chosen = np.empty(k), np.empty(k, dtype=np.intp)
-    count = _min_norm.min_norm_weights(gram, 1e-12, weights, chosen)
-    there, points_there = cupy.empty(k), cupy.empty(k, dtype=np.intp)
-    assert gpu.min_norm_weights(cupy.asarray(gram), 1e-12, there, points_there) == count
-    np.testing.assert_array_equal(there.get(), weights)
-    np.testing.assert_array_equal(points_there.get()[:count], chosen[:count])
-    np.testing.assert_allclose(
-        weights @ points, reference_min_norm.min_norm_weights(gram) @ points, atol=1e-5
-    )
-
-
 SHAPES = [  # lo, hi, eps, delta
     (-1.0, 1.0, 0.0, 0.0),
     (-0.3, 0.7, 0.0, 0.2),
@@ -269,30 +249,3 @@ def test_rows_of_nothing_and_predictors_that_are_no_number(cupy):
     for eps in (0.0, 0.4):
         assert np.isnan(gpu.piecewise_all(z, one, None, one, None, -1.0, 1.0, eps, 0.0, u, dual, d))
         assert np.isnan(dual.get()).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("logistic", [False, True])
-def test_passes_over_dense_rows(cupy, dtype, logistic):
-    from sparsekit.gpu import _row_losses as gpu
-
-    n, p, rng = 210, 17, np.random.default_rng(5)
-    X, w = rng.standard_normal((n, p)).astype(dtype), rng.standard_normal(p).astype(dtype)
-    _, _, t, c, s, prev = _rows(n)
-
-    def call(module, xp, *blocks):
-        up = [xp.asarray(a) for a in (X, w, t, c, s, prev)]
-        z, *filled, gradient = (xp.empty(m) for m in (n, n, n, n, p))
-        loss = (
-            LogLoss(up[2], up[4], up[3]) if logistic else PiecewiseLoss(up[2], up[4], up[3], lo=-0.3, hi=0.7)
-        )
-        rows = LossRows(*filled)
-        value = module.dense_pass(up[0], up[1], 0.4, loss, 0.2, up[5], z, rows, gradient, *blocks)
-        return value, (z, *filled, gradient)
-
-    value, here = call(_row_losses, np, 64, 2, 1)
-    found, there = call(gpu, cupy)
-    rough = 1e-5 if dtype == np.float32 else 1e-11
-    assert found == pytest.approx(value, rel=rough)
-    for a, b in zip(here, there):
-        np.testing.assert_allclose(b.get(), a, rtol=rough, atol=rough)

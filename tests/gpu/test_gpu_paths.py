@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 
 from sparsekit import l1_logistic_path, lasso_path
 
@@ -19,14 +20,6 @@ def _data(layout, classes=0, p=14, seed=0):
     z = X @ (2.0 * rng.standard_normal((p, max(classes, 1)))) + rng.standard_normal((70, max(classes, 1)))
     y = 3 * np.argmax(z, axis=1) if classes > 2 else (z[:, 0] > 0).astype(int) if classes else z[:, 0] + 5.0
     return X, y, rng.uniform(0.1, 2.0, 70)
-
-
-def _to_device(cupy, X):
-    if not sp.issparse(X):
-        return cupy.asarray(X)
-    import cupyx.scipy.sparse
-
-    return cupyx.scipy.sparse.csr_matrix(X)
 
 
 def _same(here, there, rtol=1e-8):
@@ -49,7 +42,7 @@ def test_paths_of_the_lasso(cupy, layout, options):
     for given in ({}, {"sample_weight": s, "penalty_weights": v, "offset": offset}):
         there = {name: cupy.asarray(values) for name, values in given.items()}
         here = lasso_path(X, y, **given, **options, **TIGHT)
-        _same(here, lasso_path(_to_device(cupy, X), cupy.asarray(y), **there, **options, **TIGHT))
+        _same(here, lasso_path(to_device(cupy, X), cupy.asarray(y), **there, **options, **TIGHT))
 
 
 @pytest.mark.parametrize("layout", ["C", "csr"])
@@ -63,7 +56,7 @@ def test_paths_of_logistic_regression(cupy, layout, classes, ratio):
         there = {k: v if isinstance(v, dict) else cupy.asarray(v) for k, v in given.items()}
         options = dict(l1_ratio=ratio, class_weight="balanced", coefs="sparse", **TIGHT)
         here = l1_logistic_path(X, y, **given, **options)
-        path = l1_logistic_path(_to_device(cupy, X), cupy.asarray(y), **there, **options)
+        path = l1_logistic_path(to_device(cupy, X), cupy.asarray(y), **there, **options)
         _same(here, path)
         np.testing.assert_array_equal(path.classes, here.classes)
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..._arrays import kernel_module, namespace
+from ..._arrays import beside, to_host
+from ..._cython import _min_norm
 
 TOL = 1e-12
 
@@ -31,9 +32,8 @@ def min_norm_weights(gram, tol=TOL):
     ----------
     .. [1] P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11, 1976.
     """
-    gram = namespace(gram=gram).ascontiguousarray(gram, dtype=np.float64)
-    k = len(gram)
-    weights = np.empty(k, like=gram)
-    chosen = np.empty(k, dtype=np.intp, like=gram)
-    kernel_module("_min_norm", gram).min_norm_weights(gram, tol, weights, chosen)
-    return weights
+    # a few dozen variables, and each step follows from the one before: work for main memory
+    host = np.ascontiguousarray(to_host(gram), dtype=np.float64)
+    weights = np.empty(len(host))
+    _min_norm.min_norm_weights(host, tol, weights, np.empty(len(host), dtype=np.intp))
+    return beside(weights, gram)

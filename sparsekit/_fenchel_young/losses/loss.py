@@ -13,8 +13,7 @@ import scipy.sparse as sp
 
 from ..._arrays import is_device, kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
-from ..._linalg.as_design import as_design
-from ..._linalg.class_design import design_of, is_device_dense, is_device_rows
+from ..._linalg.class_design import design_of, is_device_dense
 from ..._linalg.design import CSCDesign, DenseDesign
 from ..._messages import shown
 from .newton_system import NewtonSystem
@@ -207,23 +206,7 @@ class FenchelYoungLoss:
     def single(self):
         """The data in float32: a dense array, or compressed rows and columns."""
         if self._single is None:
-            design = self.design
-            if is_device_rows(design):
-                rows, columns = (
-                    (indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False))
-                    for indptr, indices, data in (design.rows(), design.columns())
-                )
-                self._single = rows, columns
-            elif is_device_dense(design):
-                self._single = design.xp.ascontiguousarray(design.X, dtype=np.float32)
-            elif isinstance(design, DenseDesign):
-                self._single = as_design(np.ascontiguousarray(design.X, dtype=np.float32), *self.threads)
-            else:
-                rows = sp.csr_matrix(
-                    (design.data.astype(np.float32, copy=False), design.indices, design.indptr),
-                    shape=design.shape,
-                )
-                self._single = _arrays(rows), _arrays(rows.tocsc())
+            self._single = self.design.single()
         return self._single
 
 
@@ -237,10 +220,6 @@ def _design(X, n_threads):
         X = X.toarray()  # hardly larger, and much faster
     design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
-
-
-def _arrays(A):
-    return A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data
 
 
 class _SparseCurvature:

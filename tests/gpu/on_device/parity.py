@@ -9,6 +9,7 @@ from .pytest_cases import run_tests
 
 TASK_LIMIT, LIMIT, AT_ONCE = 90, 120, True
 CASES = 6
+CASES_OF_ESTIMATORS = 24
 
 # of each CUDA source, then of each estimator, in the order of what is built on what
 CHECKS = {
@@ -32,13 +33,9 @@ CHECKS = {
     "ranking": "test_gpu_ranking.py::test_rank_scores",
     "factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
     "label_graph": "test_gpu_label_graph.py::test_marginals",
-    "L1LogisticOBA, LassoOBA": "test_gpu_oba.py::test_estimators_fit_and_predict_there",
-    "L1LogisticOBA of several classes": "test_gpu_multinomial.py::test_estimator",
-    "SparsemaxClassifier, SoftmaxClassifier": "test_gpu_fenchel_young_fits.py::test_classes",
+    "estimators": "test_gpu_fits.py::test_fits_are_those_of_main_memory",
     "ExtremeSoftmaxSGD": "test_gpu_extreme_fits.py::test_dense_rows_weights_and_other_labels",
     "minimize_nqn": "test_gpu_nqn.py::test_iterates_are_those_of_main_memory",
-    "BoundedRegressor": "test_gpu_bounded.py::test_regressions",
-    "BoundedClassifier": "test_gpu_bounded.py::test_classifications",
     "LPSparseMAPClassifier": "test_gpu_lp_sparsemap_classifier.py::test_fits",
     "PyTorch": "test_gpu_torch.py::test_operators",
 }
@@ -52,4 +49,5 @@ def tasks(options):
 def run(task, options):
     if task == "PyTorch" and find_spec("torch") is None:
         raise Skipped("PyTorch is not installed")
-    return run_tests([CHECKS[task]], options, options.size(CASES, 1))
+    cases = CASES_OF_ESTIMATORS if task == "estimators" else CASES
+    return run_tests([CHECKS[task]], options, options.size(cases, 1))

@@ -5,7 +5,7 @@ import numbers
 import numpy as np
 
 from . import emulation
-from ._memory import ForeignMemory, allocate, check_dtype, device_copy
+from ._memory import allocate, device_copy
 
 IMPLICIT = (
     "Implicit conversion to a NumPy array is not allowed. "
@@ -68,30 +68,10 @@ def deliver(value, out=None, casting="unsafe"):
     return out
 
 
-class _Described:
-    def __init__(self, described):
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": described["shape"],
-            "typestr": described["typestr"],
-            "strides": described.get("strides"),
-            "data": (described["data"][0], False),
-        }
-
-
-def foreign(described, owner):
-    """A device array over memory of another library's, which its array interface describes."""
-    array = np.asarray(_Described(described))
-    check_dtype(array.dtype)
-    return array_type._from(array, ForeignMemory(owner))
-
-
 def upload(obj, dtype=None, order="K"):
     """A device array from a device array, a NumPy array, a scalar or nested sequences of them."""
     if is_array(obj):
         return obj
-    if hasattr(obj, "__cuda_array_interface__"):
-        return foreign(obj.__cuda_array_interface__, obj)
     if isinstance(obj, list | tuple) and _holds_arrays(obj):
         from ._manipulation import stack
 

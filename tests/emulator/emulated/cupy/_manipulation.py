@@ -37,10 +37,6 @@ def column_stack(tup):
     return new(np.column_stack([x._array for x in tup]))
 
 
-def dstack(tup):
-    return new(np.dstack([host(x, "tup") for x in tup]))
-
-
 def atleast_1d(*arys):
     return _at_least(np.atleast_1d, arys)
 
@@ -61,36 +57,8 @@ def expand_dims(a, axis):
     return view(a, np.expand_dims(host(a), axis))
 
 
-def squeeze(a, axis=None):
-    return view(a, np.squeeze(host(a), axis))
-
-
 def moveaxis(a, source, destination):
     return view(a, np.moveaxis(host(a), source, destination))
-
-
-def swapaxes(a, axis1, axis2):
-    return view(a, np.swapaxes(host(a), axis1, axis2))
-
-
-def rollaxis(a, axis, start=0):
-    return view(a, np.rollaxis(host(a), axis, start))
-
-
-def transpose(a, axes=None):
-    return view(a, np.transpose(host(a), axes))
-
-
-permute_dims = transpose
-
-
-def matrix_transpose(x, /):
-    return view(x, np.matrix_transpose(host(x, "x")))
-
-
-def reshape(a, newshape, order="C", *, copy=None):
-    host(a)
-    return a.reshape(newshape, order=order, copy=copy)
 
 
 def ravel(a, order="C"):
@@ -101,47 +69,6 @@ def ravel(a, order="C"):
 def broadcast_to(array, shape):
     len(shape)  # a number is a TypeError there
     return view(array, np.broadcast_to(host(array, "array"), shape))
-
-
-def broadcast_arrays(*args):
-    return [view(x, part) for x, part in zip(args, np.broadcast_arrays(*map(host, args)), strict=True)]
-
-
-def flip(a, axis=None):
-    return view(a, np.flip(host(a), axis))
-
-
-def flipud(a):
-    return view(a, np.flipud(host(a)))
-
-
-def fliplr(a):
-    return view(a, np.fliplr(host(a)))
-
-
-def roll(a, shift, axis=None):
-    return new(np.roll(host(a), shift, axis))
-
-
-def split(ary, indices_or_sections, axis=0):
-    return [view(ary, part) for part in np.split(host(ary, "ary"), indices_or_sections, axis)]
-
-
-def array_split(ary, indices_or_sections, axis=0):
-    return [view(ary, part) for part in np.array_split(host(ary, "ary"), indices_or_sections, axis)]
-
-
-def tile(A, reps):
-    return new(np.tile(upload(A)._array, reps))
-
-
-def repeat(a, repeats, axis=None):
-    host(a)
-    return a.repeat(repeats, axis)
-
-
-def pad(array, pad_width, mode="constant", **kwargs):
-    return new(np.pad(host(array, "array"), pad_width, mode, **kwargs))
 
 
 def append(arr, values, axis=None):
@@ -162,7 +89,3 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False, ax
     made = np.unique(host(ar, "ar"), return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
     sync()
     return tuple(map(new, made)) if isinstance(made, tuple) else new(made)
-
-
-def unique_values(x):
-    return unique(x, equal_nan=False)

@@ -47,16 +47,6 @@ class Memory:
         return None
 
 
-class ForeignMemory:
-    """Memory that another library allocated (DLPack, ``__cuda_array_interface__``): no guard zones."""
-
-    def __init__(self, owner):
-        self.owner = owner
-
-    def damage(self):
-        return None
-
-
 def check_dtype(dtype):
     dtype = np.dtype(dtype)
     if dtype not in DTYPES:

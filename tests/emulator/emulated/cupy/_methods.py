@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._convert import deliver, host, indices, is_array, is_scalar, new, operand, sync, upload, view
+from ._convert import deliver, is_scalar, new, operand, sync, upload, view
 from ._memory import check_dtype
 
 
@@ -39,18 +39,6 @@ def _argument(name):
     return method
 
 
-def _spread(name):
-    function = getattr(np, name)
-
-    def method(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
-        with np.errstate(all="ignore"):
-            value = function(self._array, axis=axis, dtype=dtype, ddof=ddof, keepdims=bool(keepdims))
-        return deliver(value, out)
-
-    method.__name__ = name
-    return method
-
-
 def _running(name):
     function = getattr(np, name)
 
@@ -80,8 +68,6 @@ class Methods:
     all = _reduced("all", dtype=False)
     argmax = _argument("argmax")
     argmin = _argument("argmin")
-    var = _spread("var")
-    std = _spread("std")
     cumsum = _running("cumsum")
     cumprod = _running("cumprod")
 
@@ -93,22 +79,11 @@ class Methods:
 
         return dot(self, b, out)
 
-    def trace(self, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-        return deliver(np.trace(self._array, offset, axis1, axis2, dtype), out)
-
     def clip(self, min=None, max=None, out=None):
         if min is None and max is None:
             raise ValueError("array_clip: must set either max or min")
         bounds = [None if x is None else operand(x) for x in (min, max)]
         return deliver(np.clip(self._array, *bounds), out)
-
-    def round(self, decimals=0, out=None):
-        return deliver(np.round(self._array, decimals), out)
-
-    def conj(self):
-        return new(self._array.conj()) if self.dtype.kind == "c" else self
-
-    conjugate = conj
 
     # copies and types
 
@@ -162,21 +137,10 @@ class Methods:
     def transpose(self, *axes):
         return view(self, self._array.transpose(*axes))
 
-    def swapaxes(self, axis1, axis2):
-        return view(self, self._array.swapaxes(axis1, axis2))
-
-    def squeeze(self, axis=None):
-        return view(self, self._array.squeeze(axis))
-
     def diagonal(self, offset=0, axis1=0, axis2=1):
         part = np.diagonal(self._array, offset, axis1, axis2)
         part.flags.writeable = self._array.flags.writeable
         return view(self, part)
-
-    def repeat(self, repeats, axis=None):
-        if is_array(repeats):
-            raise TypeError("the emulation takes repeats from the host only, as CuPy does")
-        return new(np.repeat(self._array, repeats, axis))
 
     # orders; all of them are stable, and a partition may be a whole sort
 
@@ -204,11 +168,6 @@ class Methods:
             if not -length <= k < length:
                 raise ValueError(f"kth(={k}) out of bounds {length}")
 
-    def searchsorted(self, v, side="left", sorter=None):
-        from ._sorting import searchsorted
-
-        return searchsorted(self, v, side, sorter)
-
     def nonzero(self):
         sync()
         return tuple(new(found) for found in np.nonzero(np.atleast_1d(self._array)))
@@ -218,13 +177,3 @@ class Methods:
     def take(self, indices, axis=None, out=None):
         chosen = indices if is_scalar(indices) else upload(indices)._array
         return deliver(np.take(self._array, chosen, axis=axis), out)
-
-    def put(self, indices, values, mode="wrap"):
-        if mode not in ("wrap", "clip"):
-            raise TypeError("clipmode not understood" if mode != "raise" else "mode 'raise' is not supported")
-        np.put(self._array, upload(indices)._array, upload(values)._array, mode=mode)
-
-    def compress(self, condition, axis=None, out=None):
-        chosen = host(condition, "condition") if is_array(condition) else indices(condition)
-        sync()
-        return deliver(np.compress(chosen, self._array, axis=axis), out)

@@ -9,7 +9,6 @@ import cupy
 from . import _convert, emulation
 from ._convert import (
     IMPLICIT,
-    host,
     indices,
     is_advanced,
     is_array,
@@ -44,12 +43,6 @@ class Flags:
         self.fnc = flags.fnc
         self.forc = flags.forc
 
-    def __getitem__(self, name):
-        known = {"C_CONTIGUOUS": "c_contiguous", "F_CONTIGUOUS": "f_contiguous", "OWNDATA": "owndata"}
-        if name not in known:
-            raise KeyError(f"{name} is not defined for cupy.ndarray.flags")
-        return getattr(self, known[name])
-
 
 class ndarray(Operators, Methods):
     """Array on the emulated device; ``_array`` is the NumPy array in its guarded memory."""
@@ -79,16 +72,7 @@ class ndarray(Operators, Methods):
     def dtype(self):
         return self._array.dtype
 
-    @property
-    def shape(self):
-        return self._array.shape
-
-    @shape.setter
-    def shape(self, shape):
-        changed = self._array.view()
-        changed.shape = shape
-        self._array = changed
-
+    shape = property(lambda self: self._array.shape)
     ndim = property(lambda self: self._array.ndim)
     size = property(lambda self: self._array.size)
     nbytes = property(lambda self: self._array.nbytes)
@@ -101,22 +85,6 @@ class ndarray(Operators, Methods):
     @property
     def T(self):
         return view(self, self._array.T)
-
-    @property
-    def mT(self):
-        if self.ndim < 2:
-            raise ValueError("matrix transpose with ndim < 2 is undefined")
-        return view(self, self._array.swapaxes(-1, -2))
-
-    @property
-    def real(self):
-        return view(self, self._array.real) if self.dtype.kind == "c" else self
-
-    @property
-    def imag(self):
-        if self.dtype.kind == "c":
-            return view(self, self._array.imag)
-        return new(np.zeros_like(self._array))
 
     # to the host, which waits for the device
 
@@ -151,9 +119,6 @@ class ndarray(Operators, Methods):
     def tolist(self):
         return self.get().tolist()
 
-    def tobytes(self, order="C"):
-        return self.get().tobytes(order)
-
     def __bool__(self):
         if self.size == 0:
             raise ValueError("The truth value of an empty array is ambiguous.")
@@ -169,9 +134,6 @@ class ndarray(Operators, Methods):
     def __float__(self):
         return float(self.item())
 
-    def __complex__(self):
-        return complex(self.item())
-
     def __repr__(self):
         return repr(self.get())
 
@@ -184,9 +146,6 @@ class ndarray(Operators, Methods):
     def __reduce__(self):
         return cupy.array, (self.get(),)
 
-    def __copy__(self):
-        return self.copy()
-
     def __deepcopy__(self, memo):
         return self.copy()
 
@@ -194,25 +153,6 @@ class ndarray(Operators, Methods):
 
     def __array__(self, dtype=None):
         raise TypeError(IMPLICIT)
-
-    @property
-    def __cuda_array_interface__(self):
-        described = {
-            "shape": self.shape,
-            "typestr": self.dtype.str,
-            "descr": self.dtype.descr,
-            "stream": 1,
-            "version": 3,
-            "strides": None if self._array.flags.c_contiguous else self.strides,
-            "data": (self.data.ptr, False),
-        }
-        return described
-
-    def __dlpack_device__(self):
-        return 2, 0
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        raise BufferError("arrays of the emulated device leave it only for cupy.from_dlpack")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         if "out" in kwargs:
@@ -222,9 +162,8 @@ class ndarray(Operators, Methods):
         known = getattr(cupy, ufunc.__name__, None)
         if known is None or ufunc.signature is not None:  # np.matmul and the like: cupy.matmul and @ work
             return NotImplemented
-        if method == "__call__":
-            return known(*inputs, **kwargs)
-        return getattr(known, method)(*inputs, **kwargs)
+        known = known if method == "__call__" else getattr(known, method, None)
+        return NotImplemented if known is None else known(*inputs, **kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
         try:
@@ -286,25 +225,10 @@ class ndarray(Operators, Methods):
         with np.errstate(all="ignore"):
             ufunc.at(self._array, key, given.astype(self.dtype))
 
-    def scatter_add(self, slices, value):
-        cupy.add.at(self, slices, value)
-
-    def scatter_max(self, slices, value):
-        cupy.maximum.at(self, slices, value)
-
-    def scatter_min(self, slices, value):
-        cupy.minimum.at(self, slices, value)
-
     def view(self, dtype=None, type=None):
         if dtype is None:
             return view(self, self._array)
         return view(self, self._array.view(check_dtype(dtype)))
-
-    def fill(self, value):
-        if not is_scalar(value) and not (is_array(value) and value.ndim == 0):
-            raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
-        with np.errstate(all="ignore"):
-            self._array[...] = host(value) if is_array(value) else value
 
 
 _convert.array_type = ndarray

@@ -35,22 +35,6 @@ def vdot(a, b):
     return new(np.vdot(a._array, b._array))
 
 
-def inner(a, b):
-    return new(np.inner(host(a), host(b, "b")))
-
-
-def outer(a, b, out=None):
-    return deliver(np.outer(host(a), host(b, "b")), out)
-
-
-def tensordot(a, b, axes=2):
-    return new(np.tensordot(host(a), host(b, "b"), axes))
-
-
-def kron(a, b):
-    return new(np.kron(host(a), host(b, "b")))
-
-
 def einsum(*operands, **kwargs):
     dtype = kwargs.pop("dtype", None)
     optimize = kwargs.pop("optimize", False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._convert import host, is_array, is_scalar, new, operand, unwritten, view
+from ._convert import host, is_array, new, operand, unwritten
 
 # element types that CuPy has atomics for
 _SCATTERED = {
@@ -83,63 +83,6 @@ class ufunc:
             raise TypeError(f"cupy.{self.__name__}.at supports no data of dtype {a.dtype}")
         a._scatter(self._ufunc, indices, b)
 
-    def reduce(self, array, axis=0, dtype=None, out=None, keepdims=False):
-        if self.__name__ == "add":
-            return array.sum(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
-        if self.__name__ == "multiply":
-            return array.prod(axis=axis, dtype=dtype, out=out, keepdims=keepdims)
-        raise NotImplementedError(f"`{self.name}.reduce` is not supported yet")
-
-    def accumulate(self, array, axis=0, dtype=None, out=None):
-        if self.__name__ == "add":
-            return array.cumsum(axis=axis, dtype=dtype, out=out)
-        if self.__name__ == "multiply":
-            return array.cumprod(axis=axis, dtype=dtype, out=out)
-        raise NotImplementedError(f"`{self.name}.accumulate` is not supported yet")
-
-    def reduceat(self, array, indices, axis=0, dtype=None, out=None):
-        if self.__name__ != "add":
-            raise NotImplementedError(f"`{self.name}.reduceat` is not supported yet")
-        made = np.add.reduceat(host(array), host(indices, "indices"), axis=axis, dtype=dtype)
-        if out is None:
-            return new(made)
-        host(out, "out")[...] = made
-        return out
-
-    def outer(self, A, B, **kwargs):
-        left = A if is_scalar(A) else view(A, host(A)[(...,) + (None,) * np.ndim(operand(B))])
-        return self(left, B, **kwargs)
-
-
-class _Function:
-    """An elementwise function as a ufunc with loops for these types."""
-
-    nout = 1
-
-    def __init__(self, function, types):
-        self.function, self.types = function, types.split()
-        self.nin = len(self.types[0].split("->")[0])
-
-    def __call__(self, *inputs, dtype=None, casting=None, out=None, where=True):
-        kinds = [np.result_type(x) for x in inputs]
-        for loop in self.types:
-            takes, gives = loop.split("->")
-            if all(map(np.can_cast, kinds, takes)):
-                break
-        else:
-            raise TypeError(f"no loop for {kinds}")
-        made = self.function(*(np.asarray(x, t) for x, t in zip(inputs, takes, strict=True)))
-        made = np.asarray(made, gives if dtype is None else dtype)
-        if out is None:
-            return made
-        np.copyto(out[0], made, where=where, casting="same_kind")
-        return out[0]
-
-
-def from_function(function, name, types):
-    """A ufunc of a function that NumPy has not as a ufunc."""
-    return ufunc(_Function(function, types), name)
-
 
 # those of NumPy that CuPy has under the same name
 _NAMES = """
@@ -154,6 +97,3 @@ subtract tan tanh true_divide trunc
 """
 
 UFUNCS = {name: ufunc(getattr(np, name), name) for name in _NAMES.split()}
-UFUNCS["fix"] = ufunc(np.trunc, "fix")
-UFUNCS["sinc"] = from_function(np.sinc, "sinc", "e->e f->f d->d F->F D->D")
-UFUNCS["i0"] = from_function(np.i0, "i0", "e->e f->f d->d")

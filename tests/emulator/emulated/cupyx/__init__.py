@@ -2,25 +2,9 @@
 
 import contextlib
 
-import numpy as np
-from cupy import _ufunc
 from cupy.linalg import _errors
 
 from . import scipy
-
-rsqrt = _ufunc.from_function(lambda x: (1 / np.sqrt(x)).astype(x.dtype), "rsqrt", "e->e f->f d->d F->F D->D")
-
-
-def scatter_add(a, slices, value):
-    a.scatter_add(slices, value)
-
-
-def scatter_max(a, slices, value):
-    a.scatter_max(slices, value)
-
-
-def scatter_min(a, slices, value):
-    a.scatter_min(slices, value)
 
 
 @contextlib.contextmanager
@@ -38,4 +22,4 @@ def errstate(*, divide=None, over=None, under=None, invalid=None, linalg=None):
         _errors["linalg"] = before
 
 
-__all__ = ["errstate", "rsqrt", "scatter_add", "scatter_max", "scatter_min", "scipy"]
+__all__ = ["errstate", "scipy"]

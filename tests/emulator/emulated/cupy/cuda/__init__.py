@@ -6,10 +6,6 @@ from .. import _convert
 from . import runtime
 
 
-def is_available():
-    return True
-
-
 class Device:
     """The device 0; there is no other."""
 
@@ -36,19 +32,9 @@ class Device:
     def __repr__(self):
         return f"<CUDA Device {self.id}>"
 
-    def use(self):
-        return None
-
-    def synchronize(self):
-        _convert.sync()
-
     @property
     def compute_capability(self):
         return "90"
-
-    @property
-    def mem_info(self):
-        return runtime.memGetInfo()
 
     @property
     def attributes(self):
@@ -64,9 +50,9 @@ class Device:
         }
 
 
-class Stream:
-    def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
-        self.ptr = 0 if null else 1
+class ExternalStream:
+    def __init__(self, ptr, device_id=-1):
+        self.ptr, self.device_id = int(ptr), device_id
 
     def __enter__(self):
         return self
@@ -74,44 +60,10 @@ class Stream:
     def __exit__(self, *args):
         return None
 
-    @property
-    def done(self):
-        return True
-
-    def synchronize(self):
-        _convert.sync()
-
-    def use(self):
-        return self
-
-    def record(self, event=None):
-        event = Event() if event is None else event
-        event.record(self)
-        return event
-
-    def wait_event(self, event):
-        return None
-
-
-Stream.null = Stream(null=True)
-
-
-class ExternalStream(Stream):
-    def __init__(self, ptr, device_id=-1):
-        self.ptr, self.device_id = int(ptr), device_id
-
-
-def get_current_stream(device_id=-1):
-    return Stream.null
-
 
 class Event:
     def __init__(self, block=False, disable_timing=False, interprocess=False):
         self._time = None
-
-    @property
-    def done(self):
-        return True
 
     def record(self, stream=None):
         self._time = _time.perf_counter()
@@ -122,31 +74,3 @@ class Event:
 
 def get_elapsed_time(start_event, end_event):
     return 1e3 * (end_event._time - start_event._time)
-
-
-class MemoryPool:
-    """Nothing is pooled: all counts are 0."""
-
-    def __init__(self, allocator=None):
-        self._limit = 0
-
-    def used_bytes(self):
-        return 0
-
-    def total_bytes(self):
-        return 0
-
-    def free_bytes(self):
-        return 0
-
-    def n_free_blocks(self):
-        return 0
-
-    def free_all_blocks(self, stream=None):
-        return None
-
-    def set_limit(self, size=None, fraction=None):
-        self._limit = size or 0
-
-    def get_limit(self):
-        return self._limit

@@ -12,10 +12,6 @@ def getDeviceCount():
     return 1
 
 
-def getDevice():
-    return 0
-
-
 def setDevice(device):
     if device != 0:
         raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
@@ -37,10 +33,6 @@ def getDeviceProperties(device):
         "l2CacheSize": 50 << 20,
         "totalGlobalMem": 8 << 30,
     }
-
-
-def memGetInfo():
-    return 8 << 30, 8 << 30
 
 
 def deviceSynchronize():

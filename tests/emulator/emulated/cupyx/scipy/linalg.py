@@ -1,10 +1,9 @@
-"""Triangular systems and LU decompositions. A singular system gives NaN, never an error."""
+"""Triangular systems. A singular system gives NaN, never an error."""
 
 import cupy
 import numpy as np
 import scipy.linalg
 from cupy._convert import host, new
-from cupy.linalg import _floating
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=False):
@@ -25,18 +24,3 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     except scipy.linalg.LinAlgError:
         made = np.full_like(right, np.nan)
     return new(made)
-
-
-def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
-    made = scipy.linalg.lu(*_floating(a), permute_l, check_finite=check_finite)
-    return tuple(map(new, made))
-
-
-def lu_factor(a, overwrite_a=False, check_finite=True):
-    made = scipy.linalg.lu_factor(*_floating(a), check_finite=check_finite)
-    return tuple(map(new, made))
-
-
-def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
-    factors = tuple(host(x) for x in lu_and_piv)
-    return new(scipy.linalg.lu_solve(factors, host(b, "b"), trans, check_finite=check_finite))

@@ -2,7 +2,7 @@
 
 from scipy.sparse import SparseEfficiencyWarning, SparseWarning
 
-from ._base import _spbase, issparse, isspmatrix, sparray, spmatrix
+from ._base import _spbase, issparse, sparray, spmatrix
 from ._formats import (
     coo_array,
     coo_matrix,
@@ -10,14 +10,7 @@ from ._formats import (
     csc_matrix,
     csr_array,
     csr_matrix,
-    eye,
     hstack,
-    identity,
-    isspmatrix_coo,
-    isspmatrix_csc,
-    isspmatrix_csr,
-    random,
-    vstack,
 )
 
 __all__ = [
@@ -30,16 +23,8 @@ __all__ = [
     "csc_matrix",
     "csr_array",
     "csr_matrix",
-    "eye",
     "hstack",
-    "identity",
     "issparse",
-    "isspmatrix",
-    "isspmatrix_coo",
-    "isspmatrix_csc",
-    "isspmatrix_csr",
-    "random",
     "sparray",
     "spmatrix",
-    "vstack",
 ]

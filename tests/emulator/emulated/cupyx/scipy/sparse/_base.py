@@ -41,9 +41,6 @@ class _spbase:
             "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()."
         )
 
-    def __iter__(self):
-        return (self[i, :] for i in range(self.shape[0]))
-
     def __repr__(self):
         return (
             f"<{self.format} sparse {type(self).__name__} of dtype '{self.dtype}'\n\twith {self.nnz} stored "
@@ -74,9 +71,6 @@ class _spbase:
     def toarray(self, order=None, out=None):
         return new(self._host().toarray(), order=order or "C")
 
-    def todense(self, order=None, out=None):
-        return self.toarray(order, out)
-
     def asformat(self, format):
         return self if format in (None, self.format) else getattr(self, f"to{format}")()
 
@@ -87,20 +81,8 @@ class _spbase:
     def tocoo(self, copy=False):
         return self.copy() if copy else self if self.format == "coo" else self._converted("coo")
 
-    def tocsc(self, copy=False):
-        return self.copy() if copy else self if self.format == "csc" else self._converted("csc")
-
     def tocsr(self, copy=False):
         return self.copy() if copy else self if self.format == "csr" else self._converted("csr")
-
-    def tobsr(self, blocksize=None, copy=False):
-        raise NotImplementedError
-
-    def tolil(self, copy=False):
-        raise NotImplementedError
-
-    def todok(self, copy=False):
-        raise NotImplementedError
 
     def copy(self):
         return self._wrap(self._host().copy())
@@ -112,19 +94,10 @@ class _spbase:
         check_kind(dtype)
         return self._wrap(self._host().astype(dtype, copy=True))
 
-    def conj(self, copy=True):
-        return self._wrap(self._host().conj(copy=True))
-
     def __abs__(self):
         return self._wrap(abs(self._host()))
 
-    def __neg__(self):
-        return self._wrap(-self._host())
-
     # products; CuPy sums duplicates of the left side before, in place
-
-    def dot(self, other):
-        return self * other if np.isscalar(other) else self @ other
 
     def __matmul__(self, other):
         if is_scalar_like(other):
@@ -167,11 +140,6 @@ class _spbase:
             return self.multiply(other)
         return self.multiply(other) if isinstance(self, sparray) else self.__rmatmul__(other)
 
-    def __truediv__(self, other):
-        if is_scalar_like(other):
-            return self.multiply(1.0 / other)
-        return NotImplemented
-
     def multiply(self, other):
         if is_scalar_like(other):
             factor = other._array if is_array(other) else other
@@ -184,24 +152,8 @@ class _spbase:
         made = self._host().multiply(np.atleast_2d(other._array))
         return self._wrap(made.tocoo() if self.format == "coo" else made.tocsr())
 
-    def __add__(self, other):
-        return self._sum(other, 1)
-
     def __sub__(self, other):
-        return self._sum(other, -1)
-
-    __radd__ = __add__
-
-    def _sum(self, other, sign):
-        if issparse(other):
-            return self._wrap((self._host() + sign * other._host()).tocsr())
-        if is_array(other):
-            return self.toarray() + sign * other
-        if is_scalar(other) and other == 0:
-            return self.copy()
-        if is_scalar(other):
-            raise NotImplementedError("adding a nonzero scalar to a sparse matrix is not supported")
-        return NotImplemented
+        return self._wrap((self._host() - other._host()).tocsr()) if issparse(other) else NotImplemented
 
     def sum(self, axis=None, dtype=None, out=None):
         made = np.asarray(self._host().sum(axis=axis, dtype=dtype))
@@ -211,27 +163,6 @@ class _spbase:
 
     def _sum_type(self):
         return np.int64 if self.dtype == np.bool_ else self.dtype
-
-    def mean(self, axis=None, dtype=None, out=None):
-        count = {None: self.shape[0] * self.shape[1], 0: self.shape[0], -2: self.shape[0]}.get(
-            axis, self.shape[1]
-        )
-        return self.multiply(1.0 / count).sum(axis, dtype, out)
-
-    def count_nonzero(self, axis=None):
-        sync()
-        made = self._host().count_nonzero(axis)
-        return int(made) if axis is None else new(made)
-
-    def nonzero(self):
-        sync()
-        return tuple(map(new, self._host().nonzero()))
-
-    def diagonal(self, k=0):
-        return new(self._host().diagonal(k))
-
-    def power(self, n, dtype=None):
-        return self._wrap(self._host().power(n, dtype))
 
     def __getitem__(self, key):
         if self.format == "coo":
@@ -260,23 +191,6 @@ class sparray:
 class spmatrix:
     """Matrices: ``*`` is the matrix product, and sums along an axis keep two dimensions."""
 
-    def get_shape(self):
-        return self._shape
-
-    def getformat(self):
-        return self.format
-
-    def getnnz(self, axis=None):
-        if axis is not None:
-            raise NotImplementedError("getnnz over an axis is not implemented")
-        return self.nnz
-
-    def getrow(self, i):
-        return self[i : i + 1, :]
-
-    def getcol(self, j):
-        return self[:, j : j + 1]
-
 
 def check_kind(dtype):
     if np.dtype(dtype).char not in KINDS:
@@ -285,10 +199,6 @@ def check_kind(dtype):
 
 def issparse(x):
     return isinstance(x, _spbase)
-
-
-def isspmatrix(x):
-    return isinstance(x, spmatrix)
 
 
 def index_dtype(*arrays):

@@ -89,16 +89,6 @@ class _compressed(_spbase):
             source.data, source.indices, source.indptr, self.shape[::-1]
         )
 
-    def max(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("max", axis, explicit)
-
-    def min(self, axis=None, out=None, *, explicit=False):
-        return self._extreme("min", axis, explicit)
-
-    def _extreme(self, name, axis, explicit):
-        made = getattr(self._host(), name)(axis=axis, explicit=explicit)
-        return new(made.toarray() if scipy.sparse.issparse(made) else made)
-
     # what is known of the order of the indices; to find out waits for the device
 
     def _known(self, name):
@@ -125,19 +115,6 @@ class _compressed(_spbase):
         self.data, self.indices, self.indptr = new(made.data), new(made.indices), new(made.indptr)
         self.has_canonical_format = self.has_sorted_indices = True
 
-    def sort_indices(self):
-        if self.has_sorted_indices:
-            return
-        made = self._host().copy()
-        made.sort_indices()
-        self.data, self.indices = new(made.data), new(made.indices)
-        self.has_sorted_indices = True
-
-    def sorted_indices(self):
-        made = self.copy()
-        made.sort_indices()
-        return made
-
     def eliminate_zeros(self):
         sync()
         made = self._host().copy()
@@ -153,9 +130,6 @@ class _csr(_compressed):
 class _csc(_compressed):
     format = "csc"
     _major = 1
-
-    def tocsc(self, copy=None):
-        return self.copy() if copy else self
 
 
 class _coo(_spbase):
@@ -208,10 +182,6 @@ class _coo(_spbase):
         parts = host(self.data), (host(self.row), host(self.col))
         return self._scipy_class()(parts, shape=self._shape, copy=False)
 
-    def transpose(self, axes=None, copy=False):
-        source = self.copy() if copy else self
-        return type(self)._from_parts(source.data, source.col, source.row, self.shape[::-1])
-
     def sum_duplicates(self):
         sync()
         made = self._host().copy()
@@ -244,18 +214,6 @@ class coo_array(_coo, sparray):
     """Coordinates, as an array."""
 
 
-def isspmatrix_csr(x):
-    return isinstance(x, csr_matrix)
-
-
-def isspmatrix_csc(x):
-    return isinstance(x, csc_matrix)
-
-
-def isspmatrix_coo(x):
-    return isinstance(x, coo_matrix)
-
-
 def _stacked(function, blocks, format, dtype):
     if not all(issparse(block) for block in blocks):
         raise ValueError("the emulation stacks sparse matrices only")
@@ -263,22 +221,5 @@ def _stacked(function, blocks, format, dtype):
     return blocks[0]._wrap(made)
 
 
-def vstack(blocks, format=None, dtype=None):
-    return _stacked(scipy.sparse.vstack, blocks, format, dtype)
-
-
 def hstack(blocks, format=None, dtype=None):
     return _stacked(scipy.sparse.hstack, blocks, format, dtype)
-
-
-def eye(m, n=None, k=0, dtype="d", format=None):
-    return csr_matrix(scipy.sparse.eye(m, n, k, dtype, "csr")).asformat(format or "csr")
-
-
-def identity(n, dtype="d", format=None):
-    return eye(n, n, dtype=dtype, format=format)
-
-
-def random(m, n, density=0.01, format="coo", dtype=None, random_state=None, data_rvs=None):
-    made = scipy.sparse.random(m, n, density, "csr", dtype, np.random.default_rng(random_state))
-    return csr_matrix(made).asformat(format)

@@ -212,58 +212,6 @@ def problem(loss, slow):
     return cls(loss, alpha=1e-3, bounds=(-0.5, 0.6)), X, z if loss in REGRESSION else np.where(z > 0, 1, -1)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_convergence_warning_says_what_to_do(loss, slow):
-    model, X, y = problem(loss, slow)
-    with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:
-        model.set_params(max_iter=1, tol=1e-10).fit(X, y)
-    assert caught[0].filename == __file__  # points at the caller
-    # what was reached is honest all the same
-    assert np.all(model.dual_gap_ > 1e-10 * model.objective_)
-    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
-    with pytest.warns(ConvergenceWarning, match=r"(?s)max_time=1e-09\b.*[Ii]ncrease max_time"):
-        clone(model).set_params(max_iter=100, max_time=1e-9).fit(X, y)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("how", ["return", "raise"])
-def test_callback_stops_without_a_warning(loss, how, slow):
-    model, X, y = problem(loss, slow)
-    seen = []
-
-    def callback(intermediate_result):
-        seen.append(intermediate_result)
-        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
-        if len(seen) == 2:
-            if how == "raise":
-                raise StopIteration
-            return True
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.set_params(callback=callback, tol=1e-12).fit(X, y)
-    assert [r.nit for r in seen] == [1, 2] and np.max(model.n_iter_) == 2
-    assert np.isfinite(model.coef_).all() and np.all(model.dual_gap_ > 0)
-    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_history_and_verbose(loss, slow, capsys):
-    model, X, y = problem(loss, slow)
-    assert not hasattr(model.fit(X, y), "history_") and capsys.readouterr().out == ""
-    model.set_params(history=True, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines and all(line.startswith(type(model).__name__) for line in lines)
-    assert {"time", "fun"} <= set(model.history_)
-    length = {len(values) for values in model.history_.values()}
-    assert len(length) == 1 and length.pop() >= 1
-    assert (np.diff(model.history_["time"]) >= 0).all()
-    objective = np.ravel(model.objective_)[0]
-    assert np.min(model.history_["fun"]) == pytest.approx(objective, rel=1e-6)
-    model.set_params(history=False).fit(X, y)
-    assert not hasattr(model, "history_")
-
-
 def test_certificate_of_an_early_stop(slow):
     """However early the stop, the minimum is at most dual_gap_ below."""
     for loss in LOSSES:

@@ -5,9 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -24,7 +22,6 @@ from sparsekit import (
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
-    LassoOBACV,
 )
 
 
@@ -124,36 +121,6 @@ def test_select_from_model_keeps_the_support_of_l1_models():
     assert names == ["l2", "elasticnet", "l1"] and L1LogisticOBACV(l1_ratio=[0.5, 1.0]).penalty == names[1]
 
 
-@pytest.mark.parametrize(
-    "model", [L1LogisticOBA(), L1LogisticOBACV(Cs=3, cv=3), LassoOBA(0.1), LassoOBACV(alphas=3, cv=3)]
-)
-def test_pandas_in_and_feature_names(model):
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    X = (X - X.mean()) / X.std()
-    frame = clone(model).fit(X, y)
-    array = clone(model).fit(X.to_numpy(), y.to_numpy())
-    np.testing.assert_allclose(frame.coef_, array.coef_, atol=1e-10)
-    np.testing.assert_array_equal(frame.feature_names_in_, X.columns)
-    assert not hasattr(array, "feature_names_in_") and frame.n_features_in_ == 13
-    with pytest.raises(ValueError, match="feature names"):
-        frame.predict(X.rename(columns={X.columns[0]: "other"}))
-    with pytest.warns(UserWarning, match="feature names"):
-        frame.predict(X.to_numpy())
-
-
-def test_pandas_labels():
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    names = np.array(["red", "white", "rose"])
-    for target in (
-        pd.Series(names[y]),
-        pd.Series(names[y], dtype="category"),
-        pd.Series(names[y], dtype="string"),
-    ):
-        model = L1LogisticOBA(C=0.1).fit(StandardScaler().fit_transform(X), target)
-        assert list(model.classes_) == sorted(names)
-        assert set(model.predict(StandardScaler().fit_transform(X))) == set(names)
-
-
 def test_metadata_routing_of_sample_weight():
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
@@ -227,15 +194,6 @@ def test_scikit_learn_callbacks():
     recorder = Recorder()
     LassoOBA(0.01).set_callbacks(recorder).fit(X, y)
     assert recorder.scores and recorder.events[-1] == "teardown"
-
-
-def test_sparse_pipeline_equals_dense():
-    X, y = load_digits(return_X_y=True)
-    keep = y < 2
-    X, y = X[keep], y[keep]
-    sparse = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(sp.csr_array(X), y)
-    dense = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(X, y)
-    np.testing.assert_allclose(sparse.predict_proba(X), dense.predict_proba(X), atol=1e-5)
 
 
 def test_a_large_C_approaches_no_penalty():

@@ -4,7 +4,6 @@ import bz2
 import contextlib
 import gzip
 import lzma
-import re
 import zipfile
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
-from sparsekit.datasets import _arff, _files, load_arff, load_svmlight, load_xc
+from sparsekit.datasets import _files, load_arff, load_svmlight, load_xc
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 HEAD = b"@relation r\n@attribute a numeric\n@attribute b {x,'y z'}\n@data\n"
@@ -27,43 +26,6 @@ def packed(tmp_path, name, text):
     path = tmp_path / name
     path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](text))
     return path
-
-
-# ARFF: the patterns of before, which gave back what they had read again and again
-QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
-OLD = {
-    _arff._FIELD: re.compile(rf"\s*({QUOTED}|[^,'\"]*?)\s*(?:,|$)"),
-    _arff._SPARSE_FIELD: re.compile(rf"\s*(\d+)\s+({QUOTED}|[^,'\"]*?)\s*(?:,|$)"),
-}
-
-
-def old_fields(text, pattern):
-    found, position = [], 0
-    while position < len(text):
-        match = OLD[pattern].match(text, position)
-        if match is None or match.end() == position:
-            return None
-        found.append(match.groups())
-        position = match.end()
-    return found
-
-
-@pytest.mark.parametrize("pattern", list(OLD), ids=["dense", "sparse"])
-def test_arff_fields_are_split_as_before(pattern):
-    rng = np.random.default_rng(0)
-    pieces = ["a", "1", "12 ", "3 b", " ", "  ", ",", ",", "'", '"', "'x y'", '"q,"', "\\", r"'\''", "{", "?"]
-    seen = 0
-    for _ in range(4000):
-        fields = ["".join(rng.choice(pieces, rng.integers(0, 4))) for _ in range(rng.integers(0, 4))]
-        if pattern is _arff._SPARSE_FIELD:
-            fields = [
-                rng.choice(["1 ", " 20  ", "3", ""], p=[0.5, 0.4, 0.05, 0.05]) + field for field in fields
-            ]
-        text = ",".join(fields).strip()
-        expected = old_fields(text, pattern)
-        assert _arff._fields(text, pattern) == expected, text
-        seen += expected is not None and len(expected) > 1
-    assert seen > 100
 
 
 LONG = 10**6

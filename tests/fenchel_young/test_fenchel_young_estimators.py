@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_multilabel_classification
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -122,20 +121,6 @@ def test_intercepts(cls):
     shifted = cls(alpha=1e-2, penalize_intercept=False, tol=1e-10).fit(X + 5.0, y)
     np.testing.assert_allclose(
         shifted.coef_, cls(alpha=1e-2, penalize_intercept=False, tol=1e-10).fit(X, y).coef_, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("cls", BOTH)
-def test_tools_of_scikit_learn(cls):
-    X, y = load_iris(return_X_y=True)
-    search = GridSearchCV(
-        make_pipeline(StandardScaler(), cls()), {f"{cls.__name__.lower()}__alpha": [1e-1, 1e-3]}
-    )
-    assert search.fit(X, y).best_score_ > 0.9
-    P = cross_val_predict(cls(), X, y, method="predict_proba")
-    np.testing.assert_allclose(P.sum(axis=1), 1.0)
-    np.testing.assert_allclose(
-        cls(tol=1e-9).fit(sp.csr_matrix(X), y).coef_, cls(tol=1e-9).fit(X, y).coef_, atol=1e-6
     )
 
 

@@ -8,9 +8,7 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from reference_bounded import CLASSIFICATION, REGRESSION
 from sklearn.base import clone
-from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsekit import BoundedClassifier, BoundedRegressor
@@ -49,15 +47,9 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return scale(X)[20:], y[20:]  # classes of different size
-
-
 @pytest.mark.parametrize("loss", CLASSIFICATION)
 def test_more_classes_are_one_against_the_rest(loss, iris):
-    X, y = iris
+    X, y = iris[0][20:], iris[1][20:]  # classes of different size
     names = np.array(["setosa", "versicolor", "virginica"])
     lower = np.array([[-1.0, 0, -np.inf, 0.1], [0, 0, 0, 0], [-2, -2, 0.5, -0.3]])
     upper = np.array([[1.0, 0.5, np.inf, 0.1], [1, 1, 0, np.inf], [2, 2, 0.5, 0.3]])

@@ -5,27 +5,13 @@ import pytest
 import reference_bounded as reference
 from reference_bounded import CLASSIFICATION, REGRESSION
 from scipy.optimize import linprog, lsq_linear
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import (
     SGDClassifier,
 )
-from sklearn.preprocessing import scale
 
 from sparsekit import BoundedClassifier, BoundedRegressor
 
 REL = 1e-6
-
-
-@pytest.fixture(scope="module")
-def diabetes():
-    X, y = load_diabetes(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), np.where(y == 1, 1.0, -1.0)
 
 
 def value(ours, X, y, coef, intercept, sample_weight=None):
@@ -81,7 +67,7 @@ def test_linprog_with_boxes(diabetes, fit_intercept):
 @pytest.mark.parametrize("data", ["cancer", "iris"])
 def test_probabilities_are_those_of_sgd(loss, data, request):
     """The same coefficients in SGDClassifier give the same probabilities."""
-    X, y = load_iris(return_X_y=True) if data == "iris" else request.getfixturevalue(data)
+    X, y = request.getfixturevalue(data)
     ours = BoundedClassifier(loss, alpha=1e-3).fit(X, y)
     other = SGDClassifier(loss=loss).fit(X, y)
     other.coef_, other.intercept_ = ours.coef_, ours.intercept_

@@ -9,7 +9,7 @@ import sklearn
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
@@ -24,18 +24,6 @@ TIGHT = 1e-9
 @parametrize_with_checks([L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return scale(X), y
 
 
 def split_variables(value_and_gradient, l1):

@@ -217,6 +217,32 @@ def digits():
     return normalize(X), y
 
 
+def _scaled(load):
+    from sklearn import datasets
+    from sklearn.preprocessing import scale
+
+    X, y = getattr(datasets, load)(return_X_y=True)
+    return scale(X), y
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    """Scaled columns of scikit-learn's breast cancer set, two classes; the tests do not change them."""
+    return _scaled("load_breast_cancer")
+
+
+@pytest.fixture(scope="session")
+def iris():
+    """The same of its iris set, three classes."""
+    return _scaled("load_iris")
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    """The same of its diabetes set, a regression."""
+    return _scaled("load_diabetes")
+
+
 @pytest.fixture(scope="session")
 def many():
     """600 rows of 60 classes, sparse; the tests do not change them."""

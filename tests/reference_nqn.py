@@ -8,6 +8,7 @@ Nothing here comes from sparsekit.
 from dataclasses import dataclass, field
 
 import numpy as np
+from reference_min_norm import min_norm_weights
 
 # Table 3.1
 MEMORY = 20  # m, curvature pairs
@@ -50,58 +51,6 @@ def feasible_part(x, p, lower, upper):
 def binding(x, g, lower, upper):
     """B(g) of (3.4) as a boolean mask."""
     return ((x <= lower) & (g >= 0)) | ((x >= upper) & (g <= 0))
-
-
-# The quadratic program (3.8).
-
-
-def min_norm_point(points, tol=1e-14):
-    """The point of least norm in the convex hull of the rows of points (k, n), and its weights (k,).
-
-    Wolfe's active-set method: keep a set whose affine hull has its least point inside the hull; add the
-    point farthest beyond the plane through the current one; drop those whose weights would turn negative.
-    The result is within sqrt(tol) max_j ||points_j|| of the true one.
-    """
-    points = np.asarray(points, dtype=np.float64)
-    full = np.zeros(len(points))
-    scale = np.abs(points).max()
-    if scale == 0:
-        full[0] = 1.0
-        return full @ points, full
-    rows = points / scale
-    norms = (rows**2).sum(axis=1)
-    chosen, weights = [int(np.argmin(norms))], np.ones(1)
-    for _ in range(1000):
-        x = weights @ rows[chosen]
-        best = int(np.argmin(rows @ x))
-        # ||x - x*||^2 <= x.x - min_j rows_j.x
-        if best in chosen or rows[best] @ x >= x @ x - tol * norms.max():
-            break
-        chosen.append(best)
-        weights = np.append(weights, 0.0)
-        while True:
-            target = _affine_weights(rows[chosen])
-            falling = target <= 0
-            if not falling.any():
-                weights = target
-                break
-            # towards the affine hull's point, as far as all weights stay nonnegative
-            ratios = np.full(len(chosen), np.inf)
-            ratios[falling] = weights[falling] / np.maximum(weights - target, 1e-300)[falling]
-            first = int(np.argmin(ratios))
-            weights = weights + ratios[first] * (target - weights)
-            del chosen[first]
-            weights = np.maximum(np.delete(weights, first), 0.0)
-            weights /= weights.sum()
-    full[chosen] = weights
-    return full @ points, full
-
-
-def _affine_weights(rows):
-    """Weights, of sum 1, of the point of least norm in the affine hull of the rows."""
-    directions = rows[1:] - rows[0]
-    rest = np.linalg.lstsq(directions.T, -rows[0], rcond=None)[0]
-    return np.append(1.0 - rest.sum(), rest)
 
 
 # The L-BFGS matrix.
@@ -156,7 +105,8 @@ def predict_active_set(x, gradients, lower, upper, variant):
     """A^init: B(grad) for variants 1 and 3, (3.9) for variants 2 and 4; gradients are newest last."""
     active = binding(x, gradients[-1], lower, upper)
     if variant in ("subgradient", "corrected-subgradient"):
-        active |= binding(x, min_norm_point(gradients)[0], lower, upper)
+        rows = np.array(gradients)
+        active |= binding(x, min_norm_weights(rows @ rows.T) @ rows, lower, upper)  # (3.8)
     return active
 
 

@@ -31,85 +31,65 @@ def refused(model, X, y, match, **fit_params):
         clone(model).fit(X, y, **fit_params)
 
 
-@every_model
-def test_bounds_that_cross_are_named(rows, model):
-    X, y = rows
-    lower, upper = np.zeros(5), np.ones(5)
-    lower[3] = 1.5
-    refused(model.set_params(bounds=(lower, upper)), X, y, r"(?s)bounds.*\b3\b")
-    # what float32 would hide
-    upper[3] = np.nextafter(1.5, 1.0)
-    refused(model.set_params(bounds=(lower, upper)), X.astype(np.float32), y, r"(?s)bounds.*\b3\b")
-    refused(model.set_params(bounds=(2.0, 1.0)), X, y, "bounds")
-    refused(model.set_params(bounds=(np.inf, None)), X, y, "bounds|inf")
-    refused(model.set_params(bounds=(None, -np.inf)), X, y, "bounds|inf")
-    model.set_params(bounds=(None, None))
-
-
-def test_crossed_bounds_of_several_classes(rows):
-    X, _ = rows
-    lower = np.zeros((3, 5))
-    lower[1, 4] = 1.0
-    refused(BoundedClassifier(bounds=(lower, 0.5)), X, np.arange(60) % 3, r"(?s)bounds.*\b1\b.*\b4\b")
-
-
-def test_crossed_bounds_of_named_features(rows):
-    X, y = rows
-    frame = pd.DataFrame(X, columns=["a", "b", "c", "price", "e"])
-    refused(
-        BoundedRegressor(bounds=(np.array([0, 0, 0, 2.0, 0]), 1.0)), frame, y, r"(?s)bounds.*(\b3\b|price)"
-    )
-
-
-@every_model
-@pytest.mark.parametrize("where", [0, 1])
-def test_nan_bounds(rows, model, where):
-    X, y = rows
-    for bad in (np.nan, np.array([0, 0, np.nan, 0, 0])):
-        pair = [None, None]
-        pair[where] = bad
-        refused(clone(model).set_params(bounds=tuple(pair)), X, y, r"(?s)bounds.*NaN|NaN.*bounds")
+# Bounds that are refused, and what the error names, with the targets of 60 rows: -1 and 1, or three classes.
+ONE = r"it must be one number for all features, or of shape \(5,\), a number for each feature"
+PAIR = r"bounds|could not convert"
+REFUSED = {
+    "cross": ((np.array([0, 0, 0, 1.5, 0]), np.ones(5)), r"(?s)bounds.*\b3\b"),
+    "cross in float32": (
+        (np.full(5, 1.5), np.array([2, 2, 2, np.nextafter(1.5, 1.0), 2])),
+        r"(?s)bounds.*\b3\b",
+    ),
+    "cross everywhere": ((2.0, 1.0), "bounds"),
+    "lower at infinity": ((np.inf, None), "bounds|inf"),
+    "upper at -infinity": ((None, -np.inf), "bounds|inf"),
+    "NaN": ((np.nan, None), r"(?s)bounds.*NaN|NaN.*bounds"),
+    "NaN of a feature": ((None, np.array([0, 0, np.nan, 0, 0])), r"(?s)bounds.*NaN|NaN.*bounds"),
+    **{
+        f"shape {n}": ((np.zeros(n), None), rf"lower bound has shape \({n},\); {ONE}")
+        for n in (1, 2, 4, 6, 60)
+    },
+    "shape of the upper": ((None, np.zeros(2)), rf"upper bound has shape \(2,\); {ONE}"),
+    "a column": ((np.zeros((5, 1)), None), "(?s)bounds.*5"),
+    **{
+        f"no pair {k}": (bounds, PAIR)
+        for k, bounds in enumerate(
+            (None, 1.0, (), (0.0,), (0, 1, 2), "ab", np.zeros((5, 2)), [(0, 1)] * 5, {"low": 0}, ("a", "b"))
+        )
+    },
+    **{
+        f"no number {k}": (bounds, "bounds")
+        for k, bounds in enumerate(({0: ("a", 1)}, {0: ([1, 2], 1)}, ("0", "1"), (None, [[1.0, "x"]])))
+    },
+}
 
 
 @every_model
-@pytest.mark.parametrize("where", [0, 1])
-def test_shapes_of_bounds(rows, model, where):
+@pytest.mark.parametrize("name", REFUSED)
+def test_bounds_that_are_refused(rows, model, name):
     X, y = rows
-    for shape in ((4,), (6,), (1,), (5, 1), (2, 5), (60, 5)):
-        pair = [None, None]
-        pair[where] = np.zeros(shape)
-        match = rf"(?s)bounds.*{shape[0]}"
-        refused(clone(model).set_params(bounds=tuple(pair)), X, y, match)
-    if isinstance(model, BoundedRegressor):
-        refused(clone(model).set_params(bounds=(np.zeros((1, 5)), None)), X, y, "bounds")
-    else:
-        refused(BoundedClassifier(bounds=(np.zeros((2, 5)), None)), X, np.arange(60) % 3, "bounds")
-        refused(BoundedClassifier(bounds=(np.zeros((1, 5)), None)), X, np.arange(60) % 3, "bounds")
+    bounds, match = REFUSED[name]
+    for container in (np.asarray, np.float32):
+        with pytest.raises((ValueError, TypeError), match=match):
+            clone(model).set_params(bounds=bounds).fit(container(X), y)
 
 
-def test_the_shapes_that_fit_are_named(rows):
-    """Both forms, and for a classifier the third."""
-    X, _ = rows
-    one = r"it must be one number for all features, or of shape \(5,\), a number for each feature"
-    for model, where, match in (
-        (BoundedRegressor(), 0, rf"the lower bound has shape \(2,\); {one}\.$"),
-        (BoundedRegressor(), 1, rf"the upper bound has shape \(2,\); {one}\.$"),
-        (BoundedClassifier(), 0, rf"the lower bound has shape \(2,\); {one}, or \(3, 5\), that of coef_\.$"),
+def test_bounds_of_several_classes_and_of_names_that_are_refused(rows):
+    X, y = rows
+    crossed = np.zeros((3, 5))
+    crossed[1, 4] = 1.0
+    for lower, upper, match in (
+        (crossed, 0.5, r"(?s)bounds.*\b1\b.*\b4\b"),
+        (np.zeros((2, 5)), None, "bounds"),
+        (np.zeros((1, 5)), None, "bounds"),
+        (np.zeros(2), None, rf"{ONE}, or \(3, 5\), that of coef_\.$"),
     ):
-        bounds = [None, None]
-        bounds[where] = [0.0, 1.0]
-        refused(clone(model).set_params(bounds=tuple(bounds)), X, np.arange(60) % 3, match)
-
-
-@every_model
-@pytest.mark.parametrize(
-    "bounds", [None, 1.0, (), (0.0,), (0, 1, 2), "ab", np.zeros((5, 2)), [(0, 1)] * 5, {"low": 0}, ("a", "b")]
-)
-def test_bounds_that_are_no_pair(rows, model, bounds):
-    """Also SciPy's list of a pair for each variable."""
-    X, y = rows
-    with pytest.raises((ValueError, TypeError), match=r"bounds|could not convert"):
-        clone(model).set_params(bounds=bounds).fit(X, y)
+        refused(BoundedClassifier(bounds=(lower, upper)), X, np.arange(60) % 3, match)
+    refused(BoundedRegressor(bounds=(np.zeros((1, 5)), None)), X, y, "bounds")
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "price", "e"])
+    lower = np.array([0, 0, 0, 2.0, 0])
+    refused(BoundedRegressor(bounds=(lower, 1.0)), frame, y, r"(?s)bounds.*(\b3\b|price)")
+    refused(BoundedRegressor(bounds={"a": (0, 1), 0: (1, 2)}), frame, y, "bounds.*twice")
 
 
 def test_fit_changes_no_parameter(rows):
@@ -212,58 +192,6 @@ def problem(loss, slow):
     return cls(loss, alpha=1e-3, bounds=(-0.5, 0.6)), X, z if loss in REGRESSION else np.where(z > 0, 1, -1)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_convergence_warning_says_what_to_do(loss, slow):
-    model, X, y = problem(loss, slow)
-    with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:
-        model.set_params(max_iter=1, tol=1e-10).fit(X, y)
-    assert caught[0].filename == __file__  # points at the caller
-    # what was reached is honest all the same
-    assert np.all(model.dual_gap_ > 1e-10 * model.objective_)
-    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
-    with pytest.warns(ConvergenceWarning, match=r"(?s)max_time=1e-09\b.*[Ii]ncrease max_time"):
-        clone(model).set_params(max_iter=100, max_time=1e-9).fit(X, y)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("how", ["return", "raise"])
-def test_callback_stops_without_a_warning(loss, how, slow):
-    model, X, y = problem(loss, slow)
-    seen = []
-
-    def callback(intermediate_result):
-        seen.append(intermediate_result)
-        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
-        if len(seen) == 2:
-            if how == "raise":
-                raise StopIteration
-            return True
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.set_params(callback=callback, tol=1e-12).fit(X, y)
-    assert [r.nit for r in seen] == [1, 2] and np.max(model.n_iter_) == 2
-    assert np.isfinite(model.coef_).all() and np.all(model.dual_gap_ > 0)
-    assert (model.coef_ >= -0.5).all() and (model.coef_ <= 0.6).all()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_history_and_verbose(loss, slow, capsys):
-    model, X, y = problem(loss, slow)
-    assert not hasattr(model.fit(X, y), "history_") and capsys.readouterr().out == ""
-    model.set_params(history=True, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines and all(line.startswith(type(model).__name__) for line in lines)
-    assert {"time", "fun"} <= set(model.history_)
-    length = {len(values) for values in model.history_.values()}
-    assert len(length) == 1 and length.pop() >= 1
-    assert (np.diff(model.history_["time"]) >= 0).all()
-    objective = np.ravel(model.objective_)[0]
-    assert np.min(model.history_["fun"]) == pytest.approx(objective, rel=1e-6)
-    model.set_params(history=False).fit(X, y)
-    assert not hasattr(model, "history_")
-
-
 def test_certificate_of_an_early_stop(slow):
     """However early the stop, the minimum is at most dual_gap_ below."""
     for loss in LOSSES:
@@ -275,14 +203,6 @@ def test_certificate_of_an_early_stop(slow):
                 early = clone(model).set_params(max_iter=max_iter).fit(X, y)
             value, gap = np.ravel(early.objective_)[0], np.ravel(early.dual_gap_)[0]
             assert value - gap <= best * (1 + 1e-9) and value >= best * (1 - 1e-6) and gap >= 0
-
-
-def test_bounds_that_are_no_numbers(rows):
-    X, y = rows
-    for bad in ({0: ("a", 1)}, {0: ([1, 2], 1)}, ("0", "1"), (None, [[1.0, "x"]])):
-        refused(BoundedRegressor(bounds=bad), X, y, "bounds")
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    refused(BoundedRegressor(bounds={"a": (0, 1), 0: (1, 2)}), frame, y, "bounds.*twice")
 
 
 def test_columns_whose_squares_overflow(rows):

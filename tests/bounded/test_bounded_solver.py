@@ -9,18 +9,14 @@ from scipy import optimize
 from sparsekit._bounded.losses.losses import (
     LossRows,
     classification_loss,
-    natural_size,
     regression_loss,
 )
 from sparsekit._bounded.losses.problem import BoundedProblem
-from sparsekit._bounded.solver import refine as _refine
 from sparsekit._bounded.solver import run as run_module
 from sparsekit._bounded.solver.box_step import minimize_in_box
 from sparsekit._bounded.solver.certificate import Certificate
 from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
 from sparsekit._bounded.solver.run import BoundedOptions, BoundedRun
-from sparsekit._bounded.solver.scaled_descent import Descent
-from sparsekit._linalg import newton as _newton
 from sparsekit._linalg.newton import NewtonSystem
 
 
@@ -91,21 +87,6 @@ def test_the_dual_system_solves_where_a_column_has_no_ridge():
     found = NewtonSystem(d, l2, A=A).factor(free, ridge)(right)
     expected = np.linalg.solve((A.T * d) @ A + np.diag(ridge), right)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
-def test_newton_matrix_chooses_the_smaller_side(monkeypatch):
-    problem, _, _ = make("squared", n=40, p=30)
-
-    def build(n_rows):
-        rows, columns = np.arange(n_rows), np.arange(30)
-        return NewtonSystem.build(problem.matrix, rows, columns, np.ones(n_rows), 0.1, True)
-
-    assert build(8).gram is not None  # few columns
-    monkeypatch.setattr(_newton, "SMALL_SIDE", 20)
-    assert build(8).gram is None
-    monkeypatch.setattr(_newton, "MAX_SIDE", 20)
-    assert build(8) is not None
-    assert build(25) is None
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -180,79 +161,6 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
     assert max(ends) - best <= 1e-6 * best and min(ends) - best >= -1e-8 * best
 
 
-def test_variables_of_the_descent():
-    """Centred, scaled and split variables stand for the same point, value and slope."""
-    problem, X, y = make("squared", lower=-1.0, upper=2.0, l1=0.1, l2=0.2)
-    problem.lower[2] = 0.5  # of one sign: not split
-    run = BoundedRun(problem, BoundedOptions(), Certificate(problem))
-    descent = Descent(run)
-    descent.n_trials = -(10**6)  # there is no search that could be fruitless
-    assert list(descent.split) == [0, 1, 3, 4, 5]
-    rng = np.random.default_rng(0)
-    w, b = np.clip(rng.standard_normal(6), problem.lower, problem.upper), 1.7
-    v = descent.variables(w, b)
-    back, b_back = descent.point(v)
-    np.testing.assert_allclose(back, w, rtol=1e-14)
-    assert b_back == pytest.approx(b, rel=1e-13)
-    f, g = descent(v)
-    assert f == pytest.approx(0.5 * np.mean((X @ w + b - y) ** 2) + problem.penalty(w), rel=1e-12)
-    numeric = optimize.approx_fprime(v, lambda x: descent(x)[0], 1e-7)
-    np.testing.assert_allclose(g, numeric, rtol=1e-3, atol=1e-4)
-
-
-def test_the_unit_is_the_curvature_down_the_slope():
-    problem, _, _ = make("squared", p=5)
-    descent = Descent(BoundedRun(problem, BoundedOptions(), Certificate(problem)))
-    v = descent.variables(np.zeros(5), 0.0)
-    _, g = descent(v)
-    unit, h = descent._unit(v, g), 1e-4
-    change = (descent(v + h * g)[1] - descent(v - h * g)[1]) / (2 * h)
-    assert unit == pytest.approx(np.sqrt((g @ g) / (g @ change)), rel=1e-5)
-
-
-def test_limits_and_callbacks():
-    problem, _, _ = make("quantile", n=2000, p=20)
-    start = np.zeros(20), 0.0
-    result = minimize_bounded(problem, *start, BoundedOptions(max_iter=3))
-    assert (result.status, result.nit, result.success) == (1, 3, False) and "max_iter" in result.message
-    result = minimize_bounded(problem, *start, BoundedOptions(max_time=1e-9))
-    assert result.status == 2 and "max_time" in result.message and np.isfinite(result.fun)
-    seen = []
-
-    def stop_at_five(report):
-        seen.append(report)
-        report.x[:] = np.nan  # a copy
-        return report.nit == 5
-
-    result = minimize_bounded(problem, *start, callback=stop_at_five)
-    assert result.status == 3 and len(seen) == 5 and np.isfinite(result.x).all()
-    assert [report.nit for report in seen] == [1, 2, 3, 4, 5]
-
-    def raise_at_two(report):
-        if report.nit == 2:
-            raise StopIteration
-
-    assert minimize_bounded(problem, *start, callback=raise_at_two).status == 3
-    result = minimize_bounded(problem, *start, history=True)
-    assert result.status == 0 and len(result.history["fun"]) == result.nit
-    assert (np.diff(result.history["fun"]) <= 0).all() and (np.diff(result.history["time"]) >= 0).all()
-    assert result.fun == result.history["fun"][-1]
-
-
-def test_moments_of_dense_and_sparse_columns():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 5)) * [1, 10, 0.1, 1, 1] + [0, 5, 1, 2, 0]
-    X[:, 3] = 4.0  # constant
-    X[:, 4] = 0.0  # empty
-    for wrap in (np.asarray, sp.csr_matrix, sp.csc_matrix):
-        loss = regression_loss("squared", X[:, 0].copy(), np.full(300, 1 / 300), quantile=0.5, epsilon=1.0)
-        problem = BoundedProblem(wrap(X), loss, *np.full((2, 5), np.inf), 0, 0, fit_intercept=True)
-        mean, variance = problem.moments()
-        np.testing.assert_allclose(mean, X.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(variance[:3], X.var(axis=0)[:3], rtol=1e-10)
-        assert variance[3] == pytest.approx(16.0) and variance[4] == 1.0
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_sums_of_float32_data_are_in_double_precision(order):
     problem, X, _ = make("absolute", n=50, p=6, wrap=lambda X: X.astype(np.float32, order=order))
@@ -290,51 +198,6 @@ def test_numbers_too_large():
     with np.errstate(all="ignore"):
         result = minimize_bounded(problem, np.ones(3), 0.0, BoundedOptions(max_iter=20))
     assert not result.success and result.status != 0 and np.isfinite(result.x).all()
-
-
-def test_multipliers_need_no_small_delta(monkeypatch):
-    """The dual variables of one round are where the next begins; without that a fixed delta ends nowhere."""
-    monkeypatch.setattr(_refine, "SHRINK", 1.0)
-    monkeypatch.setattr(_refine, "GROW", 1.0)
-    monkeypatch.setattr(_refine, "STALE", 200)
-    problem, X, y = make("quantile", n=150, p=3)
-    result = minimize_bounded(problem, np.zeros(3), 0.0, BoundedOptions(tol=1e-6))
-    best = best_of(problem, X, y, "quantile")
-    assert result.status == 0 and result.fun - best <= 1e-6 * best
-
-
-def test_face_of_the_penalty():
-    problem, _, _ = make("squared", p=6, lower=-1.0, upper=2.0, l1=0.5, l2=0.1)
-    w = np.array([0.7, -0.7, 0.0, 0.0, 0.0, 2.0])
-    gradient = np.array([1.0, 1.0, -0.6, 0.6, 0.4, -3.0])
-    face = _refine.orthant(problem, w, gradient)
-    np.testing.assert_array_equal(face.lower, [0.0, -1.0, 0.0, -1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(face.upper, [2.0, 0.0, 2.0, 0.0, 0.0, 2.0])
-    np.testing.assert_allclose(face.slope, [1.57, 0.43, -0.1, 0.1, 0.0, -2.3])
-    np.testing.assert_array_equal(face.free, [True, True, True, True, False, False])
-    # a step that ends within rounding of the face's end ends there
-    step = np.array([-0.7, 0.7, 1.0, -1.0, 0.0, 0.0])
-    new = w + step * (1 - 1e-15) + np.array([3e-17, 0, 1.0 + 1e-15, 0, 0, 0])
-    snapped = _refine._snapped(new, w, step, face)
-    np.testing.assert_array_equal(snapped[[0, 1, 3]], [0.0, 0.0, -1.0])
-    assert _refine._snapped(w + 0.5 * step, w, step, face)[0] == 0.35
-
-
-def test_certificate_of_a_point_beyond_its_reach():
-    """The bound that was proved for small coefficients says nothing of large ones."""
-    X = np.linspace(-1, 1, 40)[:, None]
-    loss = regression_loss("absolute", 0.1 * np.sign(X[:, 0]), np.full(40, 1 / 40), quantile=0.5, epsilon=1.0)
-    problem = BoundedProblem(X, loss, np.array([-np.inf]), np.array([np.inf]), 0.0, 0.0, fit_intercept=True)
-    certificate = Certificate(problem)
-    reached = []
-    for w in (np.zeros(1), np.array([1e6])):
-        z = problem.predictor(w, 0.0)
-        rows = problem.loss.evaluate(z, LossRows.empty(40))
-        certificate.best = 1e9  # of before
-        certificate.update(w, 0.0, z, rows, problem.transposed(rows.u), rows.f)
-        reached.append(float(certificate.reach[0]))
-        assert certificate.best < 1e9
-    assert reached[1] >= 1e7 > reached[0]
 
 
 @pytest.mark.parametrize("wrap", [np.ascontiguousarray, np.asfortranarray])
@@ -397,24 +260,6 @@ def test_rare_features_of_a_calm_target():
         assert abs(ends[0] - ends[1]) <= 1.1e-6 * ends[1] and ends[0] <= truth.f + 30 * l1 * 20
 
 
-def test_natural_sizes():
-    """Of the targets about their mean or about 0, outliers cut off; a coefficient's by its column."""
-    rng = np.random.default_rng(0)
-    flat = np.full(1000, 1e-3)
-    y = 5.0 + 0.1 * rng.standard_normal(1000)
-    assert 0.08 < natural_size(y, flat, True) < 0.12 and 4.9 < natural_size(y, flat, False) < 5.1
-    rare = np.where(np.arange(1000) < 50, 10.0, 0.01 * rng.standard_normal(1000))
-    assert 2.0 < natural_size(rare, flat, True) < 2.5  # the quartiles say 0.01
-    y[0] = 1e12
-    assert natural_size(y, flat, True) < 200.0
-    X = np.column_stack([np.ones(1000), rng.standard_normal(1000) * 0.1])
-    loss = regression_loss("absolute", rare, flat, quantile=0.5, epsilon=1.0)
-    problem = BoundedProblem(X, loss, *np.full((2, 2), [[-np.inf], [np.inf]]), 0.0, 0.0, fit_intercept=True)
-    run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
-    run.begin_at(np.zeros(2), 0.0)
-    assert 200 < run.certificate.reach[1] < 250
-
-
 def test_no_intercept_and_an_offset():
     """The natural size of a coefficient is that of the targets, not of their spread."""
     rng = np.random.default_rng(0)
@@ -435,16 +280,3 @@ def test_no_intercept_and_an_offset():
     problem = BoundedProblem(X, loss, np.full(3, -9.0), np.full(3, 9.0), 0.0, 0.0, fit_intercept=False)
     best = X @ np.linalg.lstsq(X, np.full(500, 3.3))[0] - 3.3
     assert minimize_bounded(problem, np.zeros(3), 0.0).fun == pytest.approx(0.5 * np.mean(best**2), rel=1e-6)
-
-
-def test_a_bound_that_is_left_behind_is_forgotten():
-    problem, _, _ = make("squared", n=100, p=2)
-    run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(2))
-    run.begin_at(np.zeros(2), 0.0)
-    assert np.isfinite(run.certificate.best)
-    run.see(np.full(2, 1e9), 0.0, run.primal * 0.999)  # lower, but far outside
-    assert run.certificate.best == -np.inf and not run.is_done
-    run.begin_at(np.zeros(2), 0.0)
-    run.primal = np.inf
-    run.see(np.zeros(2), 0.0, run.certificate.best - 1.0)  # lower than what was proved
-    assert run.certificate.best == -np.inf and not run.is_done

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from sparsekit._solver import outcome
-from sparsekit._solver.line_search import Trial, backtrack, bracket_weak_wolfe, find_slope_root
+from sparsekit._solver.line_search import (
+    Trial,
+    backtrack,
+    bracket_weak_wolfe,
+    find_slope_root,
+    place_by_cubic,
+)
 
 
 def recorded(f, derivative, with_change=None):
@@ -130,3 +136,19 @@ def test_roots_beyond_limits():
     assert abs(found.slope) <= 0.02
     # values that do not fall
     assert find_slope_root(lambda t: Trial(t, 1.0, t - 0.5), -0.5, f=0.0) is None
+
+
+def test_trials_in_a_bracket():
+    # the cubic a^3 - 3 a of minimum 1, but in the nearer half only, and a tenth away from the end
+    def cubic(a):
+        return Trial(a, a**3 - 3 * a, 3 * a * a - 3)
+
+    assert np.isclose(place_by_cubic(cubic(0.0), cubic(3.0)), 1.0)
+    assert np.isclose(place_by_cubic(cubic(0.4), cubic(1.9)), 1.0)
+    assert np.isclose(place_by_cubic(cubic(0.0), cubic(1.8)), 0.9)
+    assert np.isclose(place_by_cubic(cubic(0.9), cubic(10.0)), 1.81)
+    # no cubic: the middle
+    start = Trial(0.0, 1.0, -1.0)
+    for f, slope in ((np.inf, np.nan), (np.nan, 1.0), (-np.inf, 1.0), (1e308, np.inf), (2.0, -np.inf)):
+        assert 0.1 <= place_by_cubic(start, Trial(1.0, f, slope)) <= 0.5
+    assert place_by_cubic(start, Trial(1.0, np.nan, np.nan)) == 0.5

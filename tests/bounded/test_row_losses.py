@@ -116,16 +116,6 @@ def test_extreme_predictors():
                 assert not np.isfinite(f) or f == pytest.approx(plain.mean(), rel=1e-12)
 
 
-def test_no_rows():
-    for loss in (
-        regression_loss("absolute", np.ones(1), np.ones(1), **SETTINGS),
-        classification_loss("log_loss", np.ones(1), np.ones(1)),
-    ):
-        loss.t = loss.s = loss.c = np.empty(0)
-        assert loss.evaluate(np.empty(0), LossRows.empty(0)).f == 0.0
-        assert loss.slope_along(np.empty(0), np.empty(0), 1.0) == 0.0
-
-
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(0, 4)), min_size=1), st.floats(0.05, 0.95))
 def test_weights_are_repeated_rows(pairs, q):

@@ -363,12 +363,6 @@ def test_python_m_is_the_command():
     assert (done.returncode, done.stdout) == (0, f"sparsekit {__version__}\n")
 
 
-def test_help_and_version(capsys):
-    assert main(["compare", "--help"]) == 0
-    assert main(["--version"]) == 0
-    assert __version__ in capsys.readouterr().out
-
-
 def test_interruption_prints_what_is_done(data, capsys, monkeypatch):
     calls = []
     original = engine.Bench._climb

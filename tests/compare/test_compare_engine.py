@@ -90,48 +90,6 @@ def test_layouts_are_made_once():
     assert make_problem().design("column").flags.f_contiguous
 
 
-SOLVERS = [s for s in peers.all_solvers() if s.missing() is None]
-
-
-@pytest.mark.parametrize("first_label", [1.0, -1.0])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s.key)
-@pytest.mark.usefixtures("own_environment")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_solver_solves_the_same_problem(solver, kind, first_label):
-    """Each adapter's scale is right: a tight fit is certified optimal by the duality gap."""
-    problem = make_problem(kind, first_label=first_label)
-    C = 1 / (0.05 * problem.lambda_max)
-    settings = {"tol": 1e-9, "max_iter": 5000}
-    fit = solver.fit(*solver.data(problem), C, **settings)
-    assert fit.coef.shape == (12,)
-    value = problem.objective(fit.coef, fit.intercept, C)
-    assert value - problem.lower_bound(fit.coef, fit.intercept, C) < 1e-4 * value
-    assert fit.intercept == 0
-
-
-@pytest.mark.usefixtures("own_environment")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_free_intercepts_agree():
-    problem = make_problem(fit_intercept=True)
-    C = 1 / (0.05 * problem.lambda_max)
-    values = {}
-    for solver in SOLVERS:
-        if solver.refuses(problem):
-            assert not solver.can_free_intercept
-            continue
-        fit = solver.fit(*solver.data(problem), C, 1e-9, 5000, fit_intercept=True)
-        values[solver.key] = problem.objective(fit.coef, fit.intercept, C)
-    assert len(values) >= 2  # this package and saga are always there
-    assert max(values.values()) - min(values.values()) < 1e-6 * min(values.values()), values
-
-
-def test_liblinear_is_left_out_of_a_free_intercept():
-    problem = make_problem(fit_intercept=True)
-    assert "intercept" in peers.Liblinear().refuses(problem)
-    assert peers.Liblinear().refuses(make_problem()) is None
-
-
 def test_dense_hessians_are_not_attempted_beyond_memory():
     wide = Problem("wide", sparse.csr_matrix((4, 200_000)), np.array([1.0, -1, 1, -1]))
     assert "GiB" in peers.Glum().refuses(wide)

@@ -5,12 +5,10 @@ import gzip
 import io
 import lzma
 import os
-import signal
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from children import Talk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -302,38 +300,6 @@ def test_it_goes_on_from_wherever_it_stopped(tmp_path, monkeypatch, multilabel):
             convert_svmlight(paths, out, **options)
             assert files(out) == expected
         assert stops > 4 * whole.n_blocks
-
-
-CONVERT = """
-import sys
-from sparsekit.datasets import convert_svmlight
-convert_svmlight(sys.argv[1], sys.argv[2], block_bytes=20_000, verbose=1)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="Windows has no SIGKILL")
-@pytest.mark.thorough
-def test_killed_twice(tmp_path):
-    path = tmp_path / "a.svm"
-    path.write_bytes(5 * text_of(2000))
-    folder, whole = tmp_path / "folder", tmp_path / "whole"
-    convert_svmlight(path, whole, block_bytes=20_000)
-    written = {}
-    for _ in range(2):
-        with Talk(CONVERT, path, folder) as child:
-            for _ in range(4):
-                child.line(60)
-            os.kill(child.process.pid, signal.SIGKILL)
-            assert child.status(60) == -signal.SIGKILL
-        assert not (folder / "manifest.json").exists()
-        for name, time in written.items():  # what was done was not done again
-            assert (folder / name).stat().st_mtime_ns == time
-        names = sorted(name for name in os.listdir(folder) if name.startswith("00000"))[: 4 * 4]
-        written = {name: (folder / name).stat().st_mtime_ns for name in names}
-    convert_svmlight(path, folder, block_bytes=20_000)
-    assert files(folder) == files(whole)
-    for name, time in written.items():
-        assert (folder / name).stat().st_mtime_ns == time
 
 
 def test_what_is_finished_is_returned(tmp_path):

@@ -39,11 +39,6 @@ def says(path, line, problem):
     return rf"{place}: .*{problem}"
 
 
-def test_public_names_resolve():
-    for name in datasets.__all__:
-        assert callable(getattr(datasets, name))
-
-
 # svmlight
 
 

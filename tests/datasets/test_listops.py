@@ -76,20 +76,6 @@ def test_bounds_are_reached_and_everything_occurs():
     assert len(set(make_listops(200, max_length=4, random_state=0).texts)) > 100
 
 
-def test_gold_heads_are_structures_of_the_tree_factor():
-    from sparsekit import DepTree, FactorGraph
-
-    data = make_listops(20, max_length=15, random_state=1)
-    for heads, n in zip(data.heads, data.lengths):
-        gold = np.zeros((n, n))
-        gold[np.arange(n), heads[:n]] = 1
-        for projective in (False, True):
-            graph = FactorGraph()
-            arcs = graph.variable(10.0 * gold)
-            graph.add(DepTree(arcs, projective=projective, single_root=True))
-            assert_array_equal(graph.solve()[arcs], gold)
-
-
 def test_seeds():
     one, two = make_listops(20, random_state=5), make_listops(20, random_state=np.random.RandomState(5))
     assert one.texts == two.texts

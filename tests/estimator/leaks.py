@@ -33,107 +33,38 @@ def resident():
 
 
 def cases():
-    """{name: the fits of an estimator, one after the other: (estimator, X, y)}."""
-    import numpy as np
-    import scipy.sparse as sp
+    """{name: functions that fit an estimator, one after the other}."""
+    import saved_models as small
 
     import sparsekit as sk
 
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((24, 5))
-    kinds = np.arange(24) % 3
-    two = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, "yes", "no")
-    several = (rng.random((24, 4)) < 0.4).astype(np.int64)
-    several[:, 0] = 1
-    numbers = X @ [1.0, -2.0, 0.0, 0.0, 0.5] + 0.1 * rng.standard_normal(24)
-    csr, csc, single = sp.csr_array(X), sp.csc_array(X), X.astype(np.float32)
-    short = dict(learning_rate=0.1, max_iter=2, random_state=0)
-    Extreme, Bounded = sk.ExtremeSoftmaxSGD, sk.BoundedClassifier
+    found = {}
+    for name, fit in small.MODELS.items():
+        found.setdefault(name.split()[0], []).append(fit)
+    X, single, y = small.X, small.X.astype("f4"), small.KINDS
 
-    def fenchel_young(kind):
-        return [(kind(), X, kinds), (kind(), csr, two), (kind(history=True), single, several)]
+    def tag(form=lambda x: x, **options):
+        return lambda: sk.SequenceTagger(max_iter=5, random_state=0, **options).fit([form(X), single], [y, y])
 
-    def fenchel_young_cv(kind):
-        model = kind(alphas=[0.1, 0.01], cv=2)
-        return [(model, X, kinds), (model, csr, several)]
-
-    lp, rule = sk.LPSparseMAPClassifier, [(sk.Or, [0, 1, 2, 3])]
-    return {
-        "L1LogisticOBA": [
-            (sk.L1LogisticOBA(), X, two),
-            (sk.L1LogisticOBA(history=True), csr, kinds),
-            (sk.L1LogisticOBA(hessian="lbfgs"), single, two),
-            (sk.L1LogisticOBA(C=100.0, warm_start=True), csc, two),
-        ],
-        "L1LogisticOBACV": [
-            (sk.L1LogisticOBACV(Cs=[0.1, 1.0], cv=2), X, two),
-            (sk.L1LogisticOBACV(Cs=[0.1, 1.0], cv=2), csr, kinds),
-        ],
-        "LassoOBA": [
-            (sk.LassoOBA(0.1), X, numbers),
-            (sk.LassoOBA(0.1), csr, numbers),
-            (sk.LassoOBA(0.1, hessian="lbfgs", history=True), single, numbers),
-            (sk.LassoOBA(0.1, positive=True), X, numbers),
-        ],
-        "LassoOBACV": [
-            (sk.LassoOBACV(alphas=[0.1, 1.0], cv=2), X, numbers),
-            (sk.LassoOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2), csr, numbers),
-        ],
-        "BoundedRegressor": [
-            (sk.BoundedRegressor(loss, alpha=0.01, bounds=(0, None)), data, numbers)
-            for loss, data in [("absolute", X), ("huber", csr), ("squared", single), ("quantile", csc)]
-        ],
-        "BoundedClassifier": [
-            (Bounded(loss, alpha=0.01, bounds=(None, 1)), data, y)
-            for loss, data, y in [("log_loss", X, two), ("hinge", csr, two), ("squared_hinge", single, kinds)]
-        ],
-        "SparsemaxClassifier": fenchel_young(sk.SparsemaxClassifier),
-        "SoftmaxClassifier": fenchel_young(sk.SoftmaxClassifier),
-        "SparsemaxClassifierCV": fenchel_young_cv(sk.SparsemaxClassifierCV),
-        "SoftmaxClassifierCV": fenchel_young_cv(sk.SoftmaxClassifierCV),
-        "ExtremeSoftmaxSGD": [
-            (Extreme(**short), X, kinds),
-            (Extreme("umax", alpha=0.1, average=True, **short), csr, kinds),
-            (Extreme("nce", hash_bits=6, **short), csr, kinds),
-            (Extreme("is", sampling="blocks", **short), single, several),
-        ],
-        "LPSparseMAPClassifier": [
-            (lp(max_iter=5), X, several),
-            (lp(alpha=0.1, max_iter=5, pairs="all"), X, several),
-            (lp(alpha=0.1, max_iter=5, factors=rule, loss="hinge"), csr, several),
-            (lp(alpha=0.1, loss="logistic", max_iter=5), single, several),
-            (lp(alpha=0.1), X, kinds),
-        ],
-        "LPSparseMAPClassifierCV": [
-            (sk.LPSparseMAPClassifierCV([0.1, 0.01], cv=2, max_iter=5), X, several),
-            (sk.LPSparseMAPClassifierCV([0.1], cv=2, max_iter=5), csr, kinds),
-        ],
-        "SequenceTagger": [
-            (sk.SequenceTagger(max_iter=5, history=True), [[{"a": "b", "c": 1}] * 3] * 4, [[0, 1, 0]] * 4),
-            (sk.SequenceTagger(loss="sparsemap", max_iter=5), [X, single], [kinds, kinds]),
-            (sk.SequenceTagger(l1_ratio=0.5, max_iter=5), [csr, csr], [kinds, kinds]),
-            (sk.SequenceTagger(loss="hinge", max_iter=5), [X, single], [kinds, kinds]),
-            (sk.SequenceTagger(loss="perceptron", max_iter=5, random_state=0), [csr, X], [kinds, kinds]),
-            (sk.SequenceTagger(all_possible_states=False, max_iter=5), [csr, X], [kinds, kinds]),
-        ],
-        "StabilitySelection": [
-            (sk.StabilitySelection(n_pairs=1, penalties=2), X, two),
-            (sk.StabilitySelection(sk.LassoOBA(), n_pairs=1, penalties=2, n_jobs=2), csr, numbers),
-            (sk.StabilitySelection(Bounded(l1_ratio=1.0), n_pairs=1, penalties=[0.3, 0.1]), single, kinds),
-        ],
-    }  # fmt: skip
+    found["SequenceTagger"] = [
+        tag(history=True), tag(loss="sparsemap"), tag(form=type(small.CSR), l1_ratio=0.5),
+        tag(loss="hinge"), tag(loss="perceptron"), tag(all_possible_states=False),
+    ]  # fmt: skip
+    return found
 
 
 def growth(name, fits, warm_up=WARM_UP):
     """Bytes by which ``fits`` fits, with a prediction each, let this process grow, and their seconds."""
-    warnings.simplefilter("ignore")  # of two steps none converges
+    from saved_models import X
+
+    warnings.simplefilter("ignore")  # of a few steps none converges
     rounds = cases()[name]
 
     def run(count):
         for k in range(count):
-            model, X, y = rounds[k % len(rounds)]
-            model.fit(X, y)
-            (model.transform if hasattr(model, "transform") else model.predict)(X)
+            model = rounds[k % len(rounds)]()
+            rows = [X] if type(model).__name__ == "SequenceTagger" else X
+            (model.transform if hasattr(model, "transform") else model.predict)(rows)
 
     run(warm_up)
     before, start = resident(), time.perf_counter()
@@ -153,7 +84,7 @@ def main(name, fits):
         print(json.dumps(growth(name, int(fits))), flush=True)
         return
     for one in cases():
-        command = [sys.executable, "-P", Path(__file__).resolve(), one, fits]
+        command = [sys.executable, Path(__file__).resolve(), one, fits]
         subprocess.run(command, check=True, timeout=60 + int(fits))
 
 

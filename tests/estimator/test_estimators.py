@@ -1,7 +1,6 @@
 """The estimators against scikit-learn's contract and against independent solvers."""
 
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -10,8 +9,8 @@ import sklearn
 from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.datasets import load_diabetes
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -25,18 +24,6 @@ TIGHT = 1e-9
 @parametrize_with_checks([L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3)])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return scale(X), y
 
 
 def split_variables(value_and_gradient, l1):
@@ -158,35 +145,6 @@ def test_lasso_dual_gap_is_that_of_the_objective():
     assert 0 < model.objective_ - best <= model.dual_gap_
 
 
-def formats(X):
-    yield "C", np.ascontiguousarray(X)
-    yield "F", np.asfortranarray(X)
-    yield "strided", np.repeat(X, 2, axis=1)[:, ::2]
-    for container in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.coo_array):
-        yield container.__name__, container(X)
-    for container in (sp.csr_array, sp.csc_array):
-        M = container(X)
-        M.indices, M.indptr = M.indices.astype(np.int64), M.indptr.astype(np.int64)
-        yield container.__name__ + "64", M
-    M = sp.csr_array(X)
-    doubled = sp.csr_array((np.repeat(M.data / 2, 2), np.repeat(M.indices, 2), M.indptr * 2), shape=M.shape)
-    yield "duplicates", doubled
-
-
-@pytest.mark.parametrize("data", ["cancer", "iris", "diabetes"])
-def test_every_format_gives_the_dense_answer(data, request):
-    X, y = load_diabetes(return_X_y=True) if data == "diabetes" else request.getfixturevalue(data)
-    X = np.where(np.abs(X) < 0.3 * np.abs(X).max(axis=0), 0.0, X)  # some zeros for the sparse formats
-    model = LassoOBA(0.1, tol=TIGHT) if data == "diabetes" else L1LogisticOBA(C=0.5, tol=TIGHT)
-    expected = clone(model).fit(X, y).coef_
-    assert np.count_nonzero(expected) > 1
-    for name, M in formats(X):
-        before = M.copy()
-        np.testing.assert_allclose(clone(model).fit(M, y).coef_, expected, rtol=1e-4, atol=1e-5, err_msg=name)
-        difference = abs(M - before)
-        assert difference.max() == 0 and getattr(M, "nnz", 0) == getattr(before, "nnz", 0)
-
-
 @pytest.mark.parametrize("container", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
     import sparsekit._l1.paths.data_losses as module
@@ -206,72 +164,6 @@ def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
         assert np.shares_memory(seen[0].data, X.data) and np.shares_memory(seen[0].indices, X.indices)
     else:
         assert np.shares_memory(seen[0], X)
-
-
-@pytest.mark.parametrize("model", [L1LogisticOBA(C=0.1), LassoOBA(0.01)])
-def test_float32_is_kept_and_near_float64(cancer, model):
-    X, y = cancer
-    double = clone(model).fit(X, y)
-    single = clone(model).fit(X.astype(np.float32), y)
-    assert single.coef_.dtype == np.float32 and single.intercept_.dtype == np.float32
-    np.testing.assert_allclose(single.coef_, double.coef_, atol=2e-3)
-    if isinstance(model, L1LogisticOBA):
-        assert single.predict_proba(X.astype(np.float32)).dtype == np.float32
-
-
-def test_threads_give_the_same_answer(cancer):
-    X, y = cancer
-    one = L1LogisticOBA(tol=TIGHT, n_jobs=1).fit(sp.csr_array(X), y)
-    two = L1LogisticOBA(tol=TIGHT, n_jobs=2).fit(sp.csr_array(X), y)
-    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("labels", [[False, True], ["no", "yes"], [-3, 7], [0.0, 1.0]])
-def test_labels_of_any_kind(cancer, labels):
-    X, y = cancer
-    named = np.array(labels)[y]
-    for target in (named, named.astype(object)) if isinstance(labels[0], str) else (named,):
-        model = L1LogisticOBA(C=0.1).fit(X, target)
-        np.testing.assert_array_equal(model.classes_, labels)
-        np.testing.assert_array_equal(
-            model.predict(X) == labels[1], L1LogisticOBA(C=0.1).fit(X, y).predict(X)
-        )
-
-
-def test_string_labels_with_more_classes(iris):
-    X, y = iris
-    names = np.array(["setosa", "versicolor", "virginica"])
-    model = L1LogisticOBA().fit(X, names[y])
-    np.testing.assert_array_equal(model.classes_, names)
-    assert model.coef_.shape == (3, 4) and model.score(X, names[y]) > 0.95
-
-
-@pytest.mark.parametrize("data", ["cancer", "iris"])
-def test_class_weight_equals_sample_weight(data, request):
-    X, y = request.getfixturevalue(data)
-    X, y = X[40:], y[40:]  # classes of different size
-    weight = {k: 0.5 + k for k in np.unique(y)}
-    by_class = L1LogisticOBA(C=0.2, class_weight=weight, tol=TIGHT).fit(X, y)
-    by_row = L1LogisticOBA(C=0.2, tol=TIGHT).fit(X, y, sample_weight=0.5 + y)
-    np.testing.assert_allclose(by_class.coef_, by_row.coef_, atol=1e-6)
-    counts = np.bincount(y)
-    balanced = L1LogisticOBA(C=0.2, class_weight="balanced", tol=TIGHT).fit(X, y)
-    by_row = L1LogisticOBA(C=0.2, tol=TIGHT).fit(X, y, sample_weight=(len(y) / (len(counts) * counts))[y])
-    np.testing.assert_allclose(balanced.coef_, by_row.coef_, atol=1e-6)
-    assert not np.allclose(balanced.coef_, by_class.coef_, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "model", [L1LogisticOBA(C=0.2, tol=TIGHT), L1LogisticOBA(C=0.2, class_weight="balanced", tol=TIGHT),
-              LassoOBA(0.02, tol=TIGHT)],
-)  # fmt: skip
-def test_weights_are_repetitions(cancer, model):
-    X, y = cancer
-    s = np.random.default_rng(0).integers(0, 4, len(y))
-    weighted = clone(model).fit(X, y, sample_weight=s)
-    repeated = clone(model).fit(np.repeat(X, s, axis=0), np.repeat(y, s))
-    np.testing.assert_allclose(weighted.coef_, repeated.coef_, atol=1e-5)
-    np.testing.assert_allclose(weighted.intercept_, repeated.intercept_, atol=1e-5)
 
 
 @pytest.mark.parametrize("data", ["cancer", "iris", "lasso"])
@@ -338,14 +230,6 @@ def test_sparsify_needs_a_fit(model):
             method()
 
 
-@pytest.mark.parametrize("model", [L1LogisticOBA(C=0.3), LassoOBA(0.01), L1LogisticOBACV(Cs=4, cv=3)])
-def test_pickle_and_clone(cancer, model):
-    X, y = cancer
-    copy = pickle.loads(pickle.dumps(clone(model).fit(X, y)))
-    np.testing.assert_array_equal(copy.predict(X), clone(model).fit(X, y).predict(X))
-    assert clone(copy).get_params() == copy.get_params() and not hasattr(clone(copy), "coef_")
-
-
 def test_probabilities_hold_for_huge_scores(iris):
     X, y = iris
     for target in (y, (y > 0).astype(int)):
@@ -358,55 +242,6 @@ def test_probabilities_hold_for_huge_scores(iris):
     # the small side of a binary probability keeps its digits
     model.coef_, model.intercept_ = np.array([[1.0, 0, 0, 0]]), np.zeros(1)
     assert model.predict_proba([[50.0, 0, 0, 0]])[0, 0] == pytest.approx(np.exp(-50), rel=1e-12)
-
-
-def test_history_and_verbose(cancer, capsys):
-    X, y = cancer
-    model = L1LogisticOBA(history=True, verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == model.n_iter_[0] and all(
-        line.startswith("L1LogisticOBA  iteration") for line in lines
-    )
-    assert f"objective {model.objective_:.8e}" in lines[-1]
-    assert {"time", "fun", "optimality", "nnz", "n_free", "n_corrections"} <= set(model.history_)
-    assert (np.diff(model.history_["time"]) >= 0).all()
-    assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-12)
-    assert not hasattr(L1LogisticOBA().fit(X, y), "history_")
-    lasso = LassoOBA(0.01, history=True).fit(X, y)
-    assert lasso.history_["fun"][-1] == pytest.approx(lasso.objective_, rel=1e-12)
-    model.set_params(history=False).fit(X, y)
-    assert not hasattr(model, "history_")
-
-
-@pytest.mark.parametrize("how", ["return", "raise"])
-def test_callback_stops_without_a_warning(cancer, how):
-    X, y = cancer
-    seen = []
-
-    def callback(intermediate_result):
-        seen.append(intermediate_result)
-        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
-        if len(seen) == 2:
-            if how == "raise":
-                raise StopIteration
-            return True
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model = L1LogisticOBA(callback=callback, tol=TIGHT).fit(X, y)
-    assert [r.nit for r in seen] == [1, 2] and model.n_iter_[0] == 2
-    assert np.isfinite(model.coef_).all() and model.optimality_ > TIGHT
-
-
-@pytest.mark.parametrize("model", [L1LogisticOBA(max_iter=1), LassoOBA(1e-6, max_iter=1, hessian="lbfgs")])
-def test_convergence_warning_says_what_to_do(cancer, model):
-    X, y = cancer
-    with pytest.warns(
-        ConvergenceWarning, match=r"did not converge: it reached max_iter=1\. Increase max_iter"
-    ):
-        clone(model).set_params(tol=1e-14).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match=r"it reached max_time=1e-09 seconds\. Increase max_time"):
-        clone(model).set_params(max_iter=10, max_time=1e-9, tol=1e-14).fit(X, y)
 
 
 @pytest.mark.parametrize("hessian", ["exact", "lbfgs"])

@@ -5,18 +5,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, get_scorer
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from sparsekit import (
     BoundedClassifier,
@@ -24,7 +20,6 @@ from sparsekit import (
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
-    LassoOBACV,
 )
 
 
@@ -55,27 +50,6 @@ def test_digits_multinomial_and_cross_val_predict():
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     dead = ~X.any(axis=0)  # pixels that are never on
     assert dead.any() and not model.coef_[:, dead].any()
-
-
-def test_calibrated_classifier():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    train, test = np.arange(len(y)) % 2 == 0, np.arange(len(y)) % 2 == 1
-    calibrated = CalibratedClassifierCV(L1LogisticOBA(C=0.03), cv=3).fit(X[train], y[train])
-    plain = L1LogisticOBA(C=0.03).fit(X[train], y[train])
-    raw, better = (brier_score_loss(y[test], m.predict_proba(X[test])[:, 1]) for m in (plain, calibrated))
-    assert better < raw
-
-
-def test_text_pipeline():
-    words = {"sport": "ball goal team match", "food": "bread soup salt oven", "sky": "star moon comet orbit"}
-    rng = np.random.default_rng(0)
-    labels = rng.choice(list(words), 200)
-    texts = [" ".join(rng.choice([*words[label].split(), "the", "and", "of"], 12)) for label in labels]
-    pipeline = make_pipeline(TfidfVectorizer(), MaxAbsScaler(), L1LogisticOBA(C=1.0)).fit(texts, labels)
-    assert pipeline.score(texts, labels) > 0.98
-    coef, names = pipeline[-1].coef_, pipeline[0].get_feature_names_out()
-    assert not coef[:, np.isin(names, ["the", "and", "of"])].any()
 
 
 def test_names_of_what_made_the_columns():
@@ -122,36 +96,6 @@ def test_select_from_model_keeps_the_support_of_l1_models():
         assert SelectFromModel(model).fit(X, y).threshold_ > 1e-3
     names = [L1LogisticOBA(l1_ratio=r).penalty for r in (0.0, 0.5, 1.0)]
     assert names == ["l2", "elasticnet", "l1"] and L1LogisticOBACV(l1_ratio=[0.5, 1.0]).penalty == names[1]
-
-
-@pytest.mark.parametrize(
-    "model", [L1LogisticOBA(), L1LogisticOBACV(Cs=3, cv=3), LassoOBA(0.1), LassoOBACV(alphas=3, cv=3)]
-)
-def test_pandas_in_and_feature_names(model):
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    X = (X - X.mean()) / X.std()
-    frame = clone(model).fit(X, y)
-    array = clone(model).fit(X.to_numpy(), y.to_numpy())
-    np.testing.assert_allclose(frame.coef_, array.coef_, atol=1e-10)
-    np.testing.assert_array_equal(frame.feature_names_in_, X.columns)
-    assert not hasattr(array, "feature_names_in_") and frame.n_features_in_ == 13
-    with pytest.raises(ValueError, match="feature names"):
-        frame.predict(X.rename(columns={X.columns[0]: "other"}))
-    with pytest.warns(UserWarning, match="feature names"):
-        frame.predict(X.to_numpy())
-
-
-def test_pandas_labels():
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    names = np.array(["red", "white", "rose"])
-    for target in (
-        pd.Series(names[y]),
-        pd.Series(names[y], dtype="category"),
-        pd.Series(names[y], dtype="string"),
-    ):
-        model = L1LogisticOBA(C=0.1).fit(StandardScaler().fit_transform(X), target)
-        assert list(model.classes_) == sorted(names)
-        assert set(model.predict(StandardScaler().fit_transform(X))) == set(names)
 
 
 def test_metadata_routing_of_sample_weight():
@@ -227,20 +171,3 @@ def test_scikit_learn_callbacks():
     recorder = Recorder()
     LassoOBA(0.01).set_callbacks(recorder).fit(X, y)
     assert recorder.scores and recorder.events[-1] == "teardown"
-
-
-def test_sparse_pipeline_equals_dense():
-    X, y = load_digits(return_X_y=True)
-    keep = y < 2
-    X, y = X[keep], y[keep]
-    sparse = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(sp.csr_array(X), y)
-    dense = make_pipeline(MaxAbsScaler(), L1LogisticOBA(tol=1e-9)).fit(X, y)
-    np.testing.assert_allclose(sparse.predict_proba(X), dense.predict_proba(X), atol=1e-5)
-
-
-def test_a_large_C_approaches_no_penalty():
-    X, y = load_wine(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:, :3], (y == 1).astype(int)
-    free = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(X, y)
-    for C in (1e8, np.inf):
-        np.testing.assert_allclose(L1LogisticOBA(C=C, tol=1e-9).fit(X, y).coef_, free.coef_, rtol=1e-4)

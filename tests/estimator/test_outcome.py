@@ -2,13 +2,11 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from sparsekit._extreme.solver.state import METHODS
 from sparsekit._factor_graph.factors import factors
 from sparsekit._solver import outcome
-from sparsekit._solver.outcome import History, Limits, Stop
 
 STATUSES = {name: value for name, value in vars(outcome).items() if name.isupper() and isinstance(value, int)}
 
@@ -39,40 +37,3 @@ def test_messages():
     assert found[outcome.UNBOUNDED] == "It falls without bound." and outcome.DIVERGED not in found
     with pytest.raises(KeyError):
         outcome.messages("", no_such_status="")
-
-
-def test_limits():
-    assert Limits().reached(10**9, 10**9) is None
-    assert Limits(max_iter=3).reached(2) is None and Limits(max_iter=3).reached(3) == outcome.MAX_ITER
-    assert Limits(max_fun=3).reached(nfev=3) == outcome.MAX_FUN and Limits(max_fun=3).reached(5) is None
-    assert Limits(max_time=0.0).reached() == outcome.MAX_TIME
-    past = Limits(max_time=60.0, start=Limits().start - 61.0)
-    assert past.seconds >= 61.0 and past.reached() == outcome.MAX_TIME
-    # iterations are named before seconds: they are the same on every machine
-    assert Limits(max_iter=0, max_time=0.0).reached(0) == outcome.MAX_ITER
-
-
-def test_callbacks_stop_by_a_true_value_or_by_an_exception():
-    def raises(report):
-        raise StopIteration
-
-    assert outcome.wants_to_stop(lambda report: report == 7, 7) is True
-    assert outcome.wants_to_stop(lambda report: None, 7) is False
-    assert outcome.wants_to_stop(raises, 7) is True
-    with pytest.raises(ZeroDivisionError):
-        outcome.wants_to_stop(lambda report: 1 / 0, 7)
-    assert Stop(outcome.MAX_FUN).status == outcome.MAX_FUN
-
-
-def test_history():
-    history = History(("time", "fun"))
-    assert history and {name: len(column) for name, column in history.columns().items()} == {
-        "time": 0,
-        "fun": 0,
-    }
-    history.add(0.5, 3.0)
-    history.add(1.0, 2.0)
-    np.testing.assert_array_equal(history.columns()["fun"], [3.0, 2.0])
-    none = History(("time",), keep=False)
-    none.add(1.0)
-    assert not none and none.columns() is None

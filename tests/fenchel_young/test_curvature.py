@@ -7,9 +7,6 @@ from scipy.special import softmax
 
 from sparsekit._cython import _curvature
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver import directions as _fenchel_young_steps
-from sparsekit._fenchel_young.solver import minimize_model as fenchel_young
-from sparsekit._solver.outcome import Limits
 
 
 @pytest.mark.parametrize("K", [2, 8, 12, 20, 30, 32, 33, 50, 70])  # one to nine blocks of eight classes
@@ -58,22 +55,6 @@ def test_passes_of_conjugate_gradients(n, n_threads):
     assert _curvature.dot(p, d, n_threads) == pytest.approx(np.dot(p.astype(float), d), rel=1e-4, abs=1e-3)
     wide = p.astype(float)
     assert _curvature.dot(wide, wide, n_threads) == pytest.approx(np.dot(wide, wide), rel=1e-12)
-
-
-def test_conjugate_gradients_solve_the_newton_system(monkeypatch):
-    monkeypatch.setattr(_fenchel_young_steps, "_CG_FEW", 200)
-    rng = np.random.default_rng(0)
-    X = sp.random(400, 30, 0.3, format="csr", random_state=rng)
-    loss = FenchelYoungLoss("softmax", X, rng.integers(3, size=400), 3)
-    run = fenchel_young.FenchelYoungRun(loss, 1e-3, True, Limits())
-    point = run.point(rng.standard_normal(loss.shape))
-    _, G, _ = run.objective(point, 1e-3)
-    directions = _fenchel_young_steps.Directions(run)
-    D, products, reached = directions.conjugate_gradients(G, loss.operator(point.Z), 1e-3, 1e-5)
-    exact = loss.newton_step(point.Z, G, 1e-3, False, np.inf)
-    np.testing.assert_allclose(D, exact, atol=1e-3 * np.abs(exact).max())
-    assert reached and products == run.n_cg < 200
-    assert directions.promised == pytest.approx(-0.5 * np.vdot(G, exact), rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

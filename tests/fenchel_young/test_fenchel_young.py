@@ -166,32 +166,6 @@ def test_softmax_is_scikit_learns_logistic_regression(name, C):
     np.testing.assert_allclose(res.x[:-1].T, ref.coef_, atol=2e-4 * np.abs(ref.coef_).max())
 
 
-def forms(X):
-    csr = sp.csr_matrix(X)
-    wide = csr.copy()
-    wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
-    return {
-        "F": np.asfortranarray(X), "csr": csr, "csc": sp.csc_matrix(X), "int64": wide,
-        "single": X.astype("f4"), "single csr": csr.astype("f4"),
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("transform", MAPS)
-@pytest.mark.parametrize("form", ["F", "csr", "csc", "int64", "single", "single csr"])
-@pytest.mark.parametrize("direct", [False, True])
-def test_every_form_gives_the_same_answer(transform, form, direct, monkeypatch):
-    from sparsekit._fenchel_young.losses import loss as fenchel_young
-
-    if not direct:
-        monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
-    X, Q, _, w, _ = random_problem(n=300, p=40, density=0.2)
-    fun = [
-        minimize_fenchel_young(FenchelYoungLoss(transform, A, Q, 4, w), 1e-2, tol=1e-8).fun
-        for A in (X, forms(X)[form])
-    ]
-    assert fun[1] == pytest.approx(fun[0], rel=1e-6 if "single" in form else 1e-12)
-
-
 @pytest.mark.parametrize("transform", MAPS)
 def test_threads_do_not_change_a_bit_of_sparse_problems(transform):
     rng = np.random.default_rng(3)

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit import SoftmaxClassifierCV
-from sparsekit._fenchel_young.estimators import classifier_cv as _fenchel_young_cv
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
 from sparsekit._fenchel_young.solver import minimize_model as solver
 from sparsekit._fenchel_young.solver import search as _fenchel_young_search
 from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
@@ -71,26 +68,6 @@ def test_scales_beyond_the_digits_of_the_penalty(transform, free):
         assert not res.dual_gap > res.fun + 1e-12 * zero
 
 
-def test_no_step_down_at_the_last_alpha_starts_the_stages(monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((100, 6))
-    loss = FenchelYoungLoss("sparsemax", X, (X[:, :3] + rng.gumbel(size=(100, 3))).argmax(axis=1), 3)
-    best = minimize_fenchel_young(loss, 1e-3)
-    alphas = []
-
-    def search(run, point, f, G, D, alpha):
-        alphas.append(alpha)
-        return None if len(alphas) == 1 else _fenchel_young_search.search(run, point, f, G, D, alpha)
-
-    monkeypatch.setattr(solver, "search", search)
-    res = minimize_fenchel_young(loss, 1e-3)
-    assert alphas[0] == 1e-3 < alphas[1]
-    assert res.status == 0 and res.fun == pytest.approx(best.fun, rel=1e-4)
-    monkeypatch.setattr(solver, "search", lambda *args: None)
-    res = minimize_fenchel_young(loss, 1e-3)
-    assert res.status == 4 and res.nit == 0 and not res.x.any()
-
-
 @pytest.mark.parametrize("times", [1e9, 1e17])
 def test_steps_that_are_too_long_by_many_digits(times):
     """Few rows have curvature at the start: the rest of the direction is the slope over alpha."""
@@ -103,32 +80,3 @@ def test_steps_that_are_too_long_by_many_digits(times):
     step = _fenchel_young_search.search(run, point, f, G, -times * G, 1e-3)
     assert step is not None and step.t < 1e-5 / times and step.f < 0.95 * f
     assert run.nfev <= 24
-
-
-def test_rows_of_columns_are_copied_once():
-    rng = np.random.default_rng(0)
-    X, codes = np.asfortranarray(rng.standard_normal((40, 300))), rng.integers(8, size=40)
-    swept = []
-    for A in (X, np.ascontiguousarray(X)):
-        loss = FenchelYoungLoss("sparsemax", A, codes, 8)
-        run = solver.FenchelYoungRun(loss, 1e-3, True, Limits())
-        ascent = _fenchel_young_ascent.Ascent(run, run.point(np.zeros(loss.shape)), 1e-4)
-        (rows,) = ascent.sweep.args
-        assert rows.flags.c_contiguous
-        swept.append(ascent.block()[0])
-        assert ascent.sweep.args[0] is rows
-    np.testing.assert_allclose(swept[0], swept[1], atol=1e-12)
-
-
-def test_folds_leave_no_tables(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 3)), rng.integers(3, size=40)
-    kept = []
-    monkeypatch.setattr(
-        _fenchel_young_cv,
-        "warn_of_path",
-        lambda results, *_, **__: kept.extend(r for run in results for r in run),
-    )
-    SoftmaxClassifierCV([1.0, 1e-2], cv=3).fit(X, y)
-    assert len(kept) == 6
-    assert not any(isinstance(value, np.ndarray) for run in kept for value in run.values())

@@ -209,28 +209,3 @@ def tables(kinds=tuple(VALUES)):
         return X
 
     return drawn()
-
-
-def broken(draw, X):
-    """A CSR or CSC matrix with one of its arrays damaged, by one entry or by its length."""
-    X = X.copy()
-    name = draw(st.sampled_from(["indices", "indptr", "data"]))
-    array = getattr(X, name).copy()
-    minor = X.shape[0] if X.format == "csc" else X.shape[1]
-    length = draw(st.sampled_from(["entry", "shorter", "longer"]))
-    if length == "shorter" or (name == "data" and length == "entry"):
-        array = array[:-1]
-    elif length == "longer" and name == "indptr":
-        array = np.append(array, array[-1])
-    elif name == "indptr":
-        at = draw(st.integers(0, len(array) - 1))
-        low = array[at - 1] if at else 0
-        wrong = [low - 1, np.iinfo(array.dtype).min, len(X.data) + 1, np.iinfo(array.dtype).max]
-        array[at] = draw(st.sampled_from(wrong))
-    elif name == "indices":
-        wrong = [minor, -1, -minor, np.iinfo(array.dtype).max, np.iinfo(array.dtype).min, minor + 1]
-        array[draw(st.integers(0, len(array) - 1))] = draw(st.sampled_from([i for i in wrong if i]))
-    else:
-        array = array[:-1]
-    setattr(X, name, array)
-    return X

@@ -8,6 +8,7 @@ be too high (where L-BFGS-B gives up), but never below the minimum: no certifica
 import numpy as np
 import reference_bounded
 import reference_oba
+import reference_sparsemax
 from scipy import optimize
 from scipy.special import log_softmax, softmax, xlogy
 
@@ -70,15 +71,6 @@ def bounded(model, X, targets, s, bounds):
     return tuple(np.array(column) for column in zip(*found))
 
 
-def _sparsemax(Z):
-    """Rows of probabilities, by sorting."""
-    ranked = -np.sort(-Z, axis=1)
-    sums, k = np.cumsum(ranked, axis=1), np.arange(1, Z.shape[1] + 1)
-    size = (1 + k * ranked > sums).sum(axis=1)
-    tau = (np.take_along_axis(sums, size[:, None] - 1, axis=1)[:, 0] - 1) / size
-    return np.maximum(Z - tau[:, None], 0.0)
-
-
 def softmax_rows(Z, Q):
     logs = log_softmax(Z, axis=1)
     return (xlogy(Q, Q) - Q * logs).sum(axis=1), softmax(Z, axis=1) - Q
@@ -86,7 +78,7 @@ def softmax_rows(Z, Q):
 
 def sparsemax_rows(Z, Q):
     """max over p of <z, p> - |p|^2 / 2, less the same at q."""
-    P = _sparsemax(Z)
+    P = reference_sparsemax.rows(Z)[0]
     return ((P - Q) * Z).sum(axis=1) - 0.5 * (P**2 - Q**2).sum(axis=1), P - Q
 
 

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, TAME, as_layout, broken, tables, values
+from fuzz_matrices import SEEDS, TAME, as_layout, tables, values
 from fuzz_models import LABELS, MODELS, NUMBERS, SETS, models
 from fuzz_outcomes import Refused, check_finite, check_probabilities, clear
 from fuzz_targets import label_sets, labels, numbers, weights
@@ -106,41 +106,6 @@ def test_input_is_not_changed_and_layouts_agree(draw, name):
         # both are within the certificates' reach of one optimum, and of the tolerance where there is none
         f, g = (np.sum(model.objective_) for model in found)
         np.testing.assert_allclose(f, g, rtol=2e-3, atol=1e-9)
-
-
-@ALL
-@fuzz(share=8)
-def test_broken_matrices_are_refused(draw, name):
-    """By fit and by every method that takes a matrix."""
-    n, p = draw(st.sampled_from([6, 12, 3])), draw(st.sampled_from([3, 1, 5]))
-    A = np.random.default_rng(draw(SEEDS)).standard_normal((n, p))
-    A[np.abs(A) < 0.3] = 0.0
-    A[0, 0] = 1.0
-    X = as_layout(
-        A, draw(st.sampled_from(["csr_array", "csc_matrix", "csr_matrix", "csc_array", "int64 indices"]))
-    )
-    wrong = broken(draw, X)
-    rng = np.random.default_rng(0)
-    y = rng.standard_normal(n) if MODELS[name][1][0] == NUMBERS else np.arange(n) % 3
-    options = {"learning_rate": 0.1, "max_iter": 1} if name == "ExtremeSoftmaxSGD" else {}
-    options = {"cv": 2} if name.endswith("CV") else options
-    model = MODELS[name][0](**options)
-    if MODELS[name][1][0] == SETS:
-        y = (rng.random((n, 3)) < 0.6).astype(int)
-    calls = [lambda: model.fit(wrong, y), lambda: model.predict(wrong), lambda: model.score(wrong, y)]
-    if hasattr(model, "partial_fit"):
-        calls.append(lambda: model.partial_fit(wrong, y))
-    for method in ("decision_function", "predict_proba", "predict_log_proba", "predict_topk"):
-        if hasattr(model, method):
-            calls.append(lambda method=method: getattr(model, method)(wrong))
-    call = draw(st.sampled_from(calls))
-    if call is not calls[0]:
-        with contextlib.suppress(Refused), clear():
-            model.fit(X, y)
-        if not hasattr(model, "classes_") and not hasattr(model, "coef_"):
-            return
-    with pytest.raises(Refused), clear():
-        call()
 
 
 @fuzz(share=8)

@@ -9,8 +9,6 @@ from sparsekit._cython._columns import ColumnOperator, columns_from_csr
 from sparsekit._cython._model import solve_model
 from sparsekit._cython._rows import ModelRows, RowOperator
 from sparsekit._l1.solver.minimise_model import Effort
-from sparsekit._linalg import design
-from sparsekit._linalg.as_design import as_design
 
 HEIGHTS = [1, 3, 7, 65536]
 SHAPES = [(1, 1), (10, 4), (37, 20), (50, 3), (21, 60)]
@@ -223,21 +221,6 @@ def test_model_reaches_the_optimum(seed, ridge, intercept):
             np.testing.assert_array_equal(a, b)
     by_rows = _operator(X, cols, d, intercept, ridge, rows=_row_operator(X, cols, d, intercept, ridge))
     _check(H, x0, g0, l1, _solve(by_rows, x0, g0, l1, H=H), best, 1e-8)
-
-
-@pytest.mark.parametrize("by_rows", [False, True])
-def test_models_share_the_store_of_their_design(monkeypatch, by_rows):
-    monkeypatch.setattr(design.CSRDesign, "_by_columns", lambda *_: True)
-    monkeypatch.setattr(design, "_ROWS_PAY", -1 if by_rows else 1e9)
-    X, d, rng = _data(40, 60)
-    whole = as_design(X)
-    op, _ = whole.model(np.arange(60), d, True, 0.5)
-    store = whole._store
-    for _ in range(3):
-        pick = np.flatnonzero(rng.random(60) < 0.7)
-        op, _ = whole.model(pick, d, True, 0.5)
-        assert isinstance(op, ColumnOperator) and whole._store is store
-        _compare(op, _matrix(_exact(X), pick, d, True, 0.5), 0.5, rng)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,31 +14,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 SCRIPT = Path(__file__).resolve().parent / "forked.py"
-NAMES = [
-    "L1LogisticOBA, CSR",
-    "L1LogisticOBA, CSC",
-    "L1LogisticOBA, dense",
-    "L1LogisticOBA, multinomial",
-    "L1LogisticOBA, multinomial, dense",
-    "L1LogisticOBACV",
-    "l1_logistic_path",
-    "LassoOBA",
-    "LassoOBACV",
-    "lasso_path",
-    "minimize_oba",
-    "BoundedRegressor",
-    "BoundedClassifier",
-    "SparsemaxClassifier",
-    "SoftmaxClassifier",
-    "SoftmaxClassifier, dense",
-    "SparsemaxClassifierCV",
-    "ExtremeSoftmaxSGD",
-    "ExtremeSoftmaxSGD, blocks",
-    "LPSparseMAPClassifier",
-    "sparsemax",
-    "sparsemax_jvp",
-    "FactorGraph",
-]
 ALSO = ["L1LogisticOBA, CSR", "sparsemax", "FactorGraph"]
 
 
@@ -51,29 +26,14 @@ def outcomes(what, folder):
     return dict(line.rsplit(": ", 1) for line in done.stdout.splitlines())
 
 
-@pytest.fixture(scope="module")
-def forked(tmp_path_factory):
-    return outcomes("cases", tmp_path_factory.mktemp("forked"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.thorough(keep=8)
-def test_child_of_a_fork(forked, name):
-    assert forked[f"{name} (fork)"] == "same"
-
-
-@pytest.mark.parametrize("how", ["thread", "process"])
-@pytest.mark.parametrize("name", ALSO)
-def test_thread_of_a_child_and_process(forked, name, how):
-    assert forked[f"{name} ({how})"] == "same"
-
-
-def test_every_case_is_looked_at(forked):
-    assert list(forked) == [
-        f"{name} ({how})"
-        for name in NAMES
-        for how in ["fork", *(["thread", "process"] if name in ALSO else [])]
-    ]
+def test_child_of_a_fork(tmp_path):
+    """Every case in a child of a fork, some in a thread of that child and in a process of multiprocessing."""
+    found = outcomes("cases", tmp_path)
+    assert (
+        len(found) > 25
+        and {f"{name} ({how})" for name in ALSO for how in ("thread", "process")} < found.keys()
+    )
+    assert found == dict.fromkeys(found, "same")
 
 
 def test_processes_of_joblib(tmp_path):

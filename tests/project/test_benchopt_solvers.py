@@ -15,6 +15,7 @@ FIRST_TOLERANCE = 3e38
 TOLERANCE = 1e-9
 # Excess of our objective over that of the tightly solved peer, relative to it.
 MOST_EXCESS = 1e-7
+TIGHT = dict(tol=1e-12, max_iter=100_000)
 
 
 @pytest.fixture
@@ -88,78 +89,58 @@ def test_logistic_loss_is_a_sum(solve, is_sparse):
     assert_lowest(objective, ours, peer.coef_[0])
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_lasso_is_half_the_sum_of_squares(solve, is_sparse, fit_intercept):
-    X, y = make_data(is_sparse)
-    lmbd = 0.1 * np.abs(X.T @ y).max()
-
-    def objective(beta):
-        residual = y - X @ beta[:20] - (beta[20] if fit_intercept else 0.0)
-        return 0.5 * residual @ residual + lmbd * np.abs(beta[:20]).sum()
-
-    ours = solve("benchmark_lasso", X=X, y=y, lmbd=lmbd, fit_intercept=fit_intercept)["beta"]
-    peer = Lasso(alpha=lmbd / 80, fit_intercept=fit_intercept, tol=1e-12, max_iter=100_000).fit(X, y)
-    assert_lowest(objective, ours, np.append(peer.coef_, peer.intercept_)[: 20 + fit_intercept])
+def half_squares(residual):
+    return 0.5 * residual @ residual
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_lasso_path_has_a_column_for_each_penalty(solve, is_sparse, fit_intercept):
-    X, y = make_data(is_sparse)
-    lambdas = np.abs(X.T @ y).max() * np.array([0.5, 0.1, 0.02])
-    coefs = solve("benchmark_lasso_path", X=X, y=y, lambdas=lambdas, fit_intercept=fit_intercept)["coefs"]
-    assert coefs.shape == (20 + fit_intercept, 3)
-    assert isinstance(coefs, np.ndarray)
-    for ours, lmbd in zip(coefs.T, lambdas):
-
-        def objective(beta, lmbd=lmbd):
-            residual = y - X @ beta[:20] - (beta[20] if fit_intercept else 0.0)
-            return 0.5 * residual @ residual + lmbd * np.abs(beta[:20]).sum()
-
-        peer = Lasso(alpha=lmbd / 80, fit_intercept=fit_intercept, tol=1e-12, max_iter=100_000).fit(X, y)
-        peer = np.append(peer.coef_, peer.intercept_)[: 20 + fit_intercept]
-        assert objective(ours) <= objective(peer) * (1 + MOST_EXCESS)
+def pinball(residual, quantile=0.8):
+    return np.where(residual > 0, quantile * residual, (quantile - 1) * residual).mean()
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_elastic_net_is_a_mean(solve, is_sparse, fit_intercept):
-    X, y = make_data(is_sparse)
-    l1_ratio = 0.7
-    lmbda = 0.1 * np.abs(X.T @ y).max() / (80 * l1_ratio)
+def l1(w):
+    return np.abs(w).sum()
 
-    def objective(beta):
-        w, b = beta[:20], beta[20] if fit_intercept else 0.0
-        residual = y - X @ w - b
-        penalty = l1_ratio * np.abs(w).sum() + (1 - l1_ratio) / 2 * (w @ w)
-        return residual @ residual / (2 * 80) + lmbda * penalty
 
-    ours = solve(
-        "benchmark_elastic_net", X=X, y=y, l1_ratio=l1_ratio, lmbda=lmbda, fit_intercept=fit_intercept
-    )["beta"]
-    peer = ElasticNet(
-        alpha=lmbda, l1_ratio=l1_ratio, fit_intercept=fit_intercept, tol=1e-12, max_iter=100_000
-    ).fit(X, y)
-    assert_lowest(objective, ours, np.append(peer.coef_, peer.intercept_)[: 20 + fit_intercept])
+def mixed(w, l1_ratio=0.7):
+    return l1_ratio * np.abs(w).sum() + (1 - l1_ratio) / 2 * (w @ w)
+
+
+# Benchmark: its result, its penalty's name and other parameters, loss of the residual, penalty, and the peer.
+REGRESSIONS = {
+    "lasso": ("beta", "lmbd", {}, half_squares, l1, lambda a, c: Lasso(a / 80, fit_intercept=c, **TIGHT)),
+    "lasso_path": (
+        "coefs", "lambdas", {}, half_squares, l1, lambda a, c: Lasso(a / 80, fit_intercept=c, **TIGHT)
+    ),
+    "elastic_net": (
+        "beta", "lmbda", {"l1_ratio": 0.7}, lambda r: half_squares(r) / 80, mixed,
+        lambda a, c: ElasticNet(a, l1_ratio=0.7, fit_intercept=c, **TIGHT),
+    ),
+    "quantile_regression": (
+        "params", "lmbd", {"quantile": 0.8}, pinball, l1,
+        lambda a, c: QuantileRegressor(quantile=0.8, alpha=a, fit_intercept=c),
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_pinball_loss_is_a_mean(solve, is_sparse, fit_intercept):
+@pytest.mark.parametrize("benchmark", REGRESSIONS)
+def test_regressions(solve, benchmark, is_sparse, fit_intercept):
+    result, name, more, loss, penalty, make_peer = REGRESSIONS[benchmark]
     X, y = make_data(is_sparse)
-    quantile, lmbd = 0.8, 0.05
+    largest = 0.5 if loss is pinball else np.abs(X.T @ y).max() / (1 if loss is half_squares else 56)
+    values = largest * np.array([0.5, 0.1, 0.02] if name == "lambdas" else [0.1])
+    given = {name: values if name == "lambdas" else values[0], "fit_intercept": fit_intercept, **more}
+    found = np.atleast_2d(solve(f"benchmark_{benchmark}", X=X, y=y, **given)[result].T)
+    assert found.shape == (len(values), 20 + fit_intercept)
+    for ours, strength in zip(found, values):
 
-    def objective(params):
-        residual = y - X @ params[:20] - (params[20] if fit_intercept else 0.0)
-        loss = np.where(residual > 0, quantile * residual, (quantile - 1) * residual)
-        return loss.mean() + lmbd * np.abs(params[:20]).sum()
+        def objective(v, strength=strength):
+            residual = y - X @ v[:20] - (v[20] if fit_intercept else 0.0)
+            return loss(residual) + strength * penalty(v[:20])
 
-    ours = solve(
-        "benchmark_quantile_regression", X=X, y=y, lmbd=lmbd, quantile=quantile, fit_intercept=fit_intercept
-    )["params"]
-    peer = QuantileRegressor(quantile=quantile, alpha=lmbd, fit_intercept=fit_intercept).fit(X, y)
-    assert_lowest(objective, ours, np.append(peer.coef_, peer.intercept_)[: 20 + fit_intercept])
+        peer = make_peer(strength, fit_intercept).fit(X, y)
+        assert_lowest(objective, ours, np.append(peer.coef_, peer.intercept_)[: 20 + fit_intercept])
 
 
 def test_lasso_leaves_out_linear_operators(load):

@@ -66,13 +66,6 @@ def test_no_penalty(two):
     assert_same(L1LogisticOBA(C=np.inf, tol=1e-9).fit(X, y), LogisticRegression(C=np.inf, **EXACT).fit(X, y))
 
 
-def test_liblinear_without_intercept(two):
-    ours = L1LogisticOBA(C=C, fit_intercept=False, tol=1e-8).fit(*two)
-    assert_same(
-        ours, LogisticRegression(solver="liblinear", C=C, fit_intercept=False, **L1, **EXACT).fit(*two)
-    )
-
-
 def test_liblinears_intercept_is_a_column_of_ones(two):
     X, y = two
     theirs = LogisticRegression(solver="liblinear", C=C, **L1, **EXACT).fit(X, y)
@@ -82,19 +75,6 @@ def test_liblinears_intercept_is_a_column_of_ones(two):
     # and penalised: the free one is another
     free = L1LogisticOBA(C=C, tol=1e-8).fit(X, y)
     assert abs(free.intercept_ - theirs.intercept_).item() > 0.01
-
-
-@pytest.mark.parametrize("data", ["two", "three"])
-def test_saga(data, request):
-    X, y = request.getfixturevalue(data)
-    ours = L1LogisticOBA(C=C, tol=1e-8).fit(X, y)
-    assert_same(ours, LogisticRegression(solver="saga", C=C, **L1, **EXACT).fit(X, y))
-
-
-def test_class_weight(two):
-    weights = {0: 0.5, 1: 3.0}
-    ours = L1LogisticOBA(C=C, class_weight=weights, tol=1e-8).fit(*two)
-    assert_same(ours, LogisticRegression(solver="saga", C=C, class_weight=weights, **L1, **EXACT).fit(*two))
 
 
 def test_weights_take_the_place_of_n(two):
@@ -135,12 +115,6 @@ def test_l2_of_more_classes(three):
     alpha = 1 / (C * len(three[1]))
     ours = SoftmaxClassifier(alpha=alpha, penalize_intercept=False, tol=1e-8).fit(*three)
     assert_same(ours, theirs, intercept=False)
-
-
-def test_elastic_net_of_classes(two):
-    mixed = L1 | dict(l1_ratio=0.4) if "penalty" not in L1 else dict(penalty="elasticnet", l1_ratio=0.4)
-    theirs = LogisticRegression(solver="saga", C=C, **mixed, **EXACT).fit(*two)
-    assert_same(BoundedClassifier(alpha=1 / (C * len(two[1])), l1_ratio=0.4, tol=1e-10).fit(*two), theirs)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])

@@ -3,7 +3,6 @@
 import ast
 import itertools
 import os
-import random
 import re
 import signal
 import sys
@@ -268,14 +267,3 @@ def test_a_hang_ends_with_a_message(tmp_path):
     done = run("compiled", "-o", "faulthandler_timeout=2")
     assert done.returncode == 1
     assert "test_in_compiled_code" in done.stderr and "Timeout (0:00:02)" in done.stderr
-
-
-def test_random_seed_is_the_systems():
-    """Two runs draw two seeds, whatever the tests' own generator is at."""
-    drawn = set()
-    for _ in range(5):
-        random.seed(0)
-        config = SimpleNamespace(option=SimpleNamespace(order="random"))
-        order.settle(config)
-        drawn.add(config.option.order)
-    assert len(drawn) > 1

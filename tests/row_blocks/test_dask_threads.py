@@ -105,22 +105,6 @@ def test_tasks_use_one_thread_each(kind, data):
     assert seen == {1}
 
 
-def test_two_fits_at_once(data):
-    X, y, _ = data
-    blocks, found = as_dask(X, CUTS), {}
-
-    def fit(C):
-        found[C] = L1LogisticOBA(C).fit(blocks, y).coef_
-
-    threads = [threading.Thread(target=fit, args=(C,)) for C in (1.0, 3.0, 10.0)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    for C in (1.0, 3.0, 10.0):
-        assert_array_equal(found[C], L1LogisticOBA(C).fit(in_blocks(X, CUTS), y).coef_)
-
-
 def test_a_block_that_cannot_be_read(tmp_path, data):
     """From the start, and in the middle of a fit, which keeps what it has."""
     X, y, _ = data

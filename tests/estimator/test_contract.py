@@ -1,0 +1,283 @@
+"""What all linear estimators share: forms of the data, weights, labels, callbacks, reports, copies."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from reference_bounded import CLASSIFICATION, REGRESSION
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import (
+    BoundedClassifier,
+    BoundedRegressor,
+    L1LogisticOBA,
+    LassoOBA,
+    SoftmaxClassifier,
+    SparsemaxClassifier,
+)
+
+BOXES = (np.array([-0.2, 0.1, -np.inf, 0.0, -0.1, -1.0]), np.array([0.2, 0.1, 0.3, np.inf, 0.2, -0.3]))
+BOUNDED = dict(alpha=0.01, l1_ratio=0.5, bounds=BOXES)
+MODELS = {
+    "logistic": L1LogisticOBA(C=0.5, tol=1e-8),
+    "logistic, lbfgs": L1LogisticOBA(C=0.5, hessian="lbfgs", tol=1e-5),
+    "multinomial": L1LogisticOBA(C=0.3, tol=1e-8),
+    "lasso": LassoOBA(0.05, tol=1e-8),
+    "elastic net": LassoOBA(0.05, l1_ratio=0.5, tol=1e-8),
+    **{loss: BoundedRegressor(loss, **BOUNDED) for loss in REGRESSION},
+    **{loss: BoundedClassifier(loss, **BOUNDED) for loss in CLASSIFICATION},
+    "one against the rest": BoundedClassifier("squared_hinge", **BOUNDED),
+    "sparsemax": SparsemaxClassifier(1e-3, tol=1e-8),
+    "softmax": SoftmaxClassifier(1e-3, tol=1e-8),
+}
+SEVERAL = ("multinomial", "one against the rest", "sparsemax", "softmax")
+CLASSIFIERS = [name for name, model in MODELS.items() if not is_regressor(model)]
+every = pytest.mark.parametrize("name", MODELS)
+
+
+def data(name, n=90, p=6):
+    """Rows with zeros in them, some altogether zero, and targets."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    X[::13] = 0.0
+    y = X @ np.linspace(1, -1, p) + 0.3 + rng.standard_t(3, n)
+    if is_regressor(MODELS[name]):
+        return X, y
+    return X, np.digitize(y, [-0.5, 0.7] if name in SEVERAL else [0.2])
+
+
+def same(model, other):
+    """Equal minima: the coefficients need not be unique."""
+    rel = 1e-4 if model.get_params().get("hessian") == "lbfgs" else 5e-6
+    assert_allclose(model.objective_, other.objective_, rtol=rel, atol=1e-12)
+
+
+def with_long_indices(X):
+    X = X.copy()
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+def with_duplicates(A):
+    X = sp.csr_array(A)
+    parts = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), X.indptr * 2
+    return sp.csr_array(parts, shape=X.shape)
+
+
+FORMS = {
+    "F": np.asfortranarray,
+    "strided": lambda A: np.repeat(A, 2, axis=1)[:, ::2],
+    **{
+        kind.__name__: kind
+        for kind in (sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix, sp.coo_array)
+    },
+    "csr, int64": lambda A: with_long_indices(sp.csr_array(A)),
+    "csc, int64": lambda A: with_long_indices(sp.csc_array(A)),
+    "duplicates": with_duplicates,
+}
+
+
+@every
+def test_every_format_gives_the_dense_answer(name):
+    X, y = data(name)
+    expected = clone(MODELS[name]).fit(X, y)
+    for form, make in FORMS.items():
+        M = make(X)
+        before = M.copy()
+        model = clone(MODELS[name]).fit(M, y)
+        same(model, expected)
+        assert_allclose(model.predict(M), model.predict(X), rtol=1e-10, err_msg=form)
+        assert abs(M - before).max() == 0 and getattr(M, "nnz", 0) == getattr(before, "nnz", 0)
+
+
+@every
+def test_int32_and_int64_indices_and_threads_agree(name):
+    X, y = data(name)
+    M = sp.csr_array(X)
+    model = clone(MODELS[name]).fit(M, y)
+    assert_array_equal(model.coef_, clone(MODELS[name]).fit(with_long_indices(M), y).coef_)
+    same(model, clone(MODELS[name]).set_params(n_jobs=2).fit(M, y))
+
+
+@every
+def test_float32_is_kept_and_near_float64(name):
+    X, y = data(name)
+    model = clone(MODELS[name]).set_params(tol=1e-5)
+    if "bounds" in model.get_params():  # that float32 has
+        model.set_params(bounds=(-0.5, 0.5))
+    double = clone(model).fit(X, y)
+    for make in (np.asarray, sp.csr_array, sp.csc_array):
+        single = clone(model).fit(make(X.astype(np.float32)), y)
+        assert single.coef_.dtype == np.float32
+        assert_allclose(single.objective_, double.objective_, rtol=1e-3, atol=1e-6)
+        if hasattr(single, "predict_proba"):
+            assert single.predict_proba(X.astype(np.float32)).dtype == np.float32
+
+
+@every
+def test_weights_are_repetitions_and_zero_weights_absence(name):
+    X, y = data(name)
+    s = np.random.default_rng(0).integers(0, 4, len(y))
+    weighted = clone(MODELS[name]).fit(X, y, sample_weight=s)
+    same(weighted, clone(MODELS[name]).fit(np.repeat(X, s, axis=0), np.repeat(y, s)))
+    same(weighted, clone(MODELS[name]).fit(X[s > 0], y[s > 0], sample_weight=s[s > 0]))
+    assert np.all(
+        abs(weighted.objective_ - clone(MODELS[name]).fit(X, y).objective_) > 1e-3 * weighted.objective_
+    )
+    if not isinstance(weighted, L1LogisticOBA):  # whose C stands beside a sum
+        same(weighted, clone(MODELS[name]).fit(X, y, sample_weight=1e-8 * s))
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_class_weight_is_sample_weight(name):
+    X, y = data(name)
+    s = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    model = clone(MODELS[name])
+    if "bounds" in model.get_params():  # or no weight would change the model of some class
+        model.set_params(alpha=0.1, bounds=(0, None))
+    weight = {k: 0.5 + k for k in np.unique(y)}
+    by_class = clone(model).set_params(class_weight=weight).fit(X, y, s)
+    same(by_class, clone(model).fit(X, y, s * (0.5 + y)))
+    balanced = clone(model).set_params(class_weight="balanced").fit(X, y)
+    same(balanced, clone(model).fit(X, y, (len(y) / (len(counts) * counts))[codes]))
+    assert not np.allclose(by_class.objective_, balanced.objective_, rtol=1e-4)
+
+
+LABELS = [[False, True], ["no", "yes"], [-3, 7], [0.0, 1.0]]
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_labels_of_any_kind(name):
+    X, y = data(name)
+    expected = clone(MODELS[name]).fit(X, y)
+    for labels in [["setosa", "versicolor", "virginica"], [-3, 0, 7]] if name in SEVERAL else LABELS:
+        named = np.array(labels)[y]
+        kinds = [named, pd.Series(named)]
+        if isinstance(labels[0], str):
+            kinds += [
+                named.astype(object),
+                *(pd.Series(named, dtype=kind) for kind in ("category", "string")),
+            ]
+        for target in kinds:
+            model = clone(MODELS[name]).fit(X, target)
+            assert_array_equal(model.classes_, labels)
+            assert_array_equal(model.predict(X), np.array(labels)[expected.predict(X)])
+    assert model.coef_.shape == (3 if name in SEVERAL else 1, 6)
+
+
+@every
+def test_frames_name_the_features(name):
+    X, y = data(name)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(6)])
+    model = clone(MODELS[name])
+    if "bounds" in model.get_params():
+        model.set_params(bounds=tuple(pd.Series(side, index=frame.columns) for side in BOXES))
+    model.fit(frame, pd.Series(y))
+    same(model, clone(MODELS[name]).fit(X, y))
+    assert_array_equal(model.feature_names_in_, frame.columns)
+    assert model.n_features_in_ == 6 and not hasattr(clone(model).fit(X, y), "feature_names_in_")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"x0": "other"}))
+    with pytest.warns(UserWarning, match="feature names"):
+        model.predict(X)
+
+
+@every
+def test_pickles_and_clones(name):
+    X, y = data(name)
+    model = clone(MODELS[name]).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    assert_array_equal(copy.predict(X), model.predict(X))
+    new = clone(copy)
+    assert not hasattr(new, "coef_") and new.get_params().keys() == model.get_params().keys()
+    assert_array_equal(new.fit(X, y).coef_, model.coef_)
+
+
+@every
+def test_a_warm_start_goes_on(name):
+    X, y = data(name, n=300)
+    model = clone(MODELS[name]).set_params(warm_start=True).fit(X, y)
+    cold, before = np.max(model.n_iter_), np.copy(model.objective_)
+    model.fit(X, y)
+    assert np.max(model.n_iter_) <= cold
+    assert_allclose(model.objective_, before, rtol=1e-6)
+    # another number of features is no error
+    if "bounds" in model.get_params():
+        model.set_params(bounds=(0, None))
+    assert model.fit(X[:, :3], y).coef_.shape[-1] == 3
+
+
+# Reports and ends.
+
+
+def hard(name):
+    """A model and data that no solver is done with at once."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30)) * np.logspace(-1, 1, 30)
+    z = X @ rng.standard_normal(30) + rng.standard_t(2, 400)
+    model = clone(MODELS[name])
+    if "bounds" in model.get_params():
+        model.set_params(bounds=(-0.5, 0.6), alpha=1e-3)
+    elif not isinstance(model, LassoOBA):
+        model.set_params(**({"C": 10.0} if "C" in model.get_params() else {"alpha": 1e-6}))
+    else:
+        model.set_params(hessian="lbfgs", alpha=1e-4, max_iter=5000)
+    return model, X, z if is_regressor(model) else np.digitize(z, [-1.0, 1.0] if name in SEVERAL else [0.0])
+
+
+@every
+def test_a_warning_says_what_to_do(name):
+    model, X, y = hard(name)
+    with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:
+        model.set_params(max_iter=1, tol=1e-12).fit(X, y)
+    assert caught[0].filename == __file__  # points at the caller
+    assert not np.all(model.dual_gap_ <= 1e-10 * model.objective_)
+    with pytest.warns(ConvergenceWarning, match=r"(?s)max_time=1e-09\b.*[Ii]ncrease max_time"):
+        clone(model).set_params(max_iter=100, max_time=1e-9).fit(X, y)
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "one against the rest"])
+def test_a_callback_stops_without_a_warning(name, how):
+    model, X, y = hard(name)
+    seen = []
+
+    def callback(intermediate_result):
+        seen.append(intermediate_result)
+        intermediate_result.x[:] = np.nan  # a copy: the fit must not notice
+        if len(seen) == 2:
+            if how == "raise":
+                raise StopIteration
+            return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(callback=callback, tol=1e-12).fit(X, y)
+    assert [report.nit for report in seen] == [1, 2] and np.max(model.n_iter_) == 2
+    assert np.isfinite(model.coef_).all() and np.isfinite(model.objective_).all()
+    assert model.optimality_ > 1e-12
+
+
+@every
+def test_history_and_verbose(name, capsys):
+    model, X, y = hard(name)
+    assert not hasattr(model.fit(X, y), "history_") and capsys.readouterr().out == ""
+    model.set_params(history=True, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines and all(line.startswith(type(model).__name__) for line in lines)
+    history = model.history_
+    assert {"time", "fun", "optimality"} <= set(history)
+    (length,) = {len(values) for values in history.values()}
+    output = history.get("output", np.zeros(length))
+    assert np.max(model.n_iter_) <= length
+    for k, objective in enumerate(np.atleast_1d(model.objective_)):
+        mine = output == k
+        assert (np.diff(np.asarray(history["time"])[mine]) >= 0).all()
+        assert np.min(np.asarray(history["fun"])[mine]) == pytest.approx(objective, rel=1e-6)
+    assert not hasattr(model.set_params(history=False).fit(X, y), "history_")

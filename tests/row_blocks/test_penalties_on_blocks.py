@@ -1,0 +1,277 @@
+"""The elastic net, the ridge, coefficients >= 0 and offsets over blocks of rows, against fits in memory."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from row_data import as_dask, in_blocks, labels, text
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import (
+    BoundedRegressor,
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    LassoOBACV,
+    l1_logistic_path,
+    lasso_path,
+)
+from sparsekit._l1.losses.block_loss import LossOfBlocks
+from sparsekit._l1.losses.block_problem import BlockProblem
+from sparsekit._l1.solver import block_columns
+from sparsekit._l1.solver.blockwise import Run, State, certify
+from sparsekit._row_blocks.blocks import LocalBlocks
+from sparsekit._row_blocks.census import take_census
+from sparsekit._solver.outcome import Limits
+
+X, SCORES = text(p=60, density=0.2)
+DENSE = X.toarray() + 0.3
+RNG = np.random.default_rng(3)
+WEIGHT = RNG.uniform(0.5, 2.0, 500)
+WEIGHT[::7] = 0.0
+OFFSETS = {1: RNG.standard_normal(500), 2: RNG.standard_normal(500), 3: RNG.standard_normal((500, 3))}
+UNPENALISED = {3: 0.0, 50: 0.0, 0: 2.5}
+
+
+@pytest.fixture(params=["here", "there", "there, by products"])
+def columns(request, monkeypatch):
+    """Where the columns are, see `test_fits_on_blocks`; there the Hessian may be too large for a matrix."""
+    if request.param != "here":
+        monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
+    if request.param == "there, by products":
+        monkeypatch.setattr(block_columns, "MAX_HESSIAN", 10)
+    return request.param
+
+
+def target(n_classes):
+    """Of one class it is a regression."""
+    return SCORES + 2.0 if n_classes == 1 else labels(SCORES, n_classes)
+
+
+def make(n_classes, **options):
+    return LassoOBA(5e-4, **options) if n_classes == 1 else L1LogisticOBA(1.0, **options)
+
+
+OPTIONS = {
+    "ridge": dict(l1_ratio=0.0, penalty_weights=UNPENALISED),
+    "elastic net": dict(l1_ratio=0.2, penalty_weights=UNPENALISED),
+    "little of a ridge": dict(l1_ratio=0.9, fit_intercept=False),
+    "offset": dict(offset=True, penalty_weights=UNPENALISED),
+    "offset, elastic net": dict(offset=True, l1_ratio=0.4),
+    "offset, no intercept": dict(offset=True, fit_intercept=False),
+    "positive": dict(positive=True, penalty_weights=UNPENALISED),
+    "positive ridge": dict(positive=True, l1_ratio=0.0),
+    "positive, no intercept": dict(positive=True, l1_ratio=0.5, fit_intercept=False),
+}
+# coefficients >= 0 are the regression's
+CASES = [(name, k) for name in OPTIONS for k in (1, 2, 3) if k == 1 or not name.startswith("positive")]
+FORMS = {"sparse": X, "dense": DENSE, "single": DENSE.astype(np.float32)}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name, n_classes", CASES)
+def test_fits_are_those_of_memory(name, form, n_classes, columns):
+    options, A, y = dict(OPTIONS[name]), FORMS[form], target(n_classes)
+    offset = OFFSETS[n_classes] if options.pop("offset", False) else None
+    tol = 1e-8 if A.dtype == np.float64 else 1e-5
+    wanted = make(n_classes, tol=tol, **options).fit(A, y, WEIGHT, offset)
+    found = clone(wanted).fit(in_blocks(A), y, WEIGHT, offset)
+    assert_allclose(found.objective_, wanted.objective_, rtol=10 * tol)
+    assert_allclose(found.coef_, wanted.coef_, atol=1e-3 if tol < 1e-6 else 0.1)
+    if n_classes < 3:
+        assert_allclose(found.intercept_, wanted.intercept_, atol=1e-3 if tol < 1e-6 else 0.1)
+    assert -1e-12 <= found.dual_gap_ <= 10 * tol * found.objective_ and found.optimality_ <= tol
+    assert found.needs_offset_ == (offset is not None)
+    if options.get("positive"):
+        assert (found.coef_ >= 0).all() and 2 < (found.coef_ > 0).sum() < 60
+        assert found.n_rounds_ <= 14 or columns == "there, by products"
+    if offset is not None:
+        far = abs(wanted.objective_ - clone(wanted).fit(A, y, WEIGHT).objective_)
+        assert far > 0.01 * wanted.objective_
+
+
+@pytest.mark.parametrize("options", [dict(l1_ratio=0.0), dict(l1_ratio=0.5), dict(positive=True)], ids=str)
+def test_a_loose_gap_is_a_bound(options, columns):
+    n_classes = 1 if "positive" in options else 2
+    y = target(n_classes)
+    best = make(n_classes, tol=1e-10, **options).fit(X, y).objective_
+    for tol in (1e-1, 1e-2, 1e-4):
+        found = make(n_classes, tol=tol, **options).fit(in_blocks(X), y)
+        assert found.objective_ - best <= found.dual_gap_ + 1e-12
+        assert found.dual_gap_ <= 10 * tol * found.objective_
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_paths_are_those_of_memory(n_classes, columns):
+    y = target(n_classes)
+    cases = [dict(l1_ratio=0.3), dict(offset=OFFSETS[n_classes])]
+    cases += [dict(positive=True, l1_ratio=0.6), dict(positive=True, penalty_weights=UNPENALISED)] * (
+        n_classes == 1
+    )
+    for options in cases:
+        path = lasso_path if n_classes == 1 else l1_logistic_path
+        wanted, found = (path(A, y, n_lambdas=2, tol=1e-8, **options) for A in (X, in_blocks(X)))
+        assert_allclose(found.lambdas, wanted.lambdas, rtol=1e-6)
+        assert_allclose(found.objectives, wanted.objectives, rtol=1e-8)
+        if n_classes == 1:
+            assert_allclose(found.coefs, wanted.coefs, atol=1e-3)
+
+
+def test_folds_are_those_of_memory():
+    y, rows = target(3), np.arange(500)
+    lacking = np.flatnonzero(y != "top")  # of a fold whose training part lacks a class
+    folds = [(rows[::2], rows[1::2]), (lacking[::2], np.setdiff1d(rows, lacking[::2]))]
+    for model, values, offset in (
+        (L1LogisticOBACV([0.2, 2.0], l1_ratio=[0.0, 0.5], cv=2, scoring="neg_log_loss", tol=1e-7), y, None),
+        (L1LogisticOBACV([0.5, 4.0], cv=folds, scoring="accuracy", tol=1e-7), y, OFFSETS[3]),
+        (LassoOBACV([0.01, 0.002], l1_ratio=[0.5, 1.0], positive=True, cv=3, tol=1e-8), target(1), None),
+        (LassoOBACV([0.01, 0.002], cv=3, tol=1e-8), target(1), OFFSETS[1]),
+    ):
+        wanted, found = (clone(model).fit(A, values, WEIGHT, offset) for A in (X, in_blocks(X)))
+        scores = "mse_path_" if isinstance(model, LassoOBACV) else "scores_"
+        close = dict(atol=0.01) if getattr(model, "scoring", None) == "accuracy" else dict(rtol=2e-4)
+        assert_allclose(getattr(found, scores), getattr(wanted, scores), **close)
+        assert_allclose(found.coef_, wanted.coef_, atol=1e-3)
+        if isinstance(model.l1_ratio, list):
+            assert found.l1_ratio_ == wanted.l1_ratio_
+        assert_allclose(
+            found.score(in_blocks(X), values, offset=offset),
+            wanted.score(X, values, offset=offset),
+            rtol=1e-3,
+        )
+
+
+# Coefficients >= 0.
+
+
+def test_a_callback_and_a_limit_stop_a_positive_fit(columns):
+    y = target(1)
+    best = LassoOBA(0.001, positive=True, tol=1e-10).fit(X, y).objective_
+    seen = []
+    model = LassoOBA(0.001, positive=True, callback=lambda now: seen.append(now.x) or True, history=True)
+    stopped = model.fit(in_blocks(X), y)
+    assert len(seen) == stopped.n_iter_ == len(stopped.history_["fun"]) - 1 == 1
+    assert seen[0].shape == (61,) and (seen[0][:60] >= 0).all()
+    assert 0 < stopped.objective_ - best + 1e-12 <= stopped.dual_gap_ + 1e-12
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        LassoOBA(0.0, positive=True, max_iter=1, tol=1e-15).fit(in_blocks(DENSE), y)
+
+
+def test_working_sets_grow_until_the_whole_is_proved(columns, monkeypatch):
+    """From two columns on, with those that a round names."""
+    monkeypatch.setattr("sparsekit._l1.solver.blockwise.MIN_NEW", 2)
+    model = LassoOBA(1e-4, positive=True, tol=1e-8).fit(X, target(1))
+    found = clone(model).set_params(warm_start=True).fit(in_blocks(X), target(1))
+    assert_allclose(found.objective_, model.objective_, rtol=1e-8)
+    rounds = found.n_rounds_
+    assert found.fit(in_blocks(X), target(1)).n_rounds_ < rounds
+    assert_allclose(found.coef_, model.coef_, atol=1e-4)
+
+
+def test_without_a_penalty_and_on_dask():
+    da = pytest.importorskip("dask.array")
+    model = LassoOBA(0.0, positive=True, tol=1e-8).fit(X, target(1))
+    found = clone(model).fit(as_dask(X), da.from_array(target(1), 100))
+    assert_allclose(found.objective_, model.objective_, rtol=1e-8)
+    assert_allclose(found.predict(as_dask(X)).compute(), model.predict(X), atol=1e-4)
+
+
+def test_a_slope_at_what_has_no_penalty_leaves_no_dual_point():
+    y = target(1)
+    blocks, mean = LocalBlocks(in_blocks(X), y), y.mean()
+    spec = LossOfBlocks(True, offset=mean)
+    problem = BlockProblem(blocks, take_census(blocks), spec, y - mean, None, positive=True)
+    x = problem.start()
+    problem.gradient(x)
+    for penalty, has_dual in ((1.0, True), (0.0, False)):
+        run = Run(problem, np.append(np.full(60, penalty), 0.0), np.zeros(61), 1e-3, Limits())
+        state = State(x, np.arange(60), 1e-3)
+        ratios = certify(state, run)
+        assert (state.gap < state.fun) == has_dual and state.optimality > 0
+        assert (ratios.max() > 1) == has_dual
+
+
+# Offsets.
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_offsets_of_zeros_and_constants(n_classes):
+    y, offset = target(n_classes), OFFSETS[n_classes]
+    plain = make(n_classes).fit(in_blocks(X), y)
+    zeros = clone(plain).fit(in_blocks(X), y, offset=np.zeros_like(offset))
+    assert_array_equal(zeros.coef_, plain.coef_)
+    assert zeros.needs_offset_ and not plain.needs_offset_
+    shifted = clone(plain).fit(in_blocks(X), y, offset=5.0)
+    assert_allclose(shifted.coef_, plain.coef_, atol=1e-3)
+    if n_classes < 3:
+        assert_allclose(shifted.intercept_, plain.intercept_ - 5.0, atol=1e-3)
+        # the tolerance has the same unit, wherever a constant moves the intercept
+        ends = [
+            clone(plain).set_params(tol=1e-2).fit(in_blocks(X), y, offset=offset + c) for c in (0.0, 30.0)
+        ]
+        assert_allclose(ends[0].optimality_, ends[1].optimality_, rtol=1e-5)
+
+
+def test_an_offset_of_a_bounded_model():
+    wanted = BoundedRegressor("squared", alpha=0.01).fit(X, target(1), offset=OFFSETS[1])
+    found = clone(wanted).fit(in_blocks(X), target(1), offset=OFFSETS[1])
+    assert_allclose(found.coef_, wanted.coef_, atol=1e-4)
+    assert found.needs_offset_
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_predictions_and_scores_take_theirs(n_classes):
+    da = pytest.importorskip("dask.array")
+    y, offset = target(n_classes), OFFSETS[n_classes]
+    model = make(n_classes).fit(as_dask(X), y, offset=da.from_array(offset, (100, *offset.shape[1:])))
+    lazy = da.from_array(offset, (120, 1)[: offset.ndim])
+    for name in ["predict"] + ["decision_function", "predict_proba", "predict_log_proba"] * (n_classes > 1):
+        predict = getattr(model, name)
+        wanted = predict(X, offset=offset)
+        check = assert_array_equal if name == "predict" and n_classes > 1 else assert_allclose
+        for found in (predict(as_dask(X), offset=offset), predict(as_dask(X), offset=lazy)):
+            check(found.compute(), wanted)
+        check(predict(in_blocks(X), offset), wanted)
+        with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
+            predict(as_dask(X))
+        with pytest.raises(ValueError, match=r"offset has 499 rows, and X has 500"):
+            predict(in_blocks(X), offset=offset[1:])
+    wanted = model.score(X, y, WEIGHT, offset)
+    assert_allclose(model.score(in_blocks(X), y, WEIGHT, offset), wanted)
+    assert_allclose(model.score(as_dask(X), y, WEIGHT, lazy), wanted)
+    assert_allclose(model.score(as_dask(X), y, offset=0.5), model.score(X, y, offset=0.5))
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_data_frames_of_offsets(n_classes):
+    """Whose partitions have unknown sizes, so that everything comes in the same."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+
+    def frame(values):
+        return dd.from_pandas((pd.Series if values.ndim == 1 else pd.DataFrame)(values), npartitions=3)
+
+    y, offset = target(n_classes), OFFSETS[n_classes]
+    wanted = make(n_classes, tol=1e-8).fit(X, y, offset=offset)
+    table, rows = frame(X.toarray()), frame(offset)
+    found = clone(wanted).fit(table, frame(y), offset=rows)
+    assert_allclose(found.coef_, wanted.coef_, atol=1e-3)
+    same = found.predict(table, offset=rows).compute()
+    if n_classes == 1:  # one column of a frame is as good
+        assert_allclose(same, wanted.predict(X, offset), atol=1e-3)
+        again = clone(wanted).fit(table, frame(y), offset=frame(offset[:, None]))
+        assert_array_equal(again.coef_, found.coef_)
+    else:
+        assert np.mean(same == wanted.predict(X, offset)) > 0.99
+    with pytest.raises(ValueError, match="offset can't be cut alike"):
+        found.fit(table, frame(y), offset=offset)
+
+
+def test_what_is_wrong_is_named():
+    offset = OFFSETS[3]
+    for bad, match in (
+        (offset[:-1], r"offset has 499 rows, and X has 500"),
+        (offset[:, :2], r"offset.shape == \(500, 2\), expected \(500, 3\)"),
+        (np.where(offset > 2, np.nan, offset), "offset contains NaN"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            L1LogisticOBA().fit(in_blocks(X), target(3), offset=bad)

@@ -11,8 +11,6 @@
 #include "factor_span.h"
 #include "factor_triangle.h"
 
-static void fg_free_constraints(fg_active *t);
-
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
 /* structures with which a pass over L costs less than what else a step takes */
@@ -96,7 +94,6 @@ static void fg_release(fg_active *t) {
     free(t->value);
     free(t->p);
     fg_span_release(t->span);
-    fg_free_constraints(t);
 }
 
 /* x = L^-1 x, and x = L^-T x */

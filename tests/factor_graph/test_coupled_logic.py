@@ -284,6 +284,21 @@ def test_one_order_for_all_factors_of_a_pattern(monkeypatch):
     assert orders == [ask, again, ask, again, ask]
 
 
+@pytest.mark.parametrize("seed", [16, 45, 59, 90])
+def test_map_of_scores_that_nearly_tie(seed):
+    """Proximal steps for scores of 1e-7 beside pairs of 1e-3: rounding is no solution, up to 2.7 % short."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 25))
+    scores, literals = 1e-7 * rng.normal(size=n), np.zeros(2, dtype=bool)
+    factors = [
+        ("pair", rng.choice(n, 2, replace=False), literals, (1e-3 * rng.normal(),)) for _ in range(3 * n)
+    ]
+    graph, _ = build(scores, factors)
+    found, best = graph.map(), Rows(scores, factors).best()
+    assert found.status == 0 and found.optimality < 1e-6
+    assert found.fun > best - 1e-5 * abs(best)
+
+
 def test_what_ended_a_solve_is_told(monkeypatch):
     """By name, also where a general solver found nothing."""
     easy, hard = random_graph(0, 6, 4)[0], random_graph(1, 200, 250)[0]

@@ -103,6 +103,8 @@ class Layout:
         Of the kernels, fg_plan in factor_graph.h, each with an entry more than it needs.
     structured : list of dict
         Fields of fg_spec of the factors with an oracle.
+    plan_arguments : tuple
+        Of a kernels' Plan.
     """
 
     def __init__(self, n_variables, factors):
@@ -123,8 +125,8 @@ class Layout:
         arrays |= slots.arrays(n_variables)
         self.lock = lock_of(self)
         self.arrays, self.structured = arrays, structured
-        given = n_variables, self.n_additional, arrays, structured
-        self._plans = OnEachDevice("_factor_graph", "Plan", given)
+        self.plan_arguments = n_variables, self.n_additional, arrays, structured
+        self._plans = OnEachDevice("_factor_graph", "Plan", self.plan_arguments)
         self.plan = self._plans.like(arrays["var"])
 
     def _place_pairs(self, factors, slots):

@@ -55,17 +55,15 @@ cdef extern from "factor_backward.h" nogil:
         sk_size n_iter, n_newton
         int status, warm
     ctypedef struct fg_options:
-        sk_size max_iter, inner_iter, max_flows
+        sk_size max_iter, inner_iter
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
     ctypedef struct fg_call:
-        int stop
-        sk_size next, done
-        void *held
-        double deadline
+        pass
     int FG_CUSTOM, FG_NO_MEMORY
     double fg_seconds()
     int (*fg_interrupted)(void *)
+    void fg_begin_call(fg_call *, void *, double)
     int (*fg_custom)(void *, sk_size, sk_size, const double *, const double *, double *)
     sk_size fg_oracle_room(const fg_spec *)
     bint fg_allocate(const fg_plan *, fg_state *)
@@ -321,8 +319,7 @@ cdef class States:
             raise ValueError("directions do not have the shape of the states")
         if not g.n_var:
             return
-        call.deadline = float("inf")
-        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        fg_begin_call(&call, <void *> <PyObject *> interrupts, float("inf"))
         for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
             failed += fg_differentiate(g, self.state + i, NULL, NULL, &to_eta[i, 0],
                                        &to_add[i, 0] if g.n_add else &none, &call, threadid() == 0) != 0
@@ -343,8 +340,7 @@ cdef class States:
             raise ValueError("directions do not have the shape of the states")
         if not g.n_var:
             return out
-        call.deadline = float("inf")
-        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        fg_begin_call(&call, <void *> <PyObject *> interrupts, float("inf"))
         for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
             failed += fg_differentiate(g, self.state + i, &d_eta[i, 0], &d_add[i, 0] if g.n_add else &none, &to[i, 0],
                                        &none, &call, threadid() == 0) != 0
@@ -388,7 +384,6 @@ cdef _solve(list batches, dict options, bint warm, int n_threads, Py_ssize_t onl
     cdef const fg_plan **plans
     cdef fg_state **states
     o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
-    o.max_flows = options.get("max_flows", o.max_iter)
     o.step_size, o.relaxation = options["step_size"], options["relaxation"]
     o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
     o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
@@ -406,8 +401,7 @@ cdef _solve(list batches, dict options, bint warm, int n_threads, Py_ssize_t onl
                 plans[k], states[k] = &batch.plan.plan, batch.state + i
                 batch.state[i].warm = warm
                 k += 1
-        call.deadline = fg_seconds() + <double> options["max_time"]
-        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        fg_begin_call(&call, <void *> <PyObject *> interrupts, fg_seconds() + <double> options["max_time"])
         with nogil, parallel(num_threads=n_threads):
             fg_work(plans, states, &o, total, &call, threadid() == 0)
         for i in range(total):

@@ -10,7 +10,7 @@ from libc.stdlib cimport calloc, free, malloc
 cdef extern from "label_graph.h" nogil:
     ctypedef Py_ssize_t sk_size
     ctypedef struct fg_options:
-        sk_size max_iter, inner_iter, max_flows
+        sk_size max_iter, inner_iter
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
     ctypedef struct fg_labels:
@@ -35,10 +35,7 @@ cdef extern from "label_graph.h" nogil:
         const double *a
         const double *bound
     ctypedef struct fg_call:
-        int stop
-        sk_size next, done
-        void *held
-        double deadline
+        pass
     ctypedef struct fg_watch:
         fg_call *call
         int is_caller
@@ -46,6 +43,7 @@ cdef extern from "label_graph.h" nogil:
         double due
     int FG_NO_MEMORY
     int (*fg_interrupted)(void *)
+    void fg_begin_call(fg_call *, void *, double)
     int fg_stopped(fg_watch *, sk_size)
     int fg_label_marginals(const fg_labels *, const double *, const fg_options *, double *, double *, int32_t *,
                            sk_size *)
@@ -123,7 +121,7 @@ cdef class LabelGraph:
         if eta.shape[1] != K or mu.shape[0] != n or mu.shape[1] != K or gain.shape[0] < K or loss.shape[0] < K \
                 or plus.shape[0] < g.n_pairs or minus.shape[0] < g.n_pairs:
             raise ValueError("arrays do not have the shapes that the labels ask for")
-        o.max_iter, o.inner_iter, o.max_flows = options["max_iter"], options["inner_iter"], options["max_iter"]
+        o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
         o.step_size, o.relaxation = options["step_size"], options["relaxation"]
         o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
         o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
@@ -135,8 +133,7 @@ cdef class LabelGraph:
         if not n or not K:
             statuses[:] = 0
             return statuses, passes
-        call.deadline = float("inf")
-        call.stop, call.next, call.done, call.held = 0, 0, 0, <void *> <PyObject *> interrupts
+        fg_begin_call(&call, <void *> <PyObject *> interrupts, float("inf"))
         with nogil, parallel(num_threads=n_threads):
             watch = <fg_watch *> calloc(1, sizeof(fg_watch))
             if watch != NULL:

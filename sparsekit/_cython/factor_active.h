@@ -11,8 +11,6 @@
 #include "factor_span.h"
 #include "factor_triangle.h"
 
-static void fg_free_constraints(fg_active *t);
-
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
 /* structures with which a pass over L costs less than what else a step takes */
@@ -96,7 +94,6 @@ static void fg_release(fg_active *t) {
     free(t->value);
     free(t->p);
     fg_span_release(t->span);
-    fg_free_constraints(t);
 }
 
 /* x = L^-1 x, and x = L^-T x */
@@ -250,10 +247,9 @@ static double fg_target(const fg_spec *f, fg_active *t, int exact, const double 
     return level + more;
 }
 
-/* The weights of least loss among those of sum 1; what falls to 0 on the way leaves. Structures from `first` on came
- * at once: all of them but that one may leave at once as well, before they have a weight. */
-static double fg_least(const fg_spec *f, fg_active *t, int exact, sk_size first, const double *v, const double *w,
-                       const double *c, double *x, double *u, fg_watch *watch) {
+/* The weights of least loss among those of sum 1; what falls to 0 on the way leaves. */
+static double fg_least(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+                       double *x, double *u, fg_watch *watch) {
     for (;;) {
         sk_size gone = -1, m = t->m;
         const double level = fg_target(f, t, exact, v, w, c, x, u);
@@ -268,10 +264,6 @@ static double fg_least(const fg_spec *f, fg_active *t, int exact, sk_size first,
             for (sk_size k = 0; k < m; k++) t->p[k] = m == 1 ? 1.0 : t->target[k];
             return level;
         }
-        for (sk_size k = m - 1; step == 0.0 && k > first; k--)
-            if (t->p[k] == 0.0 && t->target[k] <= 0.0) fg_leave(f, t, k), gone = k;
-        if (gone < first) first--;
-        if (t->m < m) continue;
         for (sk_size k = 0; k < m; k++) t->p[k] += step * (t->target[k] - t->p[k]);
         fg_leave(f, t, gone);
         /* the weights are those of a mixture, so it may end here */
@@ -279,54 +271,11 @@ static double fg_least(const fg_spec *f, fg_active *t, int exact, sk_size first,
     }
 }
 
-/* More structures after the one in place m, up to `most` in all, which is what they are best for: one step after
- * another from x to the last of them, as Frank and Wolfe's method goes. `level`: the score of x's mixture under u, c.
- * count: how many there are; x and u are work. */
-static int fg_follow(const fg_spec *f, fg_active *t, sk_size most, double level, const double *v, const double *w,
-                     const double *c, double *x, double *u, double *work, sk_size *count) {
-    const sk_size m = t->m, d = f->d;
-    double bonus = level, best = fg_of_parts(f, t, m, u, c);
-    for (sk_size i = 0; i < d; i++) bonus -= u[i] * x[i];
-    for (*count = 1; *count < most;) {
-        const sk_size last = m + *count - 1;
-        double gap = best - bonus, size = 0.0, step, plain;
-        int status, known;
-        plain = fg_of_parts(f, t, last, u, NULL);
-        for (sk_size i = 0; i < d; i++) gap -= u[i] * x[i];
-        for (sk_size i = 0; i < d; i++) size += w[i] * x[i] * x[i];
-        for (sk_size i = 0; i < f->n_on; i++) {
-            const sk_size at = t->on[last * f->n_on + i];
-            size += w[at] * (1.0 - 2.0 * x[at]);
-        }
-        if (!(gap > 0.0 && size > 0.0)) return 0;
-        step = gap < size ? gap / size : 1.0;
-        for (sk_size i = 0; i < d; i++) x[i] *= 1.0 - step;
-        fg_add_parts(f, t, last, step, x, NULL);
-        bonus += step * (best - plain - bonus);
-        for (sk_size i = 0; i < d; i++) u[i] = w[i] * (v[i] - x[i]);
-        t->m = m + *count;
-        status = fg_ask(f, t, u, c, work, &best);
-        known = !status && fg_known(f, t);
-        t->m = m;
-        if (status || known) return status;
-        ++*count;
-    }
-    return 0;
-}
-
-/* how many structures are asked for at once, where a pass over L costs more than the oracle */
-static sk_size fg_at_once(const fg_spec *f, const fg_active *t) {
-    const sk_size most = t->m / 32;
-    if (f->kind == FG_CUSTOM || t->m < FG_SMALL) return 1;
-    return most < 16 ? most : 16;
-}
-
 /* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
 static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                            sk_size rounds, double *x, double *work, fg_watch *watch) {
     double *u = work, *wu = work + f->d, best;
     int status = 0, lost = 0, exact = t->m < FG_SMALL;
-    sk_size first = PTRDIFF_MAX;
     /* of a call of the oracle: exact for none, and too little for none but the largest */
     const sk_size effort = f->d * (f->rows + f->columns);
     t->solved = 0;
@@ -342,9 +291,8 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
     }
     fg_refresh(f, t, v, w, c);
     for (sk_size round = 0; round <= rounds; round++) {
-        const double level = fg_least(f, t, exact, first, v, w, c, x, u, watch);
+        const double level = fg_least(f, t, exact, v, w, c, x, u, watch);
         double size = 1.0, miss;
-        sk_size count = 1, most;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
         if (fg_stopped(watch, effort + t->m * (f->d + t->m))) {
@@ -363,17 +311,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             exact = 1;
             continue;
         }
-        most = fg_at_once(f, t);
-        most = most < rounds - round ? most : rounds - round;
-        if (most > 1) {
-            if ((status = fg_follow(f, t, most, level, v, w, c, x, u, work, &count))) break;
-            round += count - 1;
-            t->spent += 0.25 * (double)((count - 1) * f->d * f->columns);
-        }
-        first = t->m;
-        for (sk_size k = 0; k < count; k++) t->target[first + k] = fg_shared(f, t, first + k, w, wu);
-        fg_lower_forward_all(first, t->size, t->L, count, t->L + first * t->size);
-        miss = fg_pivot(t, first, t->target[first]);
+        miss = fg_row(f, t, w, wu);
         if (miss <= FG_DEPENDENT) {
             double *along = t->target, step = DBL_MAX;
             sk_size gone = -1, m = t->m;
@@ -394,13 +332,6 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             }
         } else
             fg_enter(f, t, 0.0, v, w, c);
-        for (sk_size k = 1; k < count && miss > FG_DEPENDENT; k++) {
-            double *row = t->L + t->m * t->size;
-            for (sk_size j = first; j < t->m; j++)
-                row[j] = (row[j] - fg_line_dot(j, row, t->L + j * t->size)) / t->L[j * t->size + j];
-            miss = fg_pivot(t, t->m, t->target[t->m]);
-            if (miss > FG_DEPENDENT) fg_enter(f, t, 0.0, v, w, c);
-        }
         /* entering and leaving lose digits, which the end needs */
         exact = t->m < FG_SMALL || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
     }

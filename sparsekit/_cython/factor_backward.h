@@ -80,7 +80,7 @@ static int fg_differentiate(const fg_plan *g, fg_state *t, const double *d_eta, 
     t->watch = &watch;
     status = d_eta == NULL ? fg_vjp(g, t, to, to_add) : fg_jvp(g, t, d_eta, d_add, to);
     t->watch = NULL;
-    if (status) call->stop = 1;
+    if (status) fg_stop(call);
     return status;
 }
 

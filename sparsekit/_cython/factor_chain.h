@@ -7,12 +7,13 @@
 #ifndef SPARSEKIT_FACTOR_CHAIN_H
 #define SPARSEKIT_FACTOR_CHAIN_H
 
-#include "factor_active.h"
+#include "factor_graph.h"
 
 /* a chain's problem, its potentials, and its flow E: the weight of each transition */
 struct fg_flow {
     sk_size T, K, n_arc;                /* n_arc: transitions that may be taken */
     double eps;                         /* of the proximal point method */
+    double moved;                       /* step along da, db that a, b have made */
     double *v, *iw, *x;                 /* (T, K): scores, 1 / w, answer; both scores and 1 / w are 0 where never on */
     double *c, *E;                      /* (T - 1, K, K): scores, -inf where never taken, and weights */
     double *a, *b, *ra, *rb, *da, *db;  /* (T - 1, K): potentials, gradients, a direction */

@@ -9,7 +9,9 @@
 #ifndef SPARSEKIT_FACTOR_CUTS_H
 #define SPARSEKIT_FACTOR_CUTS_H
 
-#include "factor_matching.h"
+#include "factor_graph.h"
+#include "factor_newton.h"
+#include "factor_simplex.h"
 #include "tree_cuts.h"
 
 #define FG_CUT_STEPS 60
@@ -158,32 +160,14 @@ static void fg_cuts_hessian(fg_cuts *t) {
     }
 }
 
-/* Cholesky factor of S + ridge for the sets `on`; one whose pivot is rounding depends on those before it */
+/* Cholesky factor of S + ridge for the sets `on`; `to` is work */
 static void fg_factor_cuts(fg_cuts *t, double ridge) {
     for (sk_size r = 0; r < t->n_on; r++) {
         const double *from = t->S + t->on[r] * t->size;
-        double *row = t->L + r * t->size, own = from[t->on[r]], pivot = own + ridge;
-        for (sk_size k = 0; k < r; k++) {
-            const double *other = t->L + k * t->size;
-            row[k] = other[k] > 0.0 ? (from[t->on[k]] - fg_line_dot(k, row, other)) / other[k] : 0.0;
-            pivot -= row[k] * row[k];
-        }
-        row[r] = pivot > FG_CLOSED * own ? sqrt(pivot) : 0.0;
+        for (sk_size k = 0; k <= r; k++) t->L[r * t->size + k] = from[t->on[k]];
+        t->to[r] = from[t->on[r]];
     }
-}
-
-/* r (n_on) becomes a solution of S z = r for the sets `on` */
-static void fg_solve_cuts(const fg_cuts *t, double *r) {
-    const sk_size K = t->n_on;
-    for (sk_size i = 0; i < K; i++) {
-        const double *row = t->L + i * t->size;
-        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
-    }
-    for (sk_size i = K - 1; i >= 0; i--) {
-        const double *row = t->L + i * t->size;
-        r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
-        if (r[i] != 0.0) fg_row_less(i, r[i], row, r);
-    }
+    fg_factor_hessian(t->n_on, t->size, ridge, t->to, t->L);
 }
 
 SK_INLINE int fg_cut_is_held(const fg_cuts *t, sk_size k) { return t->y[k] > 0.0 || (t->one && k == 0); }
@@ -221,7 +205,7 @@ static void fg_cuts_step(fg_cuts *t, double ridge) {
                 else z[a] += row[r] * t->y[t->in[r]];
             }
         }
-        fg_solve_cuts(t, z);
+        fg_solve_hessian(t->n_on, t->size, t->L, z);
         for (sk_size r = 0; r < K; r++) {
             if (at < t->n_on && t->on[at] == r) t->step[r] = z[at++];
             else t->step[r] = -t->y[t->in[r]];
@@ -245,65 +229,65 @@ static void fg_cuts_step(fg_cuts *t, double ridge) {
     }
 }
 
+/* whether the multiplier of a set may not fall below 0 */
+SK_INLINE int fg_cut_is_bounded(const fg_cuts *t, sk_size k) { return !t->one || k > 0; }
+
+/* Answers at y + length times the direction, which lie in `to`: fg_line_search minimises, so the slope has its sign
+ * turned. What is missing is for fg_cuts_miss. */
+static double fg_cuts_trial(void *problem, double length, double *slope) {
+    fg_cuts *t = problem;
+    for (sk_size k = 0; k < t->m; k++) {
+        t->to[k] = t->y[k] + length * t->step[k];
+        if (t->to[k] < 1e-15 * fabs(t->y[k]) && fg_cut_is_bounded(t, k)) t->to[k] = 0.0;
+    }
+    fg_cuts_at(t, t->to);
+    *slope = 0.0;
+    for (sk_size k = 0; k < t->m; k++) *slope -= t->step[k] * t->g[k];
+    return DBL_MAX;
+}
+
+/* The direction, in `step`, for the sets that are held or gain, and its slope: negative. most: how far no multiplier
+ * falls below 0. */
+static double fg_cuts_direction(fg_cuts *t, double ridge, double *most) {
+    double start = 0.0;
+    fg_cuts_hessian(t);
+    fg_cuts_step(t, ridge);
+    memcpy(t->to, t->step, (size_t)t->n_in * sizeof(double));
+    memset(t->step, 0, (size_t)t->m * sizeof(double));
+    *most = DBL_MAX;
+    for (sk_size r = 0; r < t->n_in; r++) {
+        const sk_size k = t->in[r];
+        t->step[k] = t->to[r];
+        start -= t->step[k] * t->g[k];
+        if (t->step[k] < 0.0 && fg_cut_is_bounded(t, k) && t->y[k] < -*most * t->step[k]) *most = -t->y[k] / t->step[k];
+    }
+    return start;
+}
+
 /* Newton's method on the dual for the sets that are known, y kept from falling below 0; whether it came to the
  * solution. `tol` is what is missing at most. */
 static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
-    const sk_size n = t->n;
-    double last = DBL_MAX, size, miss;
-    int slow = 0;
+    fg_progress progress = FG_PROGRESS_BEGIN;
     t->factored = t->whole = 0;
     fg_cuts_at(t, t->y);
     for (int it = 0; it < FG_CUT_STEPS; it++) {
-        double start = 0.0, length = 1.0, most = DBL_MAX, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0, *swap;
-        int found = 0;
-        miss = fg_cuts_miss(t, &size);
+        double size, start, most, length, unused, *swap;
+        const double miss = fg_cuts_miss(t, &size);
         *tol = 64.0 * DBL_EPSILON * size;
         t->near = 1e-14 * size;
-        slow = miss > 0.5 * last ? slow + 1 : 0;
-        if (miss <= *tol || (miss <= 100.0 * *tol && slow > 1)) {
+        if (fg_is_rounding(&progress, miss, *tol)) {
             *tol = miss > *tol ? miss : *tol;
             return 1;
         }
-        if (fg_stopped(watch, (4 + t->m) * n * n) || fg_late(watch)) return 0;
-        last = miss;
+        if (fg_stopped(watch, (4 + t->m) * t->n * t->n) || fg_late(watch)) return 0;
         t->n_in = 0;
         for (sk_size k = 0; k < t->m; k++)
             if (fg_cut_is_held(t, k) || t->g[k] > 0.0) t->in[t->n_in++] = k;
         if (!fg_grow_factor(t, t->n_in)) return 0;
-        fg_cuts_hessian(t);
-        fg_cuts_step(t, miss > 1.0 ? 1e-2 : (miss < 1e-7 ? 1e-9 : 1e-2 * miss));
-        memcpy(t->to, t->step, (size_t)t->n_in * sizeof(double));
-        memset(t->step, 0, (size_t)t->m * sizeof(double));
-        for (sk_size r = 0; r < t->n_in; r++) {
-            const sk_size k = t->in[r];
-            t->step[k] = t->to[r];
-            start += t->step[k] * t->g[k];
-            if (t->step[k] < 0.0 && !(t->one && k == 0) && t->y[k] < -most * t->step[k]) most = -t->y[k] / t->step[k];
-        }
-        at_lo = start;
-        if (!(start > 0.0)) return 0;
-        /* the slope falls along the way: secants in a bracket, as far as no multiplier falls below 0 */
-        for (int trial = 0; trial < FG_CUT_TRIALS; trial++) {
-            double slope = 0.0, next;
-            for (sk_size k = 0; k < t->m; k++) {
-                t->to[k] = t->y[k] + length * t->step[k];
-                if (t->to[k] < 1e-15 * fabs(t->y[k]) && !(t->one && k == 0)) t->to[k] = 0.0;
-            }
-            fg_cuts_at(t, t->to);
-            for (sk_size k = 0; k < t->m; k++) slope += t->step[k] * t->g[k];
-            found = fabs(slope) <= 0.9 * start || (slope > 0.0 && hi == 0.0 && !(length < most));
-            if (found) break;
-            if (slope < 0.0) hi = length, at_hi = slope;
-            else lo = length, at_lo = slope;
-            if (hi == 0.0) {
-                length = 4.0 * length < most ? 4.0 * length : most;
-                continue;
-            }
-            next = lo + at_lo * (hi - lo) / (at_lo - at_hi);
-            length = next > lo + 0.05 * (hi - lo) ? next : lo + 0.05 * (hi - lo);
-            length = length < hi - 0.05 * (hi - lo) ? length : hi - 0.05 * (hi - lo);
-        }
-        if (!found) return 0;
+        start = fg_cuts_direction(t, fg_ridge(1e-2, miss), &most);
+        if (!(start < 0.0)) return 0;
+        if (fg_line_search(t, fg_cuts_trial, start, 0.0, most, FG_CUT_TRIALS, &length, &unused) != FG_SEARCH_FOUND)
+            return 0;
         swap = t->y, t->y = t->to, t->to = swap;
     }
     return 0;
@@ -329,7 +313,7 @@ static int fg_cut_is_known(const fg_cuts *t, sk_size before) {
 }
 
 /* Sets that x enters too little join; how many, -1 where flows failed */
-static sk_size fg_cuts_find(fg_cuts *t, double tol, sk_size most, fg_watch *watch) {
+static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
     const sk_size n = t->n;
     sk_size before, to;
     double lacks;
@@ -337,7 +321,7 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, sk_size most, fg_watch *watc
     if (!fg_grow_cuts(t, t->m + n)) return -1;
     before = t->m;
     sk_cuts_begin(&t->flow, t->x);
-    while (t->m <= most && (to = sk_cuts_next(&t->flow, t->x, &lacks)) >= 0) {
+    while ((to = sk_cuts_next(&t->flow, t->x, &lacks)) >= 0) {
         double *out = t->out + t->m * n, enters = 0.0;
         if (fg_stopped(watch, 2 * n * n)) return -1;
         if (!(lacks > tol)) continue;
@@ -351,8 +335,8 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, sk_size most, fg_watch *watc
     return t->m - before;
 }
 
-/* x for the scores v (n, n), by at most so many sets; whether it was found */
-static int fg_cuts_solve(fg_cuts *t, const double *v, sk_size most, fg_watch *watch) {
+/* x for the scores v (n, n); whether it was found */
+static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
     const sk_size n = t->n;
     double tol;
     for (sk_size i = 0; i < n; i++) { /* what the scores of a row have in common costs no digits */
@@ -365,8 +349,7 @@ static int fg_cuts_solve(fg_cuts *t, const double *v, sk_size most, fg_watch *wa
         if (!fg_cuts_newton(t, &tol, watch)) return 0;
         for (sk_size i = 0; i < n * n; i++) t->x[i] = t->x[i] > t->near ? t->x[i] : 0.0;
         if (fg_late(watch)) return 0;
-        found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, most, watch);
-        if (t->m > most) return 0;
+        found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, watch);
         if (found <= 0) return found == 0 && fg_grow_factor(t, t->m);
     }
     return 0;
@@ -433,7 +416,7 @@ static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
             for (sk_size i = 0; i < n; i++)
                 if (out[i] == 0.0) t->to[r] -= fg_line_dot(n, y + i * n, out) + y[i * n + i];
         }
-        fg_solve_cuts(t, t->to);
+        fg_solve_hessian(t->n_on, t->size, t->L, t->to);
         for (sk_size r = 0; r < t->n_in; r++) t->step[r] += t->to[r];
     }
 }

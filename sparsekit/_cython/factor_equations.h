@@ -4,6 +4,7 @@
 #define SPARSEKIT_FACTOR_EQUATIONS_H
 
 #include "factor_chain.h"
+#include "factor_span.h"
 
 /* weights that are rounding, and losses beside the best score, relative to it, that are */
 #define FG_NO_WEIGHT 1e-10

@@ -9,9 +9,11 @@
 #ifndef SPARSEKIT_FACTOR_FLOW_H
 #define SPARSEKIT_FACTOR_FLOW_H
 
+#include "factor_active.h"
 #include "factor_barrier.h"
 #include "factor_equations.h"
-#include "factor_matching.h"
+#include "factor_newton.h"
+#include "factor_simplex.h"
 
 /* factorisations for proximal points: from the last solution, where starting afresh costs a dozen, and at all */
 #define FG_WARM_STEPS 12
@@ -76,12 +78,15 @@ SK_MULTI(double, fg_proximal_move,
     return most;
 }
 
-/* gradients at a step; the slope of the dual along it. Returns the largest miss of a sum. */
-static double fg_proximal_at(fg_flow *t, double step, double *slope) {
+/* gradients at a step; the largest miss of a sum. Potentials move with it. */
+static double fg_proximal_at(void *problem, double step, double *slope) {
+    fg_flow *t = problem;
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    const double by = step - t->moved;
     double worst = 0.0;
-    if (step != 0.0)
-        for (sk_size i = 0; i < m; i++) t->a[i] += step * t->da[i], t->b[i] += step * t->db[i];
+    if (by != 0.0)
+        for (sk_size i = 0; i < m; i++) t->a[i] += by * t->da[i], t->b[i] += by * t->db[i];
+    t->moved = step;
     fg_chain_answer(t);
     *slope = 0.0;
     for (sk_size p = 0; p < T - 1; p++) {
@@ -98,81 +103,72 @@ static double fg_proximal_at(fg_flow *t, double step, double *slope) {
     return worst;
 }
 
+/* The Newton direction in da, db, and its slope, negative; 0 where there is none. */
+static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    double start = 0.0;
+    for (sk_size p = 0; p < T - 1; p++) {
+        const sk_size s = p * K, e = p * KK;
+        fg_proximal_slopes(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->Y + e, t->R + s, t->C + s);
+    }
+    if (!fg_chain_factor(t, fg_ridge(1e-3, miss), 1e-12, watch)) return 0.0;
+    memcpy(t->da, t->ra, (size_t)m * sizeof(double));
+    memcpy(t->db, t->rb, (size_t)m * sizeof(double));
+    fg_chain_solve(t, t->da, t->db);
+    for (sk_size i = 0; i < m; i++) start -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
+    t->moved = 0.0;
+    return start;
+}
+
+/* rounding of the sums at scores and potentials of this size */
+static double fg_proximal_tolerance(const fg_flow *t, double size) {
+    return 8.0 * DBL_EPSILON * (1.0 + size + size / t->eps);
+}
+
 /* Proximal points until one stays; whether it does within so many factorisations. */
 static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
-    double size = 0.0, tol, slope, miss, last = DBL_MAX, moved = INFINITY;
-    int slow = 0, rounds = 0;
+    const fg_progress begin = FG_PROGRESS_BEGIN;
+    fg_progress progress = begin;
+    double size = 0.0, tol, start, step, miss, change = INFINITY;
+    int steps = 0;
     for (sk_size i = 0; i < T * K; i++) size = fabs(t->v[i]) > size ? fabs(t->v[i]) : size;
     for (sk_size i = 0; i < m; i++) {
         size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
         size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
     }
     if (!(size < DBL_MAX)) return 0;
-    tol = 8.0 * DBL_EPSILON * (1.0 + size + size / t->eps);
+    tol = fg_proximal_tolerance(t, size);
     memset(t->da, 0, (size_t)m * sizeof(double));
     memset(t->db, 0, (size_t)m * sizeof(double));
-    miss = fg_proximal_at(t, 0.0, &slope);
-    /* steps: factorisations; rounds: points too, of which those that need none may be many */
-    for (int steps = 0;;) {
-        double start, lo = 0.0, hi = 0.0, at = 0.0, step = 1.0, at_lo, at_hi = 0.0, ridge;
-        int found = 0;
-        if (rounds++ == 20 * most || fg_stopped(watch, T * KK) || fg_late(watch)) return 0;
-        slow = miss > 0.5 * last ? slow + 1 : 0;
-        if (miss <= tol || (miss <= 100.0 * tol && slow > 1)) {
-            double before = moved, least;
-            moved = 0.0;
+    t->moved = 0.0;
+    miss = fg_proximal_at(t, 0.0, &start);
+    /* points that need no factorisation may be many */
+    for (int rounds = 0; rounds < 20 * most; rounds++) {
+        if (fg_stopped(watch, T * KK) || fg_late(watch)) return 0;
+        if (fg_is_rounding(&progress, miss, tol)) {
+            const double before = change, least = FG_FINE * size;
+            change = 0.0;
             for (sk_size p = 0; p < T - 1; p++) {
                 double by = fg_proximal_move(K, t->c + p * KK, t->a + p * K, t->b + p * K, t->E + p * KK, 1.0 / t->eps);
-                moved = by > moved ? by : moved;
+                change = by > change ? by : change;
             }
-            if (moved <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
-            if (moved > 0.9 * before && moved < 1e-9 * (size > 1.0 ? size : 1.0)) return 1;
+            if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
+            if (change > 0.9 * before && change < 1e-9 * (size > 1.0 ? size : 1.0)) return 1;
             /* nearer and nearer, as far as sums keep their digits */
-            least = FG_FINE * size;
             t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
-            tol = 8.0 * DBL_EPSILON * (1.0 + size + size / t->eps);
-            miss = fg_proximal_at(t, 0.0, &slope);
-            last = DBL_MAX;
-            slow = 0;
+            tol = fg_proximal_tolerance(t, size);
+            miss = fg_proximal_at(t, t->moved, &start);
+            progress = begin;
             if (miss <= tol) continue;
+            progress.last = miss;
         }
         if (steps++ == most) return 0;
-        last = miss;
-        ridge = miss > 1.0 ? 1e-3 : (miss < 1e-6 ? 1e-9 : 1e-3 * miss);
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size s = p * K, e = p * KK;
-            fg_proximal_slopes(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->Y + e, t->R + s, t->C + s);
-        }
-        if (!fg_chain_factor(t, ridge, 1e-12, watch)) return 0;
-        memcpy(t->da, t->ra, (size_t)m * sizeof(double));
-        memcpy(t->db, t->rb, (size_t)m * sizeof(double));
-        fg_chain_solve(t, t->da, t->db);
-        start = 0.0;
-        for (sk_size i = 0; i < m; i++) start -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
+        start = fg_proximal_direction(t, miss, watch);
         if (!(start < 0.0)) return 0;
-        at_lo = start;
-        /* the slope rises along the way: secants in a bracket */
-        for (int trial = 0; trial < 40; trial++) {
-            double next;
-            miss = fg_proximal_at(t, step - at, &slope);
-            at = step;
-            if (fabs(slope) <= -0.9 * start || miss <= tol) {
-                found = 1;
-                break;
-            }
-            if (slope > 0.0) hi = step, at_hi = slope;
-            else lo = step, at_lo = slope;
-            if (hi == 0.0) {
-                step *= 4.0;
-                continue;
-            }
-            next = lo - at_lo * (hi - lo) / (at_hi - at_lo);
-            step = next > lo + 0.05 * (hi - lo) ? next : lo + 0.05 * (hi - lo);
-            step = step < hi - 0.05 * (hi - lo) ? step : hi - 0.05 * (hi - lo);
-        }
-        if (!found) return 0;
+        if (fg_line_search(t, fg_proximal_at, start, tol, DBL_MAX, 40, &step, &miss) != FG_SEARCH_FOUND) return 0;
     }
+    return 0;
 }
 
 /* eps: weights and slacks of transitions at the sizes that they have here, and no more digits than sums keep */
@@ -257,7 +253,7 @@ static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, co
         t->solved = 1;
         return 0;
     }
-    if (watch != NULL && watch->call->stop) return FG_INTERRUPTED;
+    if (watch != NULL && fg_is_stopped(watch->call)) return FG_INTERRUPTED;
     /* it did not come to an end (scores of very different sizes, or late): structures */
     fg_free_flow(t->flow);
     t->flow = NULL;

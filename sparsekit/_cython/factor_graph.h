@@ -67,7 +67,7 @@ typedef struct {
     fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
     fg_flow *flow;                      /* of a sequence with many structures, else NULL */
     int by_constraints, by_flow;        /* whether the last answer is theirs */
-    int refused;                        /* how often they failed in this solve: factor_structured.h */
+    int refused;                        /* whether they failed in this solve: factor_structured.h */
     double spent, most;                 /* work on structures for an answer, and where it ends; 0: nowhere */
 } fg_active;
 
@@ -93,7 +93,7 @@ typedef struct {
 } fg_state;
 
 typedef struct {
-    sk_size max_iter, inner_iter, max_flows; /* max_flows: passes in which a sequence is a flow */
+    sk_size max_iter, inner_iter;
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
 } fg_options;

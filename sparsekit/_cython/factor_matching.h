@@ -9,14 +9,12 @@
 #ifndef SPARSEKIT_FACTOR_MATCHING_H
 #define SPARSEKIT_FACTOR_MATCHING_H
 
-#include "factor_active.h"
+#include "factor_graph.h"
+#include "factor_newton.h"
+#include "factor_simplex.h"
 
 #define FG_POTENTIAL_STEPS 100
 #define FG_POTENTIAL_TRIALS 50
-/* of a row's diagonal in S: less is rounding, and the row's part of the graph of free entries is closed */
-#define FG_CLOSED 1e-10
-/* what a column may lack of 1 and be full */
-#define FG_FULL 1e-9
 
 struct fg_potentials {
     sk_size R, C;
@@ -64,48 +62,6 @@ static void fg_free_potentials(fg_potentials *t) {
     free(t);
 }
 
-/* x = max(0, v - tau d), its sum, and that of d where it is positive */
-SK_MULTI(void, fg_column_sweep,
-         (sk_size n, const double *restrict v, const double *restrict d, double tau, double *restrict x, double *sum,
-          double *slope),
-         (n, v, d, tau, x, sum, slope)) {
-    double s = 0.0, q = 0.0;
-    SK_SIMD_WITH(reduction(+ : s, q)) for (sk_size i = 0; i < n; i++) {
-        double y = v[i] - tau * d[i];
-        q += y > 0.0 ? d[i] : 0.0;
-        y = y > 0.0 ? y : 0.0;
-        x[i] = y;
-        s += y;
-    }
-    *sum = s;
-    *slope = q;
-}
-
-/* The tau at which x sums to 1 (0 where it sums to less already and may): the sum is convex in tau, so that Newton's
- * method comes from the left after one step, and ends on the right piece. */
-static double fg_column(sk_size n, const double *v, const double *d, int equal, double tau, double *x) {
-    double sum, slope;
-    if (!equal) {
-        fg_column_sweep(n, v, d, 0.0, x, &sum, &slope);
-        if (sum <= 1.0) return 0.0;
-    }
-    for (int round = 0; round < 100; round++) {
-        double next;
-        fg_column_sweep(n, v, d, tau, x, &sum, &slope);
-        if (fabs(sum - 1.0) <= 2.0 * DBL_EPSILON) return tau;
-        if (slope > 0.0) {
-            next = tau + (sum - 1.0) / slope;
-            if (round > 0 && next <= tau) return tau;
-        } else {
-            next = -DBL_MAX;
-            for (sk_size i = 0; i < n; i++) next = (v[i] - 1.0) / d[i] > next ? (v[i] - 1.0) / d[i] : next;
-        }
-        tau = next;
-    }
-    fg_column_sweep(n, v, d, tau, x, &sum, &slope);
-    return tau;
-}
-
 /* a start: each row by itself, so that what its scores have in common costs no steps and no digits */
 static void fg_potentials_start(fg_potentials *t) {
     const sk_size R = t->R, C = t->C;
@@ -116,8 +72,9 @@ static void fg_potentials_start(fg_potentials *t) {
     }
 }
 
-/* answers at a + step times the direction; the slope of the dual along it. Returns the largest row's miss. */
-static double fg_potentials_at(fg_potentials *t, double step, double *slope) {
+/* answers at a + step times the direction; the largest row's miss */
+static double fg_potentials_at(void *problem, double step, double *slope) {
+    fg_potentials *t = problem;
     const sk_size R = t->R;
     double worst = 0.0;
     for (sk_size i = 0; i < R; i++) t->row[i] = t->a[i] + step * t->step[i], t->g[i] = 1.0;
@@ -136,14 +93,7 @@ static double fg_potentials_at(fg_potentials *t, double step, double *slope) {
     return worst;
 }
 
-/* to[0 .. n) -= s q[0 .. n), and the product of two rows */
-SK_MULTI(void, fg_row_less,
-         (sk_size n, double s, const double *restrict q, double *restrict to),
-         (n, s, q, to)) {
-    SK_SIMD for (sk_size i = 0; i < n; i++) to[i] -= s * q[i];
-}
-
-/* Cholesky factor of S + ridge in S's lower triangle; a row whose pivot is rounding becomes 0, with a diagonal of 0 */
+/* S + ridge, factorised */
 static void fg_factor_rows(fg_potentials *t, double ridge) {
     const sk_size R = t->R;
     double *S = t->S;
@@ -165,80 +115,35 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
     for (sk_size i = 0; i < R; i++) t->q[i] = 0.0;
     for (sk_size j = 0; j < t->C; j++)
         for (sk_size i = 0; i < R; i++) t->q[i] += t->x[j * R + i] > t->near ? t->d[j * R + i] : 0.0;
-    for (sk_size i = 0; i < R; i++) {
-        double *row = S + i * R, pivot = row[i] + ridge;
-        for (sk_size k = 0; k < i; k++) {
-            const double *other = S + k * R;
-            row[k] = other[k] > 0.0 ? (row[k] - fg_line_dot(k, row, other)) / other[k] : 0.0;
-            pivot -= row[k] * row[k];
-        }
-        row[i] = pivot > FG_CLOSED * t->q[i] ? sqrt(pivot) : 0.0;
-    }
-}
-
-/* r becomes a solution of S x = r, r in the range of S */
-static void fg_solve_rows(const fg_potentials *t, double *r) {
-    const sk_size R = t->R;
-    for (sk_size i = 0; i < R; i++) {
-        const double *row = t->S + i * R;
-        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
-    }
-    for (sk_size i = R - 1; i >= 0; i--) {
-        const double *row = t->S + i * R;
-        r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
-        if (r[i] != 0.0) fg_row_less(i, r[i], row, r);
-    }
+    fg_factor_hessian(R, R, ridge, t->q, S);
 }
 
 /* Newton's method on the dual; whether it came to the solution */
 static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
     const sk_size R = t->R, C = t->C;
-    double slope, miss, last = DBL_MAX, tol = 0.0;
-    int slow = 0;
+    fg_progress progress = FG_PROGRESS_BEGIN;
+    double start, miss;
     memset(t->step, 0, (size_t)R * sizeof(double));
     t->factored = t->whole = 0;
-    miss = fg_potentials_at(t, 0.0, &slope);
+    miss = fg_potentials_at(t, 0.0, &start);
     for (int it = 0; it < FG_POTENTIAL_STEPS; it++) {
-        double size = 1.0, start, step = 1.0, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0, ridge;
-        int found = 0;
+        double size = 1.0, step, tol;
         for (sk_size i = 0; i < R; i++) size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
         for (sk_size j = 0; j < C; j++) size = fabs(t->tau[j]) > size ? fabs(t->tau[j]) : size;
         tol = 64.0 * DBL_EPSILON * size;
         t->near = 1e-14 * size;
-        slow = miss > 0.5 * last ? slow + 1 : 0;
-        /* rounding: what is missing is less than answers show */
-        if (miss <= tol || (miss <= 100.0 * tol && slow > 1)) return 1;
-        if (fg_stopped(watch, 8 * R * C) || fg_late(watch)) return 0;
-        last = miss;
+        if (fg_is_rounding(&progress, miss, tol)) return 1;
+        if (fg_stopped(watch, R * C * (8 + R / 2)) || fg_late(watch)) return 0;
         /* rows without a free entry are moved by their gradients */
-        ridge = miss > 1.0 ? 1e-2 : (miss < 1e-7 ? 1e-9 : 1e-2 * miss);
-        fg_factor_rows(t, ridge);
+        fg_factor_rows(t, fg_ridge(1e-2, miss));
         for (sk_size i = 0; i < R; i++) t->step[i] = -t->g[i];
-        fg_solve_rows(t, t->step);
-        start = at_lo = 0.0;
+        fg_solve_hessian(R, R, t->S, t->step);
+        start = 0.0;
         for (sk_size i = 0; i < R; i++) start += t->step[i] * t->g[i];
-        at_lo = start;
         if (!(start < 0.0)) return 0;
-        if (fg_stopped(watch, R * R * C / 2)) return 0;
-        /* the slope rises along the way: secants in a bracket */
-        for (int trial = 0; trial < FG_POTENTIAL_TRIALS; trial++) {
-            double next;
-            miss = fg_potentials_at(t, step, &slope);
-            if (fabs(slope) <= -0.9 * start || miss <= tol) {
-                found = 1;
-                break;
-            }
-            if (slope > 0.0) hi = step, at_hi = slope;
-            else lo = step, at_lo = slope;
-            if (hi == 0.0) {
-                step *= 4.0;
-                continue;
-            }
-            next = lo - at_lo * (hi - lo) / (at_hi - at_lo);
-            step = next > lo + 0.05 * (hi - lo) ? next : lo + 0.05 * (hi - lo);
-            step = step < hi - 0.05 * (hi - lo) ? step : hi - 0.05 * (hi - lo);
-        }
-        if (!found) return 0;
+        if (fg_line_search(t, fg_potentials_at, start, tol, DBL_MAX, FG_POTENTIAL_TRIALS, &step, &miss) !=
+            FG_SEARCH_FOUND)
+            return 0;
         for (sk_size i = 0; i < R; i++) t->a[i] += step * t->step[i];
     }
     return 0;
@@ -293,7 +198,7 @@ static void fg_potentials_jvp(const fg_spec *f, fg_potentials *t, const double *
             }
         }
         if (pass == 2) break;
-        fg_solve_rows(t, t->g);
+        fg_solve_hessian(R, R, t->S, t->g);
         for (sk_size i = 0; i < R; i++) alpha[i] += t->g[i];
     }
 }

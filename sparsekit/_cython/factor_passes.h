@@ -171,13 +171,6 @@ static double fg_largest_score(const fg_plan *g, const fg_state *t) {
     return most;
 }
 
-/* whether some sequence's last answer was a flow, which takes far longer than one by structures */
-static int fg_has_flow(const fg_plan *g, const fg_state *t) {
-    for (sk_size i = 0; i < g->n_struct; i++)
-        if (t->active[i].by_flow) return 1;
-    return 0;
-}
-
 /* Mean square root, over the variables, of what scores meet there: its own, and those of its pairs. */
 static double fg_strength(const fg_plan *g, const fg_state *t) {
     const double most = fg_largest_score(g, t), by = most > 0.0 ? 1.0 / most : 0.0;
@@ -252,7 +245,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
 
 static void fg_free(const fg_plan *g, fg_state *t) {
     if (t->active != NULL)
-        for (sk_size i = 0; i < g->n_struct; i++) fg_release(t->active + i);
+        for (sk_size i = 0; i < g->n_struct; i++) fg_release_structured(t->active + i);
     free(t->active);
     free(t->off);
     free(t->block);

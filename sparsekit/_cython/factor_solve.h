@@ -9,6 +9,7 @@
 #ifndef SPARSEKIT_FACTOR_SOLVE_H
 #define SPARSEKIT_FACTOR_SOLVE_H
 
+#include "factor_newton.h"
 #include "factor_passes.h"
 
 /* residual at which Newton's method is tried; iterations between changes of the step size, and the largest change */
@@ -19,6 +20,8 @@
 /* times so much the first step is longer at most: longer ones cost digits */
 #define FG_STRONG 1e5
 #endif
+/* LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho */
+#define FG_BLURRED 1e-7
 
 /* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
 SK_MULTI(void, fg_gather,
@@ -106,83 +109,88 @@ static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope)
     return status;
 }
 
-/* Newton's method on the dual from l, until the residual is `tol`. (P J P + eps) s = mu - x on what has mean 0, P
- * taking off means: with nu from the n_var equations ((1 + eps) I - B) nu = -mean J r, s = (J + eps)^-1 (r - nu),
- * where (J + eps)^-1 = (I - J) / eps + J / (1 + eps) as J is a projection. Where J is 0 answers are at their bounds,
- * and a small eps moves l far enough to free them. Returns whether it converged; l is then the solution's, else the
- * best that was met. */
-static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
-    const sk_size n = g->n_slot;
-    double slope, *nu = t->cg + 3 * g->n_var, *right = nu + g->n_var, last;
+/* rounding of what answers are made of */
+static double fg_dual_rounding(const fg_plan *g, const fg_state *t) {
     double size = 1.0;
-    int slow = 0;
-    for (sk_size s = 0; s < n; s++) {
-        double eta = fabs(t->eta[g->var[s]]), l = fabs(t->l[s]);
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        const double eta = fabs(t->eta[g->var[s]]), l = fabs(t->l[s]);
         if (!(t->x[s] > 0.0 && t->x[s] < 1.0)) continue;
         size = eta > size ? eta : size;
         size = l > size ? l : size;
     }
-    /* rounding of what answers are made of */
-    size *= 64.0 * DBL_EPSILON * sqrt((double)n);
-    tol = tol > size ? tol : size;
-    memset(t->s, 0, (size_t)n * sizeof(double));
+    return 64.0 * DBL_EPSILON * sqrt((double)g->n_slot) * size;
+}
+
+/* The Newton direction in s, and its slope. (P J P + eps) s = mu - x on what has mean 0, P taking off means: with nu
+ * from the n_var equations ((1 + eps) I - B) nu = -mean J r, s = (J + eps)^-1 (r - nu), where
+ * (J + eps)^-1 = (I - J) / eps + J / (1 + eps) as J is a projection. Where J is 0 answers are at their bounds, and a
+ * small eps moves l far enough to free them. */
+static double fg_dual_direction(const fg_plan *g, fg_state *t) {
+    const double last = t->residual, eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
+    double *nu = t->cg + 3 * g->n_var, *right = nu + g->n_var;
+    fg_disagreement(g, t->mu, t->x, t->v);
+    fg_jacobian(g, t, t->v, t->z);
+    memset(right, 0, (size_t)g->n_var * sizeof(double));
+    fg_mean(g, t->z, right);
+    for (sk_size j = 0; j < g->n_var; j++) right[j] = -right[j];
+    fg_cg(g, t, eps, right, 1e-2 * eps * last, nu, t->z, t->s);
+    for (sk_size j = 0; j < g->n_var; j++) right[j] = t->mu[j] - nu[j];
+    fg_disagreement(g, right, t->x, t->v);
+    fg_jacobian(g, t, t->v, t->z);
+    fg_newton_step(g, t->v, t->z, eps, right, t->s);
+    fg_disagreement(g, t->mu, t->x, t->v);
+    t->n_newton++;
+    return -fg_dot(g, t->s, t->v);
+}
+
+/* a line search on the dual: `status` of the answers, and the passes at which it ends */
+typedef struct {
+    const fg_plan *g;
+    fg_state *t;
+    sk_size most;
+    int status;
+} fg_dual;
+
+static double fg_dual_trial(void *problem, double step, double *slope) {
+    fg_dual *d = problem;
+    if (d->t->n_iter >= d->most || (d->status = fg_dual_at(d->g, d->t, step, slope))) return -1.0;
+    return d->t->residual;
+}
+
+/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
+ * solution's, else the best that was met. */
+static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
+    const double rounding = fg_dual_rounding(g, t);
+    fg_dual dual = {g, t, most, 0};
+    double slope;
+    int slow = 0;
+    tol = tol > rounding ? tol : rounding;
+    memset(t->s, 0, (size_t)g->n_slot * sizeof(double));
     if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
     for (sk_size it = 0; it < 50 && t->n_iter < most; it++) {
-        double eps, start, step = 1.0, lo = 0.0, hi = 0.0, at_lo, at_hi = 0.0;
-        int found = 0;
-        if (t->residual <= tol) return 1;
+        const double last = t->residual;
+        double start, step, miss;
+        int found;
+        if (last <= tol) return 1;
         if (fg_late(t->watch)) return 0;
-        last = t->residual;
-        eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
-        fg_disagreement(g, t->mu, t->x, t->v);
-        fg_jacobian(g, t, t->v, t->z);
-        memset(right, 0, (size_t)g->n_var * sizeof(double));
-        fg_mean(g, t->z, right);
-        for (sk_size j = 0; j < g->n_var; j++) right[j] = -right[j];
-        fg_cg(g, t, eps, right, 1e-2 * eps * last, nu, t->z, t->s);
-        for (sk_size j = 0; j < g->n_var; j++) right[j] = t->mu[j] - nu[j];
-        fg_disagreement(g, right, t->x, t->v);
-        fg_jacobian(g, t, t->v, t->z);
-        fg_newton_step(g, t->v, t->z, eps, right, t->s);
-        fg_disagreement(g, t->mu, t->x, t->v);
-        start = at_lo = -fg_dot(g, t->s, t->v);
-        t->n_newton++;
+        start = fg_dual_direction(g, t);
         if (!(start < 0.0)) return 0;
-        /* the slope rises along the way and is 0 at the best step: secants in a bracket */
-        for (int trial = 0; trial < 12; trial++) {
-            double next;
-            if (t->n_iter >= most) return 0;
-            if ((*status = fg_dual_at(g, t, step, &slope))) return 0;
-            if (fabs(slope) <= -0.9 * start || t->residual <= tol) {
-                found = 1;
-                break;
-            }
-            if (slope > 0.0) hi = step, at_hi = slope;
-            else lo = step, at_lo = slope;
-            if (hi == 0.0) step *= 4.0;
-            else {
-                next = lo - at_lo * (hi - lo) / (at_hi - at_lo);
-                step = next > lo + 0.05 * (hi - lo) ? next : lo + 0.05 * (hi - lo);
-                step = step < hi - 0.05 * (hi - lo) ? step : hi - 0.05 * (hi - lo);
-            }
-        }
-        if (!found) {
-            if (t->n_iter >= most) return 0;
+        found = fg_line_search(&dual, fg_dual_trial, start, tol, DBL_MAX, 12, &step, &miss);
+        if (found != FG_SEARCH_FOUND) {
+            *status = dual.status;
+            if (found == FG_SEARCH_ENDED || t->n_iter >= most) return 0;
             if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
             return t->residual <= tol;
         }
-        for (sk_size s = 0; s < n; s++) t->l[s] += step * t->s[s];
+        for (sk_size s = 0; s < g->n_slot; s++) t->l[s] += step * t->s[s];
         slow = t->residual > 0.5 * last ? slow + 1 : 0;
         if (slow == 4) return 0;
     }
     return t->residual <= tol;
 }
 
-/* first: gamma where nothing is known */
-static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
-    double primal = 1.0, moved = 1.0, enough = FG_NEAR, gamma_next, longest;
-    sk_size check = 50, adapt = FG_ADAPT, flows = 0, before = 0;
-    int status = 0, due, stale = 1; /* stale: v is not the iteration's */
+/* Where a solve starts; first: gamma where nothing is known. */
+static void fg_begin(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
     for (sk_size i = 0; i < g->n_pair; i++) {
         t->c[i] = t->add[g->pair_add[i]];
         t->q[i] = 1.0 / (g->deg[i] + g->deg[g->n_pair + i]);
@@ -198,50 +206,110 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
     for (sk_size j = 0; j < g->n_var; j++)
         if (g->var_start[j] == g->var_start[j + 1])
             t->mu[j] = t->old[j] = o->quadratic ? fg_clip(t->eta[j]) : t->eta[j] > 0.0;
+}
+
+/* No factors share a variable: their answers are the solution. */
+static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o) {
+    for (sk_size s = 0; s < g->n_slot; s++) t->v[s] = t->eta[g->var[s]];
+    t->status = FG_MAX_ITER;
+    while (t->status == FG_MAX_ITER && t->n_iter < o->max_iter) {
+        int status;
+        t->n_iter++;
+        status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1);
+        if (status) {
+            t->status = status;
+            if (fg_is_limit(status)) break;
+            return status;
+        }
+        t->status = FG_CONVERGED;
+        for (sk_size i = 0; i < g->n_struct; i++)
+            if (!t->active[i].solved) t->status = FG_MAX_ITER;
+    }
+    fg_mean(g, t->x, t->mu);
+    t->dual = t->residual = 0.0;
+    t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* how much is missing is not known */
+    if (t->status == FG_CONVERGED) fg_snap(g, t);
+    return t->status;
+}
+
+/* gamma follows the ratio of the residuals, up to `longest`: where there is no solution the disagreement never ends, and
+ * no step is large enough */
+static void fg_adapt_step(const fg_plan *g, fg_state *t, const fg_options *o, double longest) {
+    double by = sqrt(t->primal / (t->dual + 1e-300)), gamma;
+    if (by <= 1.5 && by >= 0.67) return;
+    by = by > FG_MOST ? FG_MOST : (by < 1.0 / FG_MOST ? 1.0 / FG_MOST : by);
+    gamma = by * t->gamma;
+    if (gamma > longest) gamma = longest;
+    if (gamma < 1e-3 * o->step_size) gamma = 1e-3 * o->step_size;
+    fg_admm_end(g, t, o->relaxation);
+    t->gamma = gamma;
+    fg_admm_begin(g, t);
+}
+
+/* The iteration ends without a solution: mu without relaxation, which leaves the box, and the answers' Jacobians where
+ * the last pass left them. is_stale: v is not the iteration's. */
+static int fg_end_early(const fg_plan *g, fg_state *t, const fg_options *o, int is_stale) {
+    int status;
+    fg_admm_end(g, t, o->relaxation);
+    if (is_stale)
+        for (sk_size s = 0; s < g->n_slot; s++) {
+            const sk_size j = g->var[s];
+            t->v[s] = (t->eta[j] + t->l[s] + t->gamma * t->mu[j]) / (o->quadratic + t->gamma);
+        }
+    status = fg_answer(g, t, t->v, 1.0 / (o->quadratic + t->gamma), o->inner_iter, t->x, 1);
+    fg_mean(g, t->x, t->mu);
+    t->primal = fg_residual(g, t->mu, t->x);
+    return status && !fg_is_limit(status) ? (t->status = status) : t->status;
+}
+
+/* Whether the iteration is over; t->status says how. */
+static int fg_has_ended(fg_state *t, const fg_options *o) {
+    if (t->n_iter >= o->max_iter) t->status = FG_MAX_ITER;
+    else if (fg_late(t->watch)) t->status = FG_MAX_TIME;
+    else return 0;
+    return 1;
+}
+
+/* Newton's method from where the iteration is. Whether the solve is over: by a solution, or because it failed. */
+static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
+    int status;
+    fg_admm_end(g, t, o->relaxation);
+    if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
+        t->primal = t->residual;
+        t->dual = 0.0;
+        t->status = FG_CONVERGED;
+        fg_snap(g, t);
+        return 1;
+    }
+    if (status) { /* answers that are not the best ones disagree by no known amount */
+        t->primal = t->dual = INFINITY;
+        t->status = status;
+        return 1;
+    }
+    fg_admm_begin(g, t);
+    return 0;
+}
+
+static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
+    double primal, moved, enough = FG_NEAR, longest;
+    sk_size check = 50, adapt = FG_ADAPT;
+    int status, is_due, is_stale = 1;
+    fg_begin(g, t, o, first);
     if (g->n_slot == 0) {
         t->primal = t->dual = t->residual = 0.0;
         return t->status = FG_CONVERGED;
     }
-    if (o->quadratic && g->is_separate) { /* no factors share a variable: their answers are the solution */
-        for (sk_size s = 0; s < g->n_slot; s++) t->v[s] = t->eta[g->var[s]];
-        t->status = FG_MAX_ITER;
-        while (t->status == FG_MAX_ITER && t->n_iter < o->max_iter) {
-            t->n_iter++;
-            status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1);
-            if (status) {
-                t->status = status;
-                if (fg_is_limit(status)) break;
-                return status;
-            }
-            t->status = FG_CONVERGED;
-            for (sk_size i = 0; i < g->n_struct; i++)
-                if (!t->active[i].solved) t->status = FG_MAX_ITER;
-        }
-        fg_mean(g, t->x, t->mu);
-        t->dual = t->residual = 0.0;
-        t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* how much is missing is not known */
-        if (t->status == FG_CONVERGED) fg_snap(g, t);
-        return t->status;
-    }
+    if (o->quadratic && g->is_separate) return fg_solve_separate(g, t, o);
     longest = fmax(fmax(1e3 * o->step_size, first), 0.1 * fg_largest_score(g, t));
     t->gamma = fmin(t->gamma, longest); /* a warm start's may be that of larger scores */
     fg_admm_begin(g, t);
     for (;;) {
-        if (fg_has_flow(g, t)) flows += t->n_iter - before;
-        before = t->n_iter;
-        if (t->n_iter >= o->max_iter || flows >= o->max_flows) {
-            t->status = FG_MAX_ITER;
-            break;
-        }
-        if (fg_late(t->watch)) {
-            t->status = FG_MAX_TIME;
-            break;
-        }
-        due = t->n_iter + 1 >= check || t->n_iter + 1 >= adapt || t->n_iter + 1 >= o->max_iter || !o->exact;
-        status = fg_admm_step(g, t, o, &primal, &moved, due ? INFINITY : enough);
+        if (fg_has_ended(t, o)) break;
+        is_due = t->n_iter + 1 >= check || t->n_iter + 1 >= adapt || t->n_iter + 1 >= o->max_iter || !o->exact;
+        status = fg_admm_step(g, t, o, &primal, &moved, is_due ? INFINITY : enough);
         if (status && !fg_is_limit(status)) return t->status = status;
         t->n_iter++;
-        stale = 0;
+        is_stale = 0;
         t->primal = primal;
         t->dual = t->gamma * moved;
         if (status) {
@@ -254,20 +322,9 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
                 break;
             }
         } else if (primal + moved < enough && t->n_iter < o->max_iter) {
-            fg_admm_end(g, t, o->relaxation);
-            if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
-                t->primal = t->residual;
-                t->dual = 0.0;
-                fg_snap(g, t);
-                return t->status = FG_CONVERGED;
-            }
-            if (status) { /* answers that are not the best ones disagree by no known amount */
-                t->primal = t->dual = INFINITY;
-                return t->status = status;
-            }
+            if (fg_try_newton(g, t, o)) return t->status;
             enough = 0.1 * (primal + moved);
-            fg_admm_begin(g, t);
-            stale = 1;
+            is_stale = 1;
             continue;
         }
         if (t->n_iter >= check) {
@@ -279,80 +336,84 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
         }
         if (o->adaptive && t->n_iter >= adapt) {
             adapt = t->n_iter + (t->n_iter < 40 ? FG_ADAPT : t->n_iter / 4);
-            gamma_next = sqrt(primal / (t->dual + 1e-300));
-            if (gamma_next > 1.5 || gamma_next < 0.67) {
-                gamma_next = gamma_next > FG_MOST ? FG_MOST : (gamma_next < 1.0 / FG_MOST ? 1.0 / FG_MOST : gamma_next);
-                gamma_next *= t->gamma;
-                /* where there is no solution the disagreement never ends, and no step is large enough */
-                if (gamma_next > longest) gamma_next = longest;
-                if (gamma_next < 1e-3 * o->step_size) gamma_next = 1e-3 * o->step_size;
-                fg_admm_end(g, t, o->relaxation);
-                t->gamma = gamma_next;
-                fg_admm_begin(g, t);
-            }
+            fg_adapt_step(g, t, o, longest);
         }
     }
-    /* the answers' Jacobians, where the last iteration left them */
-    fg_admm_end(g, t, o->relaxation);
-    if (stale)
-        for (sk_size s = 0; s < g->n_slot; s++) {
-            sk_size j = g->var[s];
-            t->v[s] = (t->eta[j] + t->l[s] + t->gamma * t->mu[j]) / (o->quadratic + t->gamma);
-        }
-    status = fg_answer(g, t, t->v, 1.0 / (o->quadratic + t->gamma), o->inner_iter, t->x, 1);
-    fg_mean(g, t->x, t->mu); /* without relaxation, which leaves the box */
-    t->primal = fg_residual(g, t->mu, t->x);
-    return status && !fg_is_limit(status) ? (t->status = status) : t->status;
+    return fg_end_early(g, t, o, is_stale);
 }
 
 /* LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores eta / rho + the mu before, and once mu
  * stays it solves the linear program. The number of steps is finite; rho falls from step to step, so that small scores
  * beside large ones have their turn. Every step starts from the multipliers of the last one. */
+typedef struct {
+    double size, most, smallest; /* of the scores: their sum, the largest, the smallest that is not 0 */
+    double rho, first;           /* weight of the quadratic term, and the one at the start */
+    double least, exact;         /* it tells the smallest score apart; answers to a smaller one are rounding, or 0 */
+} fg_proximal;
+
+static fg_proximal fg_proximal_begin(const fg_plan *g, const fg_state *t) {
+    fg_proximal p = {0.0, 0.0, DBL_MAX, 1.0, 1.0, 0.0, 0.0};
+    for (sk_size k = 0; k < g->n_var + g->n_add; k++) {
+        const sk_size i = k - g->n_var;
+        const double score = k < g->n_var ? (t->off[k] ? 0.0 : fabs(t->eta[k])) : (t->off_add[i] ? 0.0 : fabs(t->add[i]));
+        p.size += score;
+        p.most = score > p.most ? score : p.most;
+        p.smallest = score > 0.0 && score < p.smallest ? score : p.smallest;
+    }
+    if (p.size > 0.0) p.rho = 0.2 * p.size / (double)(g->n_var + g->n_add);
+    else p.smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
+    p.least = 0.5 * p.smallest > 1e-13 * p.most ? 0.5 * p.smallest : 1e-13 * p.most;
+    p.rho = p.first = p.rho < p.least ? p.least : p.rho;
+    return p;
+}
+
+/* scores of the proximal point from mu, in units of rho */
+static void fg_proximal_scores(const fg_plan *g, fg_state *t, double rho) {
+    memcpy(t->h0, t->mu, (size_t)g->n_var * sizeof(double));
+    for (sk_size j = 0; j < g->n_var; j++) {
+        t->eta[j] = t->eta0[j] / rho + t->mu[j];
+        /* alone: on or off at once */
+        if (g->var_start[j] == g->var_start[j + 1]) t->eta[j] = t->h0[j] = t->eta0[j] > 0.0;
+    }
+    for (sk_size k = 0; k < g->n_add; k++) t->add[k] = t->add0[k] / rho;
+}
+
+/* multipliers are in units of rho, which changes */
+static void fg_proximal_rescale(const fg_plan *g, fg_state *t, fg_proximal *p, double rho) {
+    for (sk_size s = 0; s < g->n_slot; s++) t->l[s] *= p->rho / rho;
+    for (sk_size i = 0; i < g->n_linear + g->n_orout; i++) t->tau[i] *= p->rho / rho;
+    p->rho = rho;
+}
+
 static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
     fg_options o = *given;
-    double size = 0.0, most = 0.0, smallest = DBL_MAX, rho, least;
-    sk_size passes = 0, newton = 0, n = 0;
+    fg_proximal p = fg_proximal_begin(g, t);
+    sk_size passes = 0, newton = 0;
     int status;
     o.quadratic = 1;
-    for (sk_size j = 0; j < g->n_var; j++) {
-        double score = t->off[j] ? 0.0 : fabs(t->eta[j]);
-        size += score;
-        most = score > most ? score : most;
-        smallest = score > 0.0 && score < smallest ? score : smallest;
-    }
-    for (sk_size k = 0; k < g->n_add; k++) {
-        double score = t->off_add[k] ? 0.0 : fabs(t->add[k]);
-        size += score;
-        most = score > most ? score : most;
-        smallest = score > 0.0 && score < smallest ? score : smallest;
-    }
-    n = g->n_var + g->n_add;
-    rho = size > 0.0 ? 0.2 * size / (double)n : 1.0;
-    if (size == 0.0) smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
-    least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
-    rho = rho < least ? least : rho;
     t->gamma = o.step_size; /* the last solve's may be that of strong scores: here they are in units of rho */
     memcpy(t->eta0, t->eta, (size_t)g->n_var * sizeof(double));
     memcpy(t->add0, t->add, (size_t)g->n_add * sizeof(double));
     if (!t->warm) memset(t->mu, 0, (size_t)g->n_var * sizeof(double));
     for (;;) {
-        double moved = 0.0, next = 0.25 * rho, worth = 0.0;
-        memcpy(t->h0, t->mu, (size_t)g->n_var * sizeof(double));
-        for (sk_size j = 0; j < g->n_var; j++) {
-            t->eta[j] = t->eta0[j] / rho + t->mu[j];
-            /* alone: on or off at once */
-            if (g->var_start[j] == g->var_start[j + 1]) t->eta[j] = t->h0[j] = t->eta0[j] > 0.0;
-        }
-        for (sk_size k = 0; k < g->n_add; k++)
-            t->add[k] = t->add0[k] / rho;
+        double moved = 0.0, next = 0.25 * p.rho, worth = 0.0;
+        fg_proximal_scores(g, t, p.rho);
         o.max_iter = given->max_iter - passes;
         /* scores that are large beside rho leave fewer digits for the marginals */
-        o.tol_primal = given->tol_primal * (1e-3 * most / rho > 1.0 ? 1e-3 * most / rho : 1.0);
-        if (o.tol_primal > 1e-7 && given->tol_primal < 1e-7) o.tol_primal = 1e-7;
+        o.tol_primal = given->tol_primal * (1e-3 * p.most / p.rho > 1.0 ? 1e-3 * p.most / p.rho : 1.0);
+        if (o.tol_primal > FG_BLURRED && given->tol_primal < FG_BLURRED) o.tol_primal = FG_BLURRED;
         status = fg_solve(g, t, &o, o.step_size);
         passes += t->n_iter;
         newton += t->n_newton;
-        if (status || size == 0.0) break; /* of scores that are all 0 every mu is best */
+        if (status || p.size == 0.0) break; /* of scores that are all 0 every mu is best */
+        if (t->residual > fmax(o.tol_primal, FG_BLURRED) && p.rho < p.first && passes < given->max_iter) {
+            /* rounding of scores in units of so small a rho is no solution: back to the last mu and a larger one */
+            memcpy(t->mu, t->h0, (size_t)g->n_var * sizeof(double));
+            p.exact = fmin(4.0 * p.rho, p.first);
+            p.least = fmax(p.least, p.exact);
+            fg_proximal_rescale(g, t, &p, p.exact);
+            continue;
+        }
         for (sk_size j = 0; j < g->n_var; j++) {
             double d = t->mu[j] - t->h0[j];
             moved += d * d;
@@ -360,24 +421,21 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
         }
         t->dual = sqrt(moved);
         /* mu is best for scores that differ by rho times the step: it lacks no more than that over the box */
-        if (rho * t->dual * sqrt((double)g->n_var) <= 1e-9 * worth) break;
+        if (p.rho * t->dual * sqrt((double)g->n_var) <= 1e-9 * worth) break;
         /* a step moves no less than its own error */
         if (t->dual <= given->tol_dual + 30.0 * o.tol_primal) {
-            if (rho <= least) break;
-            next = least; /* where it stays for the smallest score as well, it stays for good */
+            if (p.rho <= p.least) break;
+            next = p.least; /* where it stays for the smallest score as well, it stays for good */
         }
         if (passes >= given->max_iter) {
             status = FG_MAX_ITER;
             break;
         }
         t->warm = 1;
+        next = next < p.exact ? p.exact : next;
         /* near ties of scores take a rho as near to 0 */
-        if (next < 1e-10 * (worth > smallest ? worth : smallest)) next = rho;
-        if (next < rho) { /* multipliers are in units of rho */
-            for (sk_size s = 0; s < g->n_slot; s++) t->l[s] *= rho / next;
-            for (sk_size i = 0; i < g->n_linear + g->n_orout; i++) t->tau[i] *= rho / next;
-            rho = next;
-        }
+        if (next < 1e-10 * (worth > p.smallest ? worth : p.smallest)) next = p.rho;
+        if (next < p.rho) fg_proximal_rescale(g, t, &p, next);
     }
     t->n_iter = passes;
     t->n_newton = newton;
@@ -407,25 +465,17 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
  * interpreter until the others are done. */
 static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_size total, fg_call *call, int is_caller) {
     fg_watch watch = {call, is_caller, 0, 0.0, 0};
-    sk_size i, mine = 0;
-    for (;;) {
-#ifdef _OPENMP
-#pragma omp critical(fg_next)
-#endif
-        {
-            call->done += mine;
-            i = call->next++;
-        }
-        mine = 1;
-        if (i >= total) break;
+    sk_size i;
+    while ((i = atomic_fetch_add_explicit(&call->next, 1, memory_order_relaxed)) < total) {
         t[i]->watch = &watch;
         /* an oracle that failed ends them all: its error is what the call raises */
-        if (fg_run(g[i], t[i], o) == FG_ORACLE_FAILED) call->stop = 1;
+        if (fg_run(g[i], t[i], o) == FG_ORACLE_FAILED) fg_stop(call);
         t[i]->watch = NULL;
+        atomic_fetch_add_explicit(&call->done, 1, memory_order_relaxed);
     }
-    if (!is_caller || call->done >= total || call->stop) return;
+    if (!is_caller) return;
     watch.due = fg_seconds() + FG_LOOK_SECONDS;
-    for (sk_size turn = 0; call->done < total && !call->stop; turn++) {
+    for (sk_size turn = 0; atomic_load_explicit(&call->done, memory_order_relaxed) < total && !fg_is_stopped(call); turn++) {
         if (turn % 64 == 0) fg_look(&watch);
         if (turn > 10000) fg_pause(); /* the first moments are too short to sleep in */
     }

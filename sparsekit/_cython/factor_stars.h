@@ -12,7 +12,7 @@
 
 #include "factor_active.h"
 #include "factor_equations.h"
-#include "factor_matching.h"
+#include "factor_simplex.h"
 
 /* what an equation misses by rounding: of answers alone, and of those that other factors move */
 #define FG_EVEN 1e-12

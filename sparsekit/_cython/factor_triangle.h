@@ -15,53 +15,6 @@ SK_MULTI(double, fg_line_dot,
     return s;
 }
 
-/* sums of two rows of L times four of X */
-SK_INLINE void fg_two_by_four(sk_size n, sk_size size, const double *restrict L, const double *restrict X,
-                              double *restrict sums) {
-    const double *restrict u = L, *restrict v = L + size;
-    const double *restrict p = X, *restrict q = X + size, *restrict r = X + 2 * size, *restrict s = X + 3 * size;
-    double up = 0.0, uq = 0.0, ur = 0.0, us = 0.0, vp = 0.0, vq = 0.0, vr = 0.0, vs = 0.0;
-    SK_SIMD_WITH(reduction(+ : up, uq, ur, us, vp, vq, vr, vs)) for (sk_size j = 0; j < n; j++) {
-        up += u[j] * p[j];
-        uq += u[j] * q[j];
-        ur += u[j] * r[j];
-        us += u[j] * s[j];
-        vp += v[j] * p[j];
-        vq += v[j] * q[j];
-        vr += v[j] * r[j];
-        vs += v[j] * s[j];
-    }
-    sums[0] = up, sums[1] = uq, sums[2] = ur, sums[3] = us;
-    sums[4] = vp, sums[5] = vq, sums[6] = vr, sums[7] = vs;
-}
-
-/* Rows 0 .. n - 1 of X, `size` apart, become L^-1 times them: L is read once for all, two of its rows at a time. */
-SK_MULTI(void, fg_lower_forward_all,
-         (sk_size m, sk_size size, const double *restrict L, sk_size n, double *restrict X),
-         (m, size, L, n, X)) {
-    for (sk_size i = 0; i < m; i += 2) {
-        const double *restrict row = L + i * size, *restrict next = row + size;
-        const int both = i + 1 < m;
-        sk_size k = 0;
-        for (; both && k + 4 <= n; k += 4) {
-            double sums[8];
-            fg_two_by_four(i, size, row, X + k * size, sums);
-            for (sk_size r = 0; r < 4; r++) {
-                double *restrict x = X + (k + r) * size;
-                x[i] = (x[i] - sums[r]) / row[i];
-                x[i + 1] = (x[i + 1] - sums[4 + r] - next[i] * x[i]) / next[i + 1];
-            }
-        }
-        for (; k < n; k++)
-            for (sk_size r = i; r < i + 1 + both; r++) {
-                double *restrict x = X + k * size, sum = 0.0;
-                const double *restrict one = L + r * size;
-                SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < r; j++) sum += one[j] * x[j];
-                x[r] = (x[r] - sum) / one[r];
-            }
-    }
-}
-
 /* x[0] = c x[0] + s x[1], x[1] = c x[1] - s x[0] and so on along the row: `n` rotations, (c, s) of each */
 SK_INLINE double fg_rotations(sk_size n, const double *restrict turn, double carry, double *restrict x) {
     for (sk_size j = 0; j < n; j++) {

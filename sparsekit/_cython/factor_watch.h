@@ -3,6 +3,7 @@
 #ifndef SPARSEKIT_FACTOR_WATCH_H
 #define SPARSEKIT_FACTOR_WATCH_H
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "simd.h"
@@ -14,11 +15,24 @@
 
 /* What all threads of a call share. */
 typedef struct {
-    volatile int stop;
-    volatile sk_size next, done;    /* graphs that were begun, and that are done */
+    atomic_int stop;
+    _Atomic(sk_size) next, done;    /* graphs that were begun, and that are done */
     void *held;                     /* what the interpreter keeps its exception in */
     double deadline;                /* in fg_seconds, or infinite */
 } fg_call;
+
+SK_INLINE void fg_begin_call(fg_call *call, void *held, double deadline) {
+    atomic_init(&call->stop, 0);
+    atomic_init(&call->next, 0);
+    atomic_init(&call->done, 0);
+    call->held = held;
+    call->deadline = deadline;
+}
+
+/* Ends all graphs of a call. No data of another thread comes with it, so no order of memory is needed. */
+SK_INLINE void fg_stop(fg_call *call) { atomic_store_explicit(&call->stop, 1, memory_order_relaxed); }
+
+SK_INLINE int fg_is_stopped(fg_call *call) { return atomic_load_explicit(&call->stop, memory_order_relaxed); }
 
 /* What a thread has; only the one that made the call may look at the interpreter. */
 typedef struct {
@@ -56,17 +70,17 @@ static void fg_look(fg_watch *w) {
     /* a clock that was set back is no reason to wait */
     if (now < w->due && w->due < now + 2.0 * FG_LOOK_SECONDS) return;
     w->due = now + FG_LOOK_SECONDS;
-    if (fg_interrupted != NULL && fg_interrupted(w->call->held)) w->call->stop = 1;
+    if (fg_interrupted != NULL && fg_interrupted(w->call->held)) fg_stop(w->call);
 }
 
 /* Whether to end; `work` is what has been done since the last time. Without a watch nothing ends. */
 SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
     if (w == NULL) return 0;
-    if (w->call->stop) return 1;
+    if (fg_is_stopped(w->call)) return 1;
     if ((w->work += work) < FG_LOOK_WORK) return 0;
     w->work = 0;
     fg_look(w);
-    return w->call->stop;
+    return fg_is_stopped(w->call);
 }
 
 SK_INLINE int fg_late(const fg_watch *w) { return w != NULL && w->late; }

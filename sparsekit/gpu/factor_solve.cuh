@@ -12,6 +12,8 @@ static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
 static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
 // times so much the first step is longer at most: longer ones cost digits
 static constexpr double STRONG = 1e5;
+// LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho
+static constexpr double BLURRED = 1e-7;
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
 static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
@@ -344,7 +346,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
                                             Report& report) {
     const bool is_map = given.exact && !given.quadratic;
     Options o = given;
-    double size = 0.0, none = 0.0, most = 0.0, smallest = -MOST_DOUBLE, rho, least;
+    double size = 0.0, none = 0.0, most = 0.0, smallest = -MOST_DOUBLE, rho, least, start, exact = 0.0;
     long long passes = 0, steps = 0;
     int status;
     if (is_map) {
@@ -369,7 +371,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
     if (!(size > 0.0)) smallest = 1.0; // nothing to tell apart, but what is forbidden still weighs against rho
     rho = size > 0.0 ? 0.2 * size / (double)(g.n_var + g.n_add) : 1.0;
     least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
-    rho = rho < least ? least : rho;
+    rho = start = rho < least ? least : rho;
     // multipliers have as far to go as scores are large
     const bool scaled = !is_map && given.exact && given.adaptive;
     const double first = o.step_size * (scaled ? fmin(STRONG, fmax(1.0, strength(team, g, t))) : 1.0);
@@ -393,6 +395,17 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
         passes += report.n_iter;
         steps += report.n_newton;
         if (status || size == 0.0) break; // of scores that are all 0 every mu is best
+        if (report.residual > fmax(o.tol_primal, BLURRED) && rho < start && passes < given.max_iter) {
+            // rounding of scores in units of so small a rho is no solution: back to the last mu and a larger one
+            exact = fmin(4.0 * rho, start);
+            least = fmax(least, exact);
+            SK_SHARE(j, g.n_var) t.mu[j] = t.h0[j];
+            SK_SHARE(s, g.n_slot) t.l[s] *= rho / exact;
+            SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] *= rho / exact;
+            rho = exact;
+            __syncthreads();
+            continue;
+        }
         SK_SHARE(j, g.n_var) {
             const double d = t.mu[j] - t.h0[j];
             moved += d * d;
@@ -412,6 +425,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
             break;
         }
         report.warm = 1;
+        next = next < exact ? exact : next;
         // near ties of scores take a rho as near to 0
         if (next < 1e-10 * (worth > smallest ? worth : smallest)) next = rho;
         if (next < rho) { // multipliers are in units of rho

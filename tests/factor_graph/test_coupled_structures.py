@@ -8,6 +8,7 @@ from coupled import Rows, build, random_factors
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
+from sparsekit._factor_graph import plan
 from sparsekit._factor_graph.factors.structure_rows import TreeSets
 from sparsekit._factor_graph.solver import finish, interior_point
 from sparsekit._factor_graph.solver.layout import GraphOptions
@@ -188,7 +189,7 @@ def at_once(monkeypatch):
 
         return spied
 
-    monkeypatch.setattr(finish, "first_passes", lambda layout, options: 1)
+    monkeypatch.setattr(plan, "first_passes", lambda layout, options: 1)
     for name in ("marginals", "assignment"):
         monkeypatch.setattr(finish, name, spy(getattr(finish, name)))
     return found
@@ -262,7 +263,7 @@ def test_such_graphs_are_finished():
     """The first passes of sequences, matchings and tables leave graphs open which then converge."""
     for kind, seeds in (("sequence", 6), ("dense", 6), ("matching 4 x 4", 6)):
         solutions = [problem(kind, seed, 1e4, extra=30, m=60)[0] for seed in range(seeds)]
-        first = [finish.first_passes(g._plan(), GraphOptions()) for g in solutions]
+        first = [plan.first_passes(g._plan(), GraphOptions()) for g in solutions]
         solved = [g.solve() for g in solutions]
         assert all(s.status == 0 for s in solved)
         assert any(s.nit > least for s, least in zip(solved, first)), kind
@@ -287,9 +288,11 @@ def test_a_factor_that_shares_nothing_is_left_to_its_own_solver():
     u = graph.variable((4, 3))
     graph.add(sk.Sequence(u))
     options = GraphOptions()
-    assert not finish.may_finish(graph._plan(), options, 1)
+    assert plan.plan_of(graph._plan(), options).finisher is None
     graph.add(sk.Xor(u[:, 0]))
-    assert finish.may_finish(graph._plan(), options, 1)
+    assert plan.plan_of(graph._plan(), options).finisher == "interior point"
+    assert plan.plan_of(graph._plan(), GraphOptions(quadratic=False)).finisher == "HiGHS"
+    assert plan.plan_of(graph._plan(), options, on_device=True).finisher is None
 
 
 def test_tables_whose_mixtures_tie(at_once):
@@ -355,22 +358,3 @@ def test_strong_scores_take_few_passes(kind, scale):
     assert solution.status == 0 and solution.nit < 200
     # whoever names a step for Algorithm 1 alone gets it
     assert graph.solve(exact=False, adaptive=False, step_size=3.0, max_iter=5).step_size == 3.0
-
-
-def test_flows_have_fewer_passes(monkeypatch):
-    """A sequence that is a flow takes long: the general solver comes sooner."""
-    monkeypatch.setattr(finish, "FIRST_FLOWS", (1, 1))
-    graph, *_ = problem("sequence", 0, 1.0)
-    rng = np.random.default_rng(0)
-    u = graph.variable(0.01 * rng.normal(size=(20, 4)))
-    graph.add(sk.Sequence(u))
-    for _ in range(30):
-        graph.add(sk.AtMostOne(u.reshape(-1)[rng.choice(80, 4, replace=False)]))
-    found, marginals = [], finish.marginals
-    monkeypatch.setattr(finish, "marginals", lambda *args: found.append(marginals(*args)) or found[-1])
-    soon = graph.solve()
-    assert len(found) == 1
-    monkeypatch.setattr(finish, "FIRST_FLOWS", (10**6, 10**6))
-    late = graph.solve()
-    assert len(found) == 1 and soon.status == late.status == 0
-    np.testing.assert_allclose(soon.x, late.x, atol=1e-7)

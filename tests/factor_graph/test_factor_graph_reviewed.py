@@ -8,7 +8,7 @@ import pytest
 from reference_factor_graph import Enumerated, build, random_graph
 
 import sparsekit as sk
-from sparsekit._factor_graph.solver import finish
+from sparsekit._factor_graph import plan
 from sparsekit._solver.outcome import INFEASIBLE
 
 
@@ -138,8 +138,7 @@ def test_map_of_scores_that_are_all_zero_needs_one_step():
 @pytest.mark.parametrize("what", ["map", "solve"])
 def test_what_costs_nothing_is_not_forced_off_by_an_empty_budget(what, monkeypatch):
     """Forced variables are taken out before coupled logic goes to a general solver."""
-    monkeypatch.setattr(finish, "FIRST", 1)
-    monkeypatch.setattr(finish, "first_passes", lambda *args: 1)
+    monkeypatch.setattr(plan, "first_passes", lambda *args: 1)
     for seed in range(10):
         rng = np.random.default_rng(seed)
         graph = sk.FactorGraph()
@@ -150,7 +149,7 @@ def test_what_costs_nothing_is_not_forced_off_by_an_empty_budget(what, monkeypat
         graph.add(sk.Imply(u[[1, 2, 6]]))
         found = getattr(graph, what)()
         with monkeypatch.context() as passes:
-            passes.setattr(finish, "may_finish", lambda *args: False)
+            passes.setattr(plan, "has_rows", lambda layout: False)
             by_passes = getattr(graph, what)()
         assert found.status == by_passes.status == 0
         np.testing.assert_allclose(found.fun, by_passes.fun, atol=1e-9)

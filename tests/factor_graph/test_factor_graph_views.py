@@ -95,7 +95,7 @@ def test_plans_are_what_loops_make():
     slots += [(v, 0.0, 0) for v in factors[0].index[0]]
     var, a, negated = map(np.array, zip(*slots))
     degree = np.array([(var == v).sum() for v in var])
-    given = graph._plan()._given[2]
+    given = graph._plan().arrays
     for name, values in {"var": var, "a": a, "negated": negated, "deg": degree, "w": 1 / degree,
                          "ad": a * degree}.items():  # fmt: skip
         np.testing.assert_array_equal(given[name], [*values, 0])

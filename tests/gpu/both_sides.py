@@ -15,7 +15,7 @@ class Both:
     def __init__(self, cupy, graph, n):
         self.cupy, self.layout, self.n = cupy, graph._plan(), n
         self.cpu = on_cpu.States(self.layout.plan, n)
-        self.gpu = on_gpu.States(on_gpu.Plan(*self.layout._given), n)
+        self.gpu = on_gpu.States(on_gpu.Plan(*self.layout.plan_arguments), n)
 
     def set_scores(self, eta, add, off=None, off_add=None):
         flags = [np.zeros(a.shape, dtype=bool) if b is None else b for a, b in ((eta, off), (add, off_add))]

@@ -171,6 +171,33 @@ def test_no_module_imports_itself_over_others(source):
     assert circles(modules_imported(source)) == []
 
 
+def headers_included(source):
+    """{header: headers of the package that it includes}, by file names, which are unique."""
+    files = [path for ending in ("h", "cuh") for path in source.rglob(f"*.{ending}")]
+    names = {path.name for path in files}
+    assert len(names) == len(files) > 40
+    include = re.compile(r'^\s*#\s*include\s+"(?:[^"]*/)?([^"/]+)"', re.MULTILINE)
+    return {path.name: names & set(include.findall(path.read_text(encoding="utf-8"))) for path in files}
+
+
+def test_no_header_includes_itself_over_others(source):
+    found = headers_included(source)
+    assert circles(found) == []
+    assert sum(map(len, found.values())) > 40
+
+
+def test_no_header_declares_what_another_one_defines(source):
+    """A declaration without its definition is an include upward in disguise; a set pointer is none."""
+    declared = re.compile(r"^static [^=(\n]*?\b(\w+)\([^{;]*\);", re.MULTILINE)
+    seen = 0
+    for path in source.rglob("*.h"):
+        text = path.read_text(encoding="utf-8")
+        seen += len(re.findall(r"^static ", text, re.MULTILINE))
+        for name in declared.findall(text):
+            assert re.search(rf"\b{name}\([^;{{]*\) *{{", text), f"{path.name} declares {name}"
+    assert seen > 100
+
+
 def test_no_fit_asks_where_its_arrays_are(source):
     """`_estimator/training_data.py` does, once for all."""
     seen = 0

@@ -26,7 +26,7 @@ class TreeSets:
     """
 
     def __init__(self, layout):
-        self._var, self._factors = layout._given[2]["var"], layout._given[3]
+        self._var, self._factors = layout.var, layout.structured
         self.found = {
             k: np.ones((1, factor["rows"]), dtype=bool)
             for k, factor in enumerate(self._factors)
@@ -53,8 +53,8 @@ def entering(words):
 
 def own_places(layout):
     """Which of a layout's additional scores are those of factors' own variables."""
-    factors = layout._given[3]
-    return np.concatenate([np.zeros(0, dtype=np.intp), *(f["add"] + np.arange(f["n_add"]) for f in factors)])
+    places = (f["add"] + np.arange(f["n_add"]) for f in layout.structured)
+    return np.concatenate([np.zeros(0, dtype=np.intp), *places])
 
 
 def add_structures(specs, n_slots, sets, upper, equal):

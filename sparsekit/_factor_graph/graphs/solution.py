@@ -75,6 +75,9 @@ class BatchSolution:
     optimality : ndarray of shape (n_graphs,)
         Norm of the disagreement: of the dual's gradient where ``exact=True``, then 0 at the solution alone.
     success : ndarray of bool of shape (n_graphs,)
+    solver : ndarray of str of shape (n_graphs,)
+        What ended each solve: "ADMM" (with Newton's method where ``exact=True``), "interior point", "HiGHS",
+        or "ADMM after" one of these, which then found nothing.
     """
 
     def __init__(self, graph, run, dtype, options):
@@ -86,6 +89,7 @@ class BatchSolution:
         self.primal_residual, self.dual_residual = report["primal"], report["dual"]
         self.optimality, self.step_size = report["primal"], report["step_size"]
         self.success = self.status == outcome.CONVERGED
+        self.solver = run.solver.astype(str)
         # what no assignment can satisfy has no answer
         self.x[self.status == outcome.INFEASIBLE] = np.nan
         self.additional[self.status == outcome.INFEASIBLE] = np.nan
@@ -224,6 +228,9 @@ class Solution(BatchSolution):
         gamma times the last change of the marginals; 0 after Newton's method.
     step_size : float
         gamma at the end.
+    solver : str
+        What ended the solve: "ADMM" (with Newton's method where ``exact=True``), "interior point" or "HiGHS",
+        or "ADMM after" one of these, which then found nothing.
     """
 
     def __init__(self, graph, run, place, options):
@@ -234,6 +241,7 @@ class Solution(BatchSolution):
             setattr(self, name, one if one.ndim else to_host(one)[()])
         self.status, self.nit, self.success = int(self.status), int(self.nit), bool(self.success)
         self.message = MESSAGES[self.status]
+        self.solver = str(self.solver[place])
         extra = namespace(x=self.x).asarray(graph.additional_scores)
         # what is forbidden is off: its score times 0 is 0
         self.additional[run.low_too[place] & (self.additional < FORBIDDEN)] = 0.0

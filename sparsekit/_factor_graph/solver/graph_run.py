@@ -10,6 +10,7 @@ from ..._arrays import beside, is_device, kernel_module, namespace, thread_argum
 from ..._solver import outcome
 from ..factors.asking import being_asked, lock_of, refuse_own_graph
 from ..factors.structure_rows import own_places
+from ..plan import PASSES, plan_of
 from . import finish
 
 FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
@@ -57,6 +58,8 @@ class GraphRun:
         self.kernels = kernel_module("_factor_graph", like)
         self.plan = layout.plan_for(like)
         self.states = self.kernels.States(self.plan, n)
+        # what ended each graph's solve
+        self.solver = np.full(n, PASSES, dtype=object)
         # derivatives work in the states' own memory
         self.lock = lock_of(self)
 
@@ -130,24 +133,19 @@ def solve_runs(runs, options, warm, n_threads):
 
 def _solve_masked(runs, options, warm, n_threads, deadline):
     """Solve the graphs of all runs, their masks being forbidden."""
-    # several runs differ in nothing that it looks at: they are for LP-SparseMAP
-    first = max((finish.first_passes(run.layout, options) for run in runs), default=1)
-    coupled = [run for run in runs if _may_finish(run, options, first)]
-    limits = {"max_iter": min(first, options.max_iter), "max_flows": finish.FIRST_FLOWS[options.quadratic]}
-    for some, fewer in (([run for run in runs if run not in coupled], {}), (coupled, limits)):
-        for kernels in {run.kernels for run in some}:
-            threads = thread_arguments(runs[0].low, n_threads)
-            # of options that are checked already, which takes longer than a small graph
-            given = vars(options) | fewer | {"max_time": _left(deadline)}
-            kernels.solve([run.states for run in some], given, warm, *threads)
-    for run in coupled:
-        _finish(run, options, first, deadline)
-
-
-def _may_finish(run, options, first):
-    """Whether a general solver may end what ``first`` passes leave open."""
-    # on a device passes have to do: a host would hold the others up
-    return not is_device(run.low) and finish.may_finish(run.layout, options, first)
+    groups = {}
+    for run in runs:
+        run.solver[:] = PASSES
+        plan = plan_of(run.layout, options, is_device(run.low))
+        groups.setdefault((run.kernels, plan), []).append(run)
+    for (kernels, plan), some in groups.items():
+        threads = thread_arguments(some[0].low, n_threads)
+        # of options that are checked already, which takes longer than a small graph
+        limits = {"max_iter": plan.passes, "max_time": _left(deadline)}
+        kernels.solve([run.states for run in some], vars(options) | limits, warm, *threads)
+    for (_, plan), some in groups.items():
+        for run in some if plan.finisher else ():
+            _finish(run, options, plan, deadline)
 
 
 def _left(deadline):
@@ -155,12 +153,12 @@ def _left(deadline):
     return max(deadline - time.perf_counter(), 1e-9)
 
 
-def _finish(run, options, first, deadline):
+def _finish(run, options, plan, deadline):
     """What the first passes left open, graph after graph: by a general solver, else by more passes."""
     states, report = run.states, run.states.report()
     for i in np.flatnonzero(report["status"] == outcome.MAX_ITER):
         given = run.layout, run.scores[i], run.additional[i], run.low[i], run.low_too[i]
-        left = options.max_iter - first
+        left = options.max_iter - plan.passes
         if options.quadratic:
             found = finish.marginals(*given, left, deadline)
             if found is not None:
@@ -170,8 +168,10 @@ def _finish(run, options, first, deadline):
             found = finish.assignment(*given, left, deadline)
             if found is not None:
                 x, run.own[i], violation, nit = found
-                states.set_solution(i, x, violation, first + nit)
-                continue
+                states.set_solution(i, x, violation, plan.passes + nit)
+        run.solver[i] = plan.finisher if found is not None else f"{PASSES} after {plan.finisher}"
+        if found is not None and not options.quadratic:
+            continue
         limits = replace(options, max_iter=max(left, 1), max_time=_left(deadline))
         run.kernels.solve_one(states, i, asdict(limits))
         states.count(i, options.max_iter - limits.max_iter)

@@ -96,6 +96,15 @@ class Layout:
     n_variables : int
     factors : list
         Factors, as in :mod:`sparsekit._factor_graph.factors.factors`.
+
+    Attributes
+    ----------
+    arrays : dict
+        Of the kernels, fg_plan in factor_graph.h, each with an entry more than it needs.
+    structured : list of dict
+        Fields of fg_spec of the factors with an oracle.
+    plan_arguments : tuple
+        Of a kernels' Plan.
     """
 
     def __init__(self, n_variables, factors):
@@ -115,8 +124,9 @@ class Layout:
         structured = self._place_structured(by_kind["structured"], slots)
         arrays |= slots.arrays(n_variables)
         self.lock = lock_of(self)
-        self._given = n_variables, self.n_additional, arrays, structured
-        self._plans = OnEachDevice("_factor_graph", "Plan", self._given)
+        self.arrays, self.structured = arrays, structured
+        self.plan_arguments = n_variables, self.n_additional, arrays, structured
+        self._plans = OnEachDevice("_factor_graph", "Plan", self.plan_arguments)
         self.plan = self._plans.like(arrays["var"])
 
     def _place_pairs(self, factors, slots):
@@ -176,6 +186,36 @@ class Layout:
             found.append(fields | factor._structured())
             slots.add(factor.index)
         return found
+
+    @property
+    def var(self):
+        """Variable of each slot, (n_slots,)."""
+        return self.arrays["var"][:-1]
+
+    @property
+    def degrees(self):
+        """Factors of each slot's variable, (n_slots,)."""
+        return self.arrays["deg"][:-1]
+
+    @property
+    def is_separate(self):
+        """Whether no variable is in two factors."""
+        return self.degrees.max(initial=0.0) <= 1.0
+
+    @property
+    def n_linear(self):
+        """Number of linear constraints."""
+        return len(self.arrays["bound"]) - 1
+
+    @property
+    def n_orout_slots(self):
+        """Slots of OrOut constraints."""
+        return int(self.arrays["orout"][-1] - self.arrays["orout"][0])
+
+    @property
+    def n_closed_slots(self):
+        """Slots of all factors in closed form, which come first."""
+        return int(self.arrays["orout"][-1])
 
     def plan_for(self, x):
         """The plan of the kernels that take arrays like x."""

@@ -13,8 +13,6 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 TOLERANCE = 1e-10
-# rows of two entries from which on HiGHS's own presolve pays: it contracts chains. Forced variables are gone
-CHAINED = 1000
 
 
 def best(gain, p, price, most, deadline):
@@ -74,7 +72,8 @@ def _directly(core, cost, p, soft, most, left):
     lp.a_matrix_.index_ = np.concatenate([columns.indices, soft.astype(np.int32)])
     lp.a_matrix_.value_ = np.concatenate([columns.data, -np.ones(k)])
     options.output_flag = options.log_to_console = False
-    options.presolve = "on" if _is_chained(p) else "off"
+    # chains of implications take 1.3 times as long without, logic gates 0.9 times
+    options.presolve = "off"
     options.primal_feasibility_tolerance = options.dual_feasibility_tolerance = TOLERANCE
     options.simplex_iteration_limit = min(most, np.iinfo(np.int32).max)
     if np.isfinite(left):
@@ -97,7 +96,7 @@ def _by_linprog(cost, p, soft, most, left):
         "primal_feasibility_tolerance": TOLERANCE,
         "dual_feasibility_tolerance": TOLERANCE,
         "maxiter": most,
-        "presolve": _is_chained(p),
+        "presolve": False,
     }
     if np.isfinite(left):
         limits["time_limit"] = left
@@ -115,9 +114,3 @@ def _by_linprog(cost, p, soft, most, left):
         return None
     dual = [found.ineqlin.marginals if m else [], found.eqlin.marginals if equal else []]
     return found.x, np.concatenate(dual), int(found.nit)
-
-
-def _is_chained(p):
-    hard = np.concatenate([np.isinf(p.most), np.ones(len(p.right) - p.n_upper, dtype=bool)])
-    short = np.count_nonzero(hard & (np.diff(p.rows.indptr) <= 2))
-    return bool(short > CHAINED and 2 * short > len(p.right))

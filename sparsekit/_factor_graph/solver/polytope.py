@@ -103,14 +103,13 @@ def polytope_of(layout, additional, off, off_additional, sets=None):
     -------
     Polytope
     """
-    n, _, arrays, structured = layout._given
-    var = arrays["var"][:-1]
+    n, arrays, var = layout.n_variables, layout.arrays, layout.var
     own = own_places(layout)
     upper, equal = _Rows(), _Rows()
     slot_linear = _add_pairs(layout, arrays, additional, off_additional, upper)
     _add_linear(arrays, upper, equal)
     _add_orouts(arrays, upper)
-    add_structures(structured, len(var), sets and sets.found, upper, equal)
+    add_structures(layout.structured, len(var), sets and sets.found, upper, equal)
     row, slot, value, right, most = upper.arrays()
     row_e, slot_e, value_e, right_e, _ = equal.arrays()
     row = np.concatenate([row, row_e + upper.count])

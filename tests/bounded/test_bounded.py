@@ -10,8 +10,6 @@ import scipy.sparse as sp
 from reference_bounded import CLASSIFICATION, LINEAR, REGRESSION
 from scipy.optimize import minimize
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.preprocessing import scale
 
 from sparsekit import BoundedClassifier, BoundedRegressor, load, save
 
@@ -244,19 +242,6 @@ def test_a_bound_that_is_no_bound(loss):
     for bounds in ((None, None), (-INF, None), [None, INF], (np.full(7, -INF), 1e300), (-1e9, 1e9)):
         model = estimator(loss, alpha=0.01, bounds=bounds).fit(X, y, s)
         assert scalar(model.objective_) == pytest.approx(scalar(free.objective_), rel=2 * REL)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.thorough(keep=3)
-def test_real_data(loss):
-    if loss in REGRESSION:
-        X, y = load_diabetes(return_X_y=True)
-        X, y = scale(X)[:200], y[:200]
-    else:
-        X, y = load_breast_cancer(return_X_y=True)
-        X, y = scale(X)[:200], np.where(y[:200] == 1, 1.0, -1.0)
-    for bounds in ((0, None), (-1.0, 0.5)):
-        check(estimator(loss, bounds=bounds, alpha=1e-3, l1_ratio=0.5), X, y)
 
 
 @pytest.mark.parametrize("shape", [(200, 8), (3000, 12)])

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from reference_bounded import CLASSIFICATION, REGRESSION
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsekit import BoundedClassifier, BoundedRegressor
 
@@ -38,13 +37,6 @@ def data(loss, n=90, p=6, seed=0):
 def same(model, other, rel=3 * REL):
     """Equal minima: the coefficients need not be unique."""
     np.testing.assert_allclose(model.objective_, other.objective_, rtol=rel, atol=1e-12)
-
-
-@parametrize_with_checks(
-    [BoundedRegressor(loss) for loss in REGRESSION] + [BoundedClassifier(loss) for loss in CLASSIFICATION]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("loss", CLASSIFICATION)

@@ -79,18 +79,6 @@ def test_fun_jac_and_both_at_once_agree(name, n):
         assert problem.jac(x).any()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_convex_and_max_pieces_have_subgradients_at_kinks(name):
-    """The choice where f is not differentiable: finite, the same twice, and 0 for |t| and norms at 0."""
-    problem = named(name, 6)
-    for x in (np.zeros(6), np.ones(6), problem.minimizer):
-        g = problem.jac(x)
-        assert np.isfinite(g).all()
-        assert_array_equal(g, problem.jac(x.copy()))
-    if name in ("L1", "L2", "Convex_Nonsmooth", "L1HILB", "MAXHILB", "TEST29_2", "MAXQ", "Nesterov_3"):
-        assert not problem.jac(np.zeros(6)).any()
-
-
 CONVEX = [
     "Chained_CB3_1",
     "Chained_CB3_2",

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from compare_problems import make_problem
 from scipy import sparse
 from sklearn.linear_model import Lasso
 
@@ -17,16 +18,9 @@ GAP = 1e-6
 FAST = ["--peers", "lasso", "--max-time", "2"]
 
 
-def make_problem(kind, fit_intercept, n=120, p=15):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6) + 0.2
-    y = X @ np.where(np.arange(p) % 3 == 0, 1.5, 0.0) + 7.0 + rng.standard_normal(n)
-    return LassoProblem("small", sparse.csr_matrix(X) if kind == "sparse" else X, y, fit_intercept)
-
-
 @pytest.fixture
 def data(tmp_path):
-    problem = make_problem("dense", True)
+    problem = make_problem("dense", True, is_lasso=True)
     path = tmp_path / "mine.csv"
     np.savetxt(path, np.column_stack([problem.X, problem.y]), delimiter=",")
     return path
@@ -41,7 +35,7 @@ def data(tmp_path):
 def test_the_knob_leads_to_the_stated_problem(solver, kind, ratio, fit_intercept):
     if solver.missing():
         pytest.skip(f"{solver.title}: {solver.missing()}")
-    problem = make_problem(kind, fit_intercept)
+    problem = make_problem(kind, fit_intercept, is_lasso=True)
     if solver.refuses(problem):
         assert kind == "sparse" and solver.key == "lasso-gram"
         return
@@ -64,7 +58,7 @@ def test_the_knob_leads_to_the_stated_problem(solver, kind, ratio, fit_intercept
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_problem_against_scikit_learn(fit_intercept):
     """Objective, largest useful penalty, and a bound that is below the optimum and tight at it."""
-    problem = make_problem("dense", fit_intercept)
+    problem = make_problem("dense", fit_intercept, is_lasso=True)
     C = 1 / (0.1 * problem.lambda_max)
     model = Lasso(problem.alpha(C), fit_intercept=fit_intercept, tol=1e-14, max_iter=10**5)
     model.fit(problem.X, problem.y)
@@ -81,7 +75,7 @@ def test_problem_against_scikit_learn(fit_intercept):
 
 
 def test_held_out_rows():
-    problem = make_problem("dense", True)
+    problem = make_problem("dense", True, is_lasso=True)
     model = LassoOBA(alpha=0.1).fit(problem.X, problem.y)
     held = LassoProblem("h", problem.X, problem.y, True, problem.X[:30], problem.y[:30])
     r2, error = held.held_out(model.coef_, model.intercept_)

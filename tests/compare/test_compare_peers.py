@@ -7,24 +7,14 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from compare_problems import make_problem
 from scipy import sparse
 
 from sparsekit import L1LogisticOBA
 from sparsekit._compare import liblinear_package, peers, report
 from sparsekit._compare.engine import Bench, BenchOptions
-from sparsekit._compare.problem import Problem
 
 GAP = 1e-6
-
-
-def make_problem(kind, fit_intercept, n=120, p=15, first_label=1.0):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
-    score = X @ np.where(np.arange(p) % 3 == 0, 1.5, 0.0) + 0.7
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-score)), 1.0, -1.0)
-    first = np.flatnonzero(y == first_label)[0]  # which LIBLINEAR takes for the positive class
-    X[[0, first]], y[[0, first]] = X[[first, 0]], y[[first, 0]]
-    return Problem("small", sparse.csr_matrix(X) if kind == "sparse" else X, y, fit_intercept)
 
 
 @pytest.mark.usefixtures("own_environment")

@@ -11,14 +11,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from reference_bounded import CLASSIFICATION, REGRESSION
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsekit import (
     BoundedClassifier,
     BoundedRegressor,
     L1LogisticOBA,
+    L1LogisticOBACV,
     LassoOBA,
+    LassoOBACV,
     SoftmaxClassifier,
+    SoftmaxClassifierCV,
     SparsemaxClassifier,
+    SparsemaxClassifierCV,
+    StabilitySelection,
 )
 
 BOXES = (np.array([-0.2, 0.1, -np.inf, 0.0, -0.1, -1.0]), np.array([0.2, 0.1, 0.3, np.inf, 0.2, -0.3]))
@@ -38,6 +44,19 @@ MODELS = {
 SEVERAL = ("multinomial", "one against the rest", "sparsemax", "softmax")
 CLASSIFIERS = [name for name, model in MODELS.items() if not is_regressor(model)]
 every = pytest.mark.parametrize("name", MODELS)
+
+
+FEW = dict(n_pairs=5, penalties=8, random_state=0)
+
+
+@parametrize_with_checks([
+    L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3), SparsemaxClassifier(),
+    SoftmaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3]), SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
+    *map(BoundedRegressor, REGRESSION), *map(BoundedClassifier, CLASSIFICATION),
+    StabilitySelection(**FEW), StabilitySelection(LassoOBA(), **FEW),
+])  # fmt: skip
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
 
 
 def data(name, n=90, p=6):

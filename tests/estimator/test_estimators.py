@@ -13,17 +13,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import scale
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsekit import BoundedRegressor, L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV
+from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA
 from sparsekit.metrics import kkt_violation
 
 TIGHT = 1e-9
-
-
-@parametrize_with_checks([L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3)])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def split_variables(value_and_gradient, l1):

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -36,20 +36,6 @@ def test_pipeline_and_grid_search_over_C():
     cv = L1LogisticOBACV(Cs=grid["l1logisticoba__C"], cv=5, scoring="neg_log_loss")
     cv.fit(StandardScaler().fit_transform(X), y)
     assert search.best_params_["l1logisticoba__C"] == cv.C_
-
-
-def test_digits_multinomial_and_cross_val_predict():
-    X, y = load_digits(return_X_y=True)
-    X = X / 16.0
-    model = L1LogisticOBA(C=1.0)
-    predicted = cross_val_predict(model, X[:900], y[:900], cv=3)
-    assert np.mean(predicted == y[:900]) > 0.87
-    model.fit(X, y)
-    assert model.coef_.shape == (10, 64) and model.score(X, y) > 0.96
-    proba = model.predict_proba(X)
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    dead = ~X.any(axis=0)  # pixels that are never on
-    assert dead.any() and not model.coef_[:, dead].any()
 
 
 def test_names_of_what_made_the_columns():

@@ -7,12 +7,14 @@ import os
 import sys
 import types
 import uuid
+from importlib.util import find_spec
 from unittest import mock
 
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from children import run_limited
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
@@ -176,6 +178,43 @@ def test_threads_of_tasks_that_are_no_joblib_tasks(cluster):
     """A worker of Dask has as many threads as it runs tasks at once."""
     found = cluster.gather(cluster.map(count_threads, [None, 2, 50, -1], pure=False))
     assert found == [1, 1, 1, 1]
+
+
+RAY = """
+import joblib
+import numpy as np
+import ray
+from ray.util.joblib import register_ray
+from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, SparsemaxClassifierCV
+from sparsekit._linalg.threads import count_threads
+
+X, y = make_classification(400, 30, n_informative=10, n_classes=3, random_state=0)
+models = [
+    GridSearchCV(L1LogisticOBA(n_jobs=2), {"C": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise"),
+    L1LogisticOBACV(Cs=3, eps=0.1, cv=3, n_jobs=2),
+    SparsemaxClassifierCV(alphas=[0.1, 0.01], cv=3, n_jobs=2),
+]
+scores = lambda found: getattr(found, "scores_", None) if hasattr(found, "scores_") else found.best_score_
+expected = [scores(model.fit(X, y)) for model in models]
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+register_ray()
+with joblib.parallel_config(backend="ray", n_jobs=2):
+    for model, before in zip(models, expected):
+        np.testing.assert_allclose(scores(model.fit(X, y)), before, rtol=0, atol=1e-12)
+    inside = joblib.Parallel()(joblib.delayed(count_threads)(n) for n in (None, 2, -1))
+assert inside == [1, 1, 1], inside
+ray.shutdown()
+print("all as without Ray")
+"""
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+def test_ray_gives_the_same(tmp_path):
+    """In a folder of its own: Ray's processes look for modules there, and a checkout has no kernels."""
+    done = run_limited([sys.executable, "-P", "-c", RAY], timeout=240, cwd=tmp_path)
+    assert done.stdout.strip().endswith("all as without Ray"), done.stderr[-3000:]
 
 
 def test_dask_knows_the_size_of_sparse_arrays():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import sparsekit
@@ -179,28 +179,6 @@ def test_parameters_of_estimators(cls):
                 assert not NUMPY.search(text), f"{cls.__name__}({name}={value!r}): {text}"
                 found.add((name, text))
     assert len({name for name, _ in found}) > 5  # most parameters have something to say
-
-
-def test_labels_and_arrays_of_estimators():
-    X = np.random.default_rng(0).standard_normal((24, 3))
-    labels = [np.full(24, "a"), np.array([np.str_("a")] * 24, dtype=object), np.ones(24), np.arange(24) / 3]
-    mixed = np.array([np.str_("a"), np.float64(1.0)] * 12, dtype=object)
-    for cls in (cls for cls in ESTIMATORS if issubclass(cls, ClassifierMixin)):
-        model = cls(max_iter=2)
-        for y in (*labels, mixed, np.array([np.str_("a"), None] * 12, dtype=object)):
-            for text in said(lambda model=model, y=y: clone(model).fit(X, y)):
-                assert not NUMPY.search(text), f"{cls.__name__}: {text}"
-    model = sparsekit.ExtremeSoftmaxSGD(learning_rate=0.1).fit(X, np.arange(24) % 3)
-    for call in (
-        lambda: model.predict_topk(X, k=np.float64(1.5)),
-        lambda: model.predict_topk(X, k=np.int64(0)),
-        lambda: model.sparsify(threshold=np.float64(-1.0)),
-        lambda: model.log_loss(X, np.full(24, np.int64(7))),
-        lambda: model.partial_fit(X, np.full(24, np.int64(7)), classes=[np.int64(0)]),
-        lambda: model.partial_fit(X, np.full(24, np.str_("a"))),
-    ):
-        (text,) = said(call)
-        assert not NUMPY.search(text), text
 
 
 def functions():

@@ -1,4 +1,4 @@
-"""`to_sklearn`: what scikit-learn's estimators predict with our coefficients."""
+"""`to_sklearn`: what scikit-learn's estimators predict with our coefficients, and their way to ONNX."""
 
 import pickle
 import subprocess
@@ -260,6 +260,38 @@ def test_both_need_a_fit(name, method):
     model = (CLASSIFIERS | REGRESSORS)[name][0]
     with pytest.raises(NotFittedError):
         getattr(type(model)(), method)()
+
+
+ONNX = {**{name: (model, True) for name, (model, *_) in CLASSIFIERS.items()},
+        **{name: (model, False) for name, (model, _) in REGRESSORS.items()}}  # fmt: skip
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", ONNX)
+def test_onnx_predicts_the_same(name, n_classes):
+    missing = "skl2onnx and onnxruntime are not installed: to_sklearn's way to ONNX is not tested"
+    skl2onnx = pytest.importorskip("skl2onnx", reason=missing)
+    onnxruntime = pytest.importorskip("onnxruntime", reason=missing)
+    model, classifies = ONNX[name]
+    if not classifies and n_classes == 3:
+        pytest.skip("a regression has no classes")
+    X, y = data(n_classes, "f4")
+    X = X if classifies else scale(load_diabetes().data).astype("f4")
+    y = y if classifies else scale(load_diabetes().target)
+    twin = model.fit(X, y).to_sklearn()
+    options = {"zipmap": False} if hasattr(twin, "predict_proba") else None
+    graph = skl2onnx.to_onnx(twin, X[:1], options=None if options is None else {id(twin): options})
+    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    found = session.run(None, {session.get_inputs()[0].name: X})
+    if not classifies:
+        np.testing.assert_allclose(found[0].ravel(), model.predict(X), atol=1e-5)
+        return
+    scores = model.decision_function(X)
+    clear = np.abs(scores if scores.ndim == 1 else np.diff(np.sort(scores)[:, -2:]).ravel()) > 1e-4
+    assert clear.mean() > 0.9
+    np.testing.assert_array_equal(found[0][clear], model.predict(X)[clear])
+    if hasattr(twin, "predict_proba"):
+        np.testing.assert_allclose(found[1], model.predict_proba(X), atol=1e-5)
 
 
 def test_tables_of_coefficients():

@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsekit import (
     SoftmaxClassifier,
@@ -22,11 +21,6 @@ from sparsekit.metrics import jensen_shannon_divergence
 
 BOTH = [SparsemaxClassifier, SoftmaxClassifier]
 WITH_CV = [SparsemaxClassifierCV, SoftmaxClassifierCV]
-
-
-@parametrize_with_checks([cls() for cls in BOTH] + [cls(alphas=[1e-1, 1e-3]) for cls in WITH_CV])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("estimator", [SparsemaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3])])

@@ -9,7 +9,7 @@ from row_data import as_dask, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, SoftmaxClassifier, l1_logistic_path
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, SoftmaxClassifier
 
 X, SCORES = text(p=80)
 WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, 500)
@@ -73,25 +73,6 @@ def test_a_bit_for_each_fold(n_folds):
     assert_allclose(found.scores_, L1LogisticOBACV(**options).fit(X, y).scores_, rtol=1e-2)
     with pytest.raises(ValueError, match="cv has 65 folds; with X in blocks 64 are the most"):
         L1LogisticOBACV(cv=[*cv, *cv][:65] if n_folds == 64 else 65).fit(in_blocks(X), y)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_path(n_classes):
-    y = labels(SCORES, n_classes)
-    options = dict(n_lambdas=6, eps=0.02, tol=1e-8, sample_weight=WEIGHT)
-    found, wanted = l1_logistic_path(in_blocks(X), y, **options), l1_logistic_path(X, y, **options)
-    assert_allclose(found.lambdas, wanted.lambdas, rtol=1e-6)
-    assert_allclose(found.objectives, wanted.objectives, rtol=1e-7)
-    if n_classes == 2:
-        assert_allclose(found.coefs, wanted.coefs, atol=1e-3 * np.abs(wanted.coefs).max())
-    assert found.n_nonzero[0] == 0 < found.n_nonzero[-1]
-
-
-def test_a_path_of_the_lasso():
-    options = dict(alphas=[1e-3, 3e-4, 1e-4], tol=1e-8, penalty_weights={4: 0.0})
-    found, wanted = LassoOBA.path(in_blocks(X), SCORES, **options), LassoOBA.path(X, SCORES, **options)
-    assert_allclose(found.coefs, wanted.coefs, atol=1e-4 * np.abs(wanted.coefs).max())
-    assert_allclose(found.intercepts, wanted.intercepts, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [in_blocks, as_dask])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from row_data import CUTS, cut, in_blocks, labels, text
+from row_data import CUTS, cut, in_blocks, labels, strength, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, LassoOBA
@@ -28,13 +28,6 @@ def columns(request, monkeypatch):
     if request.param == "there":
         monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
     return request.param
-
-
-def strength(X, y, share):
-    """C at ``share`` of the penalty from which on the model is empty, for classes as many."""
-    codes = np.unique(y, return_inverse=True)[1]
-    indicator = np.eye(codes.max() + 1)[codes]
-    return 1.0 / (share * np.abs(X.T @ (indicator - indicator.mean(axis=0))).max())
 
 
 FITS = {

@@ -6,12 +6,13 @@ X; or by Woodbury's identity by one with a row for each row of X that is curved.
 
 import numpy as np
 
+from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import solve_positive
 
-# Rows and columns of X up to which matrices of them are formed, and entries of a dense copy of X.
-MAX_ROWS, MAX_COLUMNS, MAX_ENTRIES = 3000, 512, 2**21
+# Rows and columns of X up to which matrices of them are formed.
+MAX_ROWS, MAX_COLUMNS = 3000, 512
 # Products of a step by conjugate gradients at most, and as expected before the first step.
 MAX_PRODUCTS, FIRST_PRODUCTS = 60, 10
 # Multiplications in whose time an entry of a matrix is gathered, and an entry of compressed rows multiplied.
@@ -34,14 +35,14 @@ class OutputSystems:
 
     def __init__(self, design, weight, alpha, fit_intercept):
         self.design, self.weight, self.alpha, self.fit_intercept = design, weight, alpha, fit_intercept
-        (n, self.p), self.on_host = design.shape, isinstance(weight, np.ndarray)
+        (n, self.p), self.xp = design.shape, namespace(weight=weight)
         self.squares = design.squares(weight)
         self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
         self.size = self.p + fit_intercept
         self.is_dense = isinstance(design, DenseDesign)
-        self.has_row_matrix = self.on_host and n <= MAX_ROWS and alpha > 0.0
-        self.has_column_matrix = self.on_host and self.size <= MAX_COLUMNS and n * self.size <= MAX_ENTRIES
-        self.kernel = self.rows = None
+        self.has_row_matrix = self.xp is np and n <= MAX_ROWS and alpha > 0.0
+        self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
+        self.kernel = None
         self.expected = FIRST_PRODUCTS
         # Means of dense columns, which the intercept takes up: large ones would leave nothing of the rest.
         self.shift = np.zeros(self.p)
@@ -50,15 +51,12 @@ class OutputSystems:
 
     def scores(self, table):
         """X W + b, (n, k)."""
-        table = np.ascontiguousarray(table) if self.on_host else table.copy()
         eta = matmat(self.design, table[: self.p])
         return eta + table[self.p] if self.fit_intercept else eta
 
     def sums(self, U):
         """[X, 1]^T U, (size, k)."""
-        return class_sums(
-            self.design, np.ascontiguousarray(U) if self.on_host else U.copy(), self.fit_intercept
-        )
+        return class_sums(self.design, self.xp.ascontiguousarray(U), self.fit_intercept)
 
     def solve(self, G, D, enough):
         """Steps (size, k) for gradients G and the rows' curvatures D (n, k), times their weights.
@@ -86,13 +84,10 @@ class OutputSystems:
         return np.concatenate([ridge, own[None]]) if self.fit_intercept else ridge
 
     def _by_columns(self, G, D, enough):
-        if self.rows is None:
-            self.rows = self.scores(np.eye(self.size))
         d, at, ridge = np.empty_like(G), np.arange(self.size), self._ridge(D)
         for j, curvature in enumerate(D.T):
             curved = np.flatnonzero(curvature)
-            A = self.rows[curved]
-            H = (A.T * curvature[curved]) @ A
+            H = self.design.sandwich(curvature[curved], rows=curved, intercept=self.fit_intercept)
             H[at, at] += ridge[:, j] + 1e-14 * np.trace(H)  # columns that are the same, and no penalty
             H[at, at] += H.diagonal() == 0.0
             d[:, j] = solve_positive(H, -G[:, j])

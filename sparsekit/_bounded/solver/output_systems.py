@@ -19,6 +19,8 @@ MAX_PRODUCTS, FIRST_PRODUCTS = 60, 10
 GATHER, COMPRESSED = 30.0, 3.0
 # Ridge of an intercept in units of its curvature, and of features in units of their mean squares.
 INTERCEPT_RIDGE, FEATURE_RIDGE = 1e-6, 1e-8
+# Part of the diagonal that keeps a matrix positive definite to rounding.
+ROUNDING = 1e-11
 
 
 class OutputSystems:
@@ -88,8 +90,9 @@ class OutputSystems:
         for j, curvature in enumerate(D.T):
             curved = np.flatnonzero(curvature)
             H = self.design.sandwich(curvature[curved], rows=curved, intercept=self.fit_intercept)
-            H[at, at] += ridge[:, j] + 1e-14 * np.trace(H)  # columns that are the same, and no penalty
-            H[at, at] += H.diagonal() == 0.0
+            H[at, at] += ridge[:, j]
+            # in units of each entry: columns may be copies of others, and of any scale
+            H[at, at] += ROUNDING * H.diagonal() + (H.diagonal() == 0.0)
             d[:, j] = solve_positive(H, -G[:, j])
         return d
 

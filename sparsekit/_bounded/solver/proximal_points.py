@@ -15,6 +15,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
+from .run import PERFECT
 
 # The least sigma.
 MIN_SMOOTHING = 1e-6
@@ -22,8 +23,6 @@ MIN_SMOOTHING = 1e-6
 FORCING = 0.1
 # Steps in succession that leave more than this part of the gap, each more exact than the last, at most.
 MIN_REDUCTION, MAX_STALLED = 0.8, 6
-# Objective, relative to that at zero, below which it counts as 0.
-PERFECT = 1e-9
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 # Ends of a proximal step that say nothing of the run as a whole.
@@ -79,7 +78,7 @@ class Bounds:
         self.x, self.upper = form.x.copy(), form.primal()
         self.lower, self.certain = 0.0 * self.upper, True
         self.proven, self.estimated = self.lower, self.lower
-        self.least = PERFECT * form.at_zero()
+        self.least = PERFECT * form.at_zero()  # which counts as 0
 
     def update(self, form):
         """Evaluate the problem's point; its dual variables."""
@@ -120,8 +119,8 @@ def proximal_points(form, tol, steps, status=None):
     """
     bounds, forcing, stalled = Bounds(form), FORCING, 0
     while True:
-        before = steps.optimality = bounds.optimality
-        if before <= tol and status != outcome.STOPPED:
+        steps.optimality, gap = bounds.optimality, bounds.sums[1]
+        if steps.optimality <= tol and status != outcome.STOPPED:
             return bounds, outcome.CONVERGED
         if status not in GOES_ON:
             return bounds, status
@@ -129,7 +128,7 @@ def proximal_points(form, tol, steps, status=None):
             return bounds, outcome.NO_PROGRESS
         status = form.descend(forcing * bounds.goal(tol, form.has_kinks), steps)
         form.recentre(bounds.update(form))
-        if bounds.optimality > MIN_REDUCTION * before:
+        if bounds.sums[1] > MIN_REDUCTION * gap:
             stalled, forcing = stalled + 1, 0.1 * forcing
         else:
             stalled = 0

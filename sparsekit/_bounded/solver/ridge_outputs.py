@@ -135,6 +135,16 @@ class RidgeOutputs:
         G[: self.p] += self.alpha * table[: self.p]
         return G
 
+    def _left(self):
+        """About how much each output's problem (K,) is above its minimum here."""
+        square, size = (self.G**2).sum(axis=0), np.maximum(np.sqrt((self.table**2).sum(axis=0)), 1.0)
+        if not self.alpha > 0.0:
+            return np.sqrt(square) * size
+        if self.has_kinks:  # the objective itself is left as well
+            return np.maximum(np.sqrt(square) * size, square / (2.0 * self.alpha))
+        free = np.abs(self.G[self.p :] * np.maximum(np.abs(self.table[self.p :]), 1.0)).sum(axis=0)
+        return (self.G[: self.p] ** 2).sum(axis=0) / (2.0 * self.alpha) + free
+
     def descend(self, goal, steps):
         """Newton steps until what is left of the outputs' problems is about ``goal`` (K,); status."""
         self.f = self._values(self.eta, self.table, self.every)
@@ -142,31 +152,27 @@ class RidgeOutputs:
         self.worst = np.abs(self.G).max(axis=0) if self.G.size else np.zeros_like(self.f)
         steps.nfev += 1
         unit = (float(self.worst.max()) if len(self.every) else 0.0) or 1.0
-        # what is left is at most |G| |table - best| and, at balanced slopes, |G|^2 / (2 alpha)
-        limit = np.sqrt(2.0 * self.alpha * goal)
-        if self.has_kinks or not self.alpha > 0.0:
-            by_size = goal / np.maximum(np.sqrt((self.table**2).sum(axis=0)), 1.0)
-            limit = np.minimum(limit, by_size) if self.alpha > 0.0 else by_size
-        limit = limit / np.sqrt(max(len(self.G), 1))
-        stuck = np.zeros_like(limit, dtype=bool)
+        stuck = np.zeros_like(goal, dtype=bool)
         while True:
-            at = np.flatnonzero((self.worst > limit) & ~stuck)
+            left = self._left()
+            at = np.flatnonzero((left > goal) & ~stuck)
             if not len(at):
-                return outcome.NO_PROGRESS if bool((self.worst > limit).any()) else outcome.CONVERGED
+                return outcome.NO_PROGRESS if bool((left > goal).any()) else outcome.CONVERGED
             status = steps.limits.reached(steps.nit)
             if status is not None:
                 return status
-            stuck[at] = self._step(at, limit[at], unit, steps)
+            # systems are solved well at the end, and no better than they need to be
+            forcing = np.minimum(SYSTEM_FORCING, np.sqrt(self.worst[at] / unit))
+            forcing = np.maximum(forcing, 0.3 * np.sqrt(goal[at] / left[at]))
+            stuck[at] = self._step(at, forcing, steps)
             if steps.report(self.table.ravel().copy(), float(self.f.sum())):
                 return outcome.STOPPED
 
-    def _step(self, at, limit, unit, steps):
+    def _step(self, at, forcing, steps):
         """One step of the outputs ``at``; which of them it did not change."""
         f, worst = self.f, self.worst
         g, T, eta = self.G[:, at], self.table[:, at], self.eta[:, at]
-        norm = np.sqrt((g**2).sum(axis=0))
-        # fast at the end, and no better than it needs to be
-        enough = np.maximum(norm * np.minimum(SYSTEM_FORCING, np.sqrt(worst[at] / unit)), 0.3 * limit)
+        enough = forcing * np.sqrt((g**2).sum(axis=0))
         d = self.systems.solve(g, self.rows.curvatures(eta, at) * self.weight[:, None], enough)
         along, slope = self.systems.scores(d), (g * d).sum(axis=0)
         t = self._step_sizes(at, eta, along, slope, T, d, steps)

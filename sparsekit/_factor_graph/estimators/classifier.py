@@ -24,9 +24,9 @@ from ..._linalg.threads import count_threads
 from ..._typing import MatrixLike, SolverCallback
 from ..factors.linear_factors import Xor
 from ..graphs.graph import FactorGraph
-from ..labels.label_hinge import minimize_hinge
+from ..labels.coupled_hinge import minimize_coupled_hinge
+from ..labels.independent import are_independent, minimize_independent
 from ..labels.label_loss import LOSSES, LabelLoss, Labels
-from ..labels.label_newton import are_apart, minimize_apart
 from ..labels.label_solver import minimize_labels
 from ..labels.label_strengths import count_and_spectrum, strengths
 from .label_prediction import LabelSetsMixin, warn_of_unsolved
@@ -75,9 +75,10 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         Whether `predict` gives a row the best label or labels where it would give none. None: if no row
         of the training data was without a label.
     tol : float, default=1e-4
-        With loss="hinge" it certifies that the objective is at most tol of itself above the lowest, by the
-        duality gap. With the others the largest entry of the (projected) gradient is at most tol times that
-        at zero; ``dual_gap_``, where it has a value, says what that leaves.
+        With independent labels (no pairs, no factors) and with loss="hinge" it certifies that the objective
+        is at most tol of itself above the lowest, by the duality gap. Otherwise the largest entry of the
+        projected gradient is at most tol times that at zero; ``dual_gap_``, where it has a value, says what
+        that leaves.
     max_iter : int, default=1000
         Largest number of Newton or quasi-Newton steps.
     max_time : float, default=None
@@ -124,12 +125,13 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     objective_ : float
         Value of the objective.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum; NaN without penalty. With loss="hinge" it has a
-        value with free intercepts too, but where the means of y lie on a face of what factors allow; with
-        the other losses only without intercepts.
+        ``objective_`` is at most this far from the optimum; NaN without penalty. With coupled labels it is
+        also NaN with free intercepts, but for loss="hinge", and for that where the means of y lie on a face
+        of what factors allow.
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun and optimality of every step. With loss="hinge" fun
-        is of the proximal step's problem, which is below the objective, and optimality from before that.
+        is of the proximal step's problem, which is below the objective. With that loss, and with independent
+        labels, optimality is from before the step's problem, 1 at first.
     n_features_in_ : int
         Number of features seen in fit.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
@@ -259,10 +261,10 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 self.loss, labels, X, Y, weight / weight.sum(), fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            if loss.loss == "hinge":
-                minimize = minimize_hinge
+            if are_independent(loss):
+                minimize = minimize_independent
             else:
-                minimize = minimize_apart if are_apart(loss) else minimize_labels
+                minimize = minimize_coupled_hinge if loss.loss == "hinge" else minimize_labels
             start, shape = self._start(loss, labels, columns), loss.n_variables
         else:  # exactly one label a row: sparsemax regression, for which there is Newton's method
             self._refuse_factors()

@@ -1,4 +1,4 @@
-"""The hinge loss of label sets by proximal points of the dual, beside the dual as a quadratic program."""
+"""The hinge loss of label sets, mostly coupled ones, beside its dual as a quadratic program."""
 
 import itertools
 import warnings
@@ -10,11 +10,11 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, OrOut, Xor
-from sparsekit._factor_graph.labels import label_hinge_apart, label_hinge_together, label_newton
+from sparsekit._factor_graph.labels import coupled_problem
+from sparsekit._factor_graph.labels.coupled_hinge import minimize_coupled_hinge
+from sparsekit._factor_graph.labels.coupled_problem import CoupledHinge, means_restored
+from sparsekit._factor_graph.labels.independent import are_independent, minimize_independent
 from sparsekit._factor_graph.labels.label_curvature import MarginalCurvature
-from sparsekit._factor_graph.labels.label_hinge import minimize_hinge
-from sparsekit._factor_graph.labels.label_hinge_apart import ApartHinge
-from sparsekit._factor_graph.labels.label_hinge_together import TogetherHinge, means_restored
 from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
 from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit._solver import outcome
@@ -43,6 +43,11 @@ def problem(K=3, n=10, p=2, pairs="all", logic=None, seed=0, weighted=False, spa
     w = rng.random(n) * (rng.random(n) < 0.8) if weighted else np.ones(n)
     options = {"alpha": 0.05, "pair_alpha": 0.08} | options
     return LabelLoss("hinge", labels, sp.csr_matrix(X) if sparse else X, Y, w / w.sum(), **options), X
+
+
+def minimize_hinge(loss, x0, **options):
+    """The solver that the classifier takes."""
+    return (minimize_independent if are_independent(loss) else minimize_coupled_hinge)(loss, x0, **options)
 
 
 def by_quadratic_program(loss, X):
@@ -137,14 +142,11 @@ def test_objective_is_that_of_the_quadratic_program(case):
         assert found.dual_gap == pytest.approx(found.optimality * found.fun)
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_without_penalty_it_is_a_linear_program(together):
-    """Also where a factor that changes nothing makes it the problem of all labels."""
+def test_without_penalty_it_is_a_linear_program():
+    """A factor that changes nothing makes it the problem of all labels."""
     loss, X = problem(K=2, n=30, pairs=None, alpha=0.0, pair_alpha=0.0, seed=3)
-    if together:
-        graph = FactorGraph()
-        labels = Labels(2, np.zeros((0, 2)), [Budget(graph.variable((2,)), 2)])
-        loss = LabelLoss("hinge", labels, X, loss.Y, loss.weight)
+    labels = Labels(2, np.zeros((0, 2)), [Budget(FactorGraph().variable((2,)), 2)])
+    loss = LabelLoss("hinge", labels, X, loss.Y, loss.weight)
     best = 0.0
     for y in loss.Y.T:
         A = (1.0 - 2.0 * y)[:, None] * np.column_stack([X, np.ones(30)])
@@ -190,38 +192,17 @@ def test_systems_by_a_factor_and_by_products_agree(sparse, intercept, monkeypatc
     rng = np.random.default_rng(0)
     x = 0.3 * rng.normal(size=loss.n_variables)
     x[-2 * loss.n_pairs :] = x[-2 * loss.n_pairs :].clip(0.0)
-    form = TogetherHinge(loss, x)
+    form = CoupledHinge(loss, x)
     form._put(x, *loss.value_and_gradient(x))
-    monkeypatch.setattr(label_hinge_together, "_CURVATURE", 1e-9)  # which a factor has on the diagonal
+    monkeypatch.setattr(coupled_problem, "_CURVATURE", 1e-9)  # which a factor has on the diagonal
     steps = []
     for rows in (3000, 0):
-        monkeypatch.setattr(label_hinge_together, "_FACTORS", rows)
-        monkeypatch.setattr(label_hinge_together, "_WORTH", np.inf)
-        monkeypatch.setattr(label_hinge_together, "_PRODUCTS", 500)
+        monkeypatch.setattr(coupled_problem, "_FACTORS", rows)
+        monkeypatch.setattr(coupled_problem, "_WORTH", np.inf)
+        monkeypatch.setattr(coupled_problem, "_PRODUCTS", 500)
         steps.append(form._direction(1e-11))
     np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)
     assert not steps[0][~form.free].any() and (~form.free).any()
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("intercept", [False, True])
-def test_systems_of_labels_apart_by_factors_and_by_products_agree(sparse, intercept, monkeypatch):
-    loss, _ = problem(K=4, n=80, p=6, pairs=None, sparse=sparse, fit_intercept=intercept, weighted=True)
-    for module in (label_hinge_apart, label_newton):
-        monkeypatch.setattr(module, "_CURVATURE", 1e-9)
-        monkeypatch.setattr(module, "_PRODUCTS", 500)
-    monkeypatch.setattr(label_newton, "_DIRECT", 0)
-    monkeypatch.setattr(label_newton, "_FACTORS", 0)
-    loss.smoothing, loss.centre = 0.5, loss.Y
-    x = 0.3 * np.random.default_rng(0).normal(size=loss.n_variables)
-    steps = []
-    for rows in (100, 0):
-        monkeypatch.setattr(label_hinge_apart, "_ROWS", rows)
-        form = ApartHinge(loss, x)
-        D = form.labels.curvature(form.point.eta, form.every)
-        steps.append(form.labels.direction(form.point.G, D, np.full(4, 1e-12)))
-        assert (form.labels.kernel is not None) == (rows > 0)
-    np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("logic", [None, "budget", "xor", "orout", "negated"])

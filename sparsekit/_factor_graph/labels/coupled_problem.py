@@ -12,14 +12,14 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
 from ..._arrays import to_host
+from ..._bounded.solver.proximal_points import MIN_SMOOTHING, balanced
 from ..._linalg.class_products import class_sums
 from ..._linalg.design import DenseDesign
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
 from .label_curvature import MarginalCurvature
-from .label_hinge_apart import balanced
 
-# least curvature of scores, as in label_newton, and of pair scores
+# least curvature of scores, and of pair scores
 _CURVATURE, _OF_PAIRS = 1e-4, 1e-6
 # by how much a bound is lowered, since marginals obey pairs and factors to 1e-8
 _INEXACT = 5e-8
@@ -29,10 +29,21 @@ _PRODUCTS, _FORCING, _EXACT = 100, 0.1, 1e-3
 _FACTORS, _WORTH = 3000, 60
 
 
-class TogetherHinge:
-    """The problem of all labels at the proximal term that the loss has; parameters as of `ApartHinge`."""
+# Factor of sigma from step to step.
+FALL = 0.65
 
-    fall = 0.65
+
+class CoupledHinge:
+    """The problem of all labels at the proximal term that the loss has, for `proximal_points`.
+
+    Parameters
+    ----------
+    loss : LabelLoss
+    x : ndarray of shape (n_variables,)
+        Where to begin.
+    """
+
+    has_kinks = True
 
     def __init__(self, loss, x):
         self.loss, self.xp, self.x = loss, loss.xp, x
@@ -40,7 +51,7 @@ class TogetherHinge:
         self.size = loss.shape[0] * loss.shape[1]
         self.mu = None
 
-    def keep(self, x, better):
+    def copy_where(self, x, better):
         if bool(better):
             x[:] = self.x
 
@@ -59,12 +70,17 @@ class TogetherHinge:
         squares = loss.alpha * (table[:p] ** 2).sum() + loss.pair_alpha * (plus @ plus + minus @ minus)
         return loss.weight @ rows + 0.5 * squares
 
-    def marginals(self):
+    def dual_variables(self):
         """Marginals (n, K) at the proximal term of the last steps."""
         if self.mu is not None:
             return self.mu
         table, plus, minus = self.loss.unpack(self.x)
         return self.loss.inner_marginals(self.loss.scores(table), plus, minus)
+
+    def recentre(self, mu):
+        """The next proximal term."""
+        self.loss.centre = mu
+        self.loss.smoothing = max(FALL * self.loss.smoothing, MIN_SMOOTHING)
 
     def dual(self, mu):
         """Lower bound () on the optimum, and whether it is certain."""
@@ -129,7 +145,7 @@ class TogetherHinge:
             longest = min(1.0, 2.0 * found.t)
             before = self.fun, self.worst
             self._put(*found.point)
-            if steps.tell(self.x.copy(), self.fun):
+            if steps.report(self.x.copy(), self.fun):
                 return outcome.STOPPED
             if self.fun >= before[0] and self.worst >= before[1]:
                 return outcome.NO_PROGRESS
@@ -147,7 +163,7 @@ class TogetherHinge:
         _, plus, minus = self.loss.unpack(self.x)
         free = to_host(self.free[self.size :])
         curved = MarginalCurvature(
-            self.loss.labels, to_host(self.marginals()), to_host(plus), to_host(minus), free
+            self.loss.labels, to_host(self.dual_variables()), to_host(plus), to_host(minus), free
         )
         place = self.size + np.flatnonzero(free)
         weight = to_host(self.loss.weight)[curved.place] / self.loss.smoothing

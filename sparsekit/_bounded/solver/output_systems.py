@@ -1,0 +1,158 @@
+"""Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
+
+By conjugate gradients, where a product with X serves all outputs; by a matrix with a row for each column of
+X; or by Woodbury's identity by one with a row for each row of X that is curved. A cost estimate decides.
+"""
+
+import numpy as np
+
+from ..._arrays import namespace
+from ..._linalg.class_products import class_sums, matmat
+from ..._linalg.design import DenseDesign
+from ..._linalg.positive import solve_positive
+
+# Rows and columns of X up to which matrices of them are formed.
+MAX_ROWS, MAX_COLUMNS = 3000, 512
+# Products of a step by conjugate gradients at most, and as expected before the first step.
+MAX_PRODUCTS, FIRST_PRODUCTS = 60, 10
+# Multiplications in whose time an entry of a matrix is gathered, and an entry of compressed rows multiplied.
+GATHER, COMPRESSED = 30.0, 3.0
+# Ridge of an intercept in units of its curvature, and of features in units of their mean squares.
+INTERCEPT_RIDGE, FEATURE_RIDGE = 1e-6, 1e-8
+# Part of the diagonal that keeps a matrix positive definite to rounding.
+ROUNDING = 1e-11
+
+
+class OutputSystems:
+    """The systems of one X.
+
+    Parameters
+    ----------
+    design : of shape (n, p)
+    weight : ndarray of shape (n,)
+        Of sum 1.
+    alpha : float
+    fit_intercept : bool
+    """
+
+    def __init__(self, design, weight, alpha, fit_intercept):
+        self.design, self.weight, self.alpha, self.fit_intercept = design, weight, alpha, fit_intercept
+        (n, self.p), self.xp = design.shape, namespace(weight=weight)
+        self.squares = design.squares(weight)
+        self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
+        self.size = self.p + fit_intercept
+        self.is_dense = isinstance(design, DenseDesign)
+        self.has_row_matrix = self.xp is np and n <= MAX_ROWS and alpha > 0.0
+        self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
+        self.kernel = None
+        self.expected = FIRST_PRODUCTS
+        # Means of dense columns, which the intercept takes up: large ones would leave nothing of the rest.
+        self.shift = np.zeros(self.p)
+        if self.has_row_matrix and fit_intercept and self.is_dense:
+            self.shift = weight @ design.X
+
+    def scores(self, table):
+        """X W + b, (n, k)."""
+        eta = matmat(self.design, table[: self.p])
+        return eta + table[self.p] if self.fit_intercept else eta
+
+    def sums(self, U):
+        """[X, 1]^T U, (size, k)."""
+        return class_sums(self.design, self.xp.ascontiguousarray(U), self.fit_intercept)
+
+    def solve(self, G, D, enough):
+        """Steps (size, k) for gradients G and the rows' curvatures D (n, k), times their weights.
+
+        Those by conjugate gradients have residuals of at most ``enough`` (k,).
+        """
+        costs = {self._by_products: self.expected * self._cost_of_product(D.shape[1])}
+        count = (D > 0.0).sum(axis=0)
+        if self.has_column_matrix:
+            q = self.size
+            costs[self._by_columns] = float((q**2 * count + q**3 / 3.0).sum())
+        if self.has_row_matrix:
+            costs[self._by_rows] = float((count**3 / 3.0 + GATHER * count**2).sum())
+            if self.kernel is None:
+                costs[self._by_rows] += len(D) * self._cost_of_product(1) / 4.0
+        return min(costs, key=costs.get)(G, D, enough)
+
+    def _cost_of_product(self, k):
+        return 4.0 * k * self.design.nnz * (1.0 if self.is_dense else COMPRESSED)
+
+    def _ridge(self, D):
+        """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""
+        own = INTERCEPT_RIDGE * _intercept_curvatures(D)
+        ridge = np.repeat(self.feature_ridge[:, None], D.shape[1], axis=1)
+        return np.concatenate([ridge, own[None]]) if self.fit_intercept else ridge
+
+    def _by_columns(self, G, D, enough):
+        d, at, ridge = np.empty_like(G), np.arange(self.size), self._ridge(D)
+        for j, curvature in enumerate(D.T):
+            curved = np.flatnonzero(curvature)
+            H = self.design.sandwich(curvature[curved], rows=curved, intercept=self.fit_intercept)
+            H[at, at] += ridge[:, j]
+            # in units of each entry: columns may be copies of others, and of any scale
+            H[at, at] += ROUNDING * H.diagonal() + (H.diagonal() == 0.0)
+            d[:, j] = solve_positive(H, -G[:, j])
+        return d
+
+    def _by_rows(self, G, D, enough):
+        if self.kernel is None:
+            centre = self.shift if self.fit_intercept and self.is_dense else None
+            self.kernel = self.design.row_gram(np.ones(self.p), centre=centre) / self.alpha
+        own = np.full_like(G, self.alpha)
+        own[self.p :] = INTERCEPT_RIDGE * _intercept_curvatures(D)
+        G = self._centred(G)
+        along = self.scores(self._uncentred(G / own))
+        back = np.zeros_like(D)
+        for j, curvature in enumerate(D.T):
+            at = np.flatnonzero(curvature)
+            if len(at):
+                M = self.kernel[np.ix_(at, at)]
+                M += (1.0 / own[self.p :, j]).sum()
+                M[np.diag_indices_from(M)] += 1.0 / curvature[at]
+                back[at, j] = solve_positive(M, along[at, j])
+        return self._uncentred((self._centred(self.sums(back)) - G) / own)
+
+    def _centred(self, G):
+        """A gradient as that of columns without their means."""
+        return np.concatenate([G[: self.p] - self.shift[:, None] * G[self.p :].sum(axis=0), G[self.p :]])
+
+    def _uncentred(self, table):
+        """The table, in place, of columns with their means for one without."""
+        table[self.p :] -= self.shift @ table[: self.p]
+        return table
+
+    def _by_products(self, G, D, enough):
+        ridge = self._ridge(D)
+        squares = np.concatenate([self.squares, self.weight.sum()[None]])[: self.size]
+        M = squares[:, None] * D.sum(axis=0) + ridge
+        M = np.maximum(M, 1e-12 * float(M.max()) or 1.0)
+        d, r = np.zeros_like(G), -G
+        p = r / M
+        size = (r * p).sum(axis=0)
+        open_ = np.arange(G.shape[1], like=G)
+        self.expected = 1
+        for _ in range(MAX_PRODUCTS):
+            left = np.sqrt((r**2).sum(axis=0)) > enough[open_]
+            if not bool(left.any()):
+                break
+            if float(left.sum()) < 0.7 * len(open_):  # the others are good enough
+                open_, size = open_[left], size[left]
+                r, p, M, D, ridge = (A[:, left] for A in (r, p, M, D, ridge))
+            self.expected += 1
+            H = self.sums(D * self.scores(p)) + ridge * p
+            curve = (p * H).sum(axis=0)
+            step = np.where(curve > 0.0, size / np.where(curve > 0.0, curve, 1.0), 0.0)
+            d[:, open_] += step * p
+            r = r - step * H
+            new = (r * r / M).sum(axis=0)
+            p = r / M + np.where(size > 0.0, new / np.where(size > 0.0, size, 1.0), 0.0) * p
+            size = new
+        return d
+
+
+def _intercept_curvatures(D):
+    """Sums (k,) of curvatures; 1 of none."""
+    total = D.sum(axis=0)
+    return np.where(total > 0.0, total, 1.0)

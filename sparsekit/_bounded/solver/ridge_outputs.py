@@ -1,0 +1,218 @@
+r"""Linear models with a ridge and without bounds, several outputs at once: Newton's method, certified.
+
+.. math:: \min_{w_k, b_k} \sum_i s_i l_{ik}(x_i^T w_k + b_k) + \tfrac{\alpha}{2} \|w_k\|^2
+
+Outputs are problems of their own with one X: a product with it serves all, and those that are done drop out.
+Losses with kinks get proximal steps (`proximal_points`). The dual has slopes u for its variables,
+
+.. math:: \max_u - \sum_i s_i l^*_{ik}(u_{ik}) - \|X^T S u_k\|^2 / (2 \alpha), \quad s^T u_k = 0,
+
+the last condition that of a free intercept.
+"""
+
+import numpy as np
+
+from ..._linalg.threads import blas_threads
+from ..._solver import outcome
+from .output_systems import OutputSystems
+from .proximal_points import MIN_SMOOTHING, Steps, balanced, proximal_points
+
+# Residual of a system, relative to its gradient, at most.
+SYSTEM_FORCING = 0.1
+# Slope that a line search leaves, as a part of the first one, and its trials at most.
+SLOPE_TOL, MAX_TRIALS = 0.1, 40
+# sigma at first, and from another fit's coefficients; and its factor from step to step.
+FIRST_SMOOTHING, WARM_SMOOTHING, FALL = 1.0, 0.1, 0.2
+
+
+def minimize_outputs(
+    design, weight, rows, x0, *, alpha, fit_intercept, n_threads, tol, max_iter, max_time=None,
+    callback=None, history=False,
+):  # fmt: skip
+    """Minimise for all outputs.
+
+    Parameters
+    ----------
+    design : of shape (n, p)
+    weight : ndarray of shape (n,)
+        s, of sum 1.
+    rows : PiecewiseRows or LogisticRows
+        Of n rows and K outputs.
+    x0 : ndarray of shape (q * K,) or None
+        A table of p coefficients and, with ``fit_intercept``, an intercept; None: zero.
+    alpha : float
+    fit_intercept : bool
+    n_threads : int
+        Of BLAS.
+    tol : float
+        The run ends when the duality gap is at most tol times the objective.
+    max_iter : int
+        Newton steps at most.
+    max_time : float or None
+        Seconds.
+    callback : callable or None
+        Gets an OptimizeResult of copies (x, fun, nit, optimality, nnz, time) after each step. With kinks
+        ``fun`` is that of the proximal step's problem, whose minimum is below that of the objective. The
+        optimality is that before the proximal step.
+    history : bool
+
+    Returns
+    -------
+    OptimizeResult
+        x, fun, nit, nfev, status, message, optimality (the gap over the objective), dual_gap (NaN for
+        alpha = 0, where the bound behind it is an estimate), history.
+    """
+    shape = design.shape[1] + fit_intercept, rows.n_outputs
+    table = np.zeros(shape, like=weight)
+    if x0 is not None:
+        table += x0.reshape(shape)
+    steps = Steps.of_call(table.size, max_iter, max_time, callback, history)
+    with blas_threads(n_threads), np.errstate(over="ignore", invalid="ignore"):
+        form = RidgeOutputs(design, weight, rows, alpha, fit_intercept, table, is_warm=x0 is not None)
+        return steps.result(*proximal_points(form, tol, steps))
+
+
+class RidgeOutputs:
+    """The outputs at a table (q, K), for `proximal_points`."""
+
+    def __init__(self, design, weight, rows, alpha, fit_intercept, table, is_warm=False):
+        self.weight, self.rows, self.alpha, self.fit_intercept = weight, rows, alpha, fit_intercept
+        self.systems = OutputSystems(design, weight, alpha, fit_intercept)
+        self.p, self.every = design.shape[1], np.arange(table.shape[1], like=weight)
+        self.table, self.has_kinks = table, rows.has_kinks
+        self.eta = self.systems.scores(table)
+        if self.has_kinks:
+            rows.smoothing = WARM_SMOOTHING if is_warm else FIRST_SMOOTHING
+            if is_warm:
+                rows.centre = rows.slopes(self.eta, self.every)
+
+    @property
+    def x(self):
+        return self.table.ravel()
+
+    def copy_where(self, x, better):
+        """Put the outputs of which this is the best point into x."""
+        x.reshape(self.table.shape)[:, better] = self.table[:, better]
+
+    def at_zero(self):
+        """Objectives (K,) of no coefficients."""
+        return self.weight @ self.rows.exact_values(np.zeros_like(self.eta))
+
+    def primal(self):
+        """Objectives (K,)."""
+        return self.weight @ self.rows.exact_values(self.eta) + self._ridge(self.table)
+
+    def dual_variables(self):
+        """Slopes (n, K)."""
+        return self.rows.slopes(self.eta, self.every)
+
+    def dual(self, u):
+        """Lower bounds (K,) on the optima, and whether they are certain."""
+        if not self.alpha > 0.0:
+            # about the minimum of this problem, which is not above that without a proximal term
+            reach = 2.0 * np.maximum(np.sqrt((self.table**2).sum(axis=0)), 1.0)
+            return self.f - np.sqrt((self.G**2).sum(axis=0)) * reach, False
+        if self.fit_intercept:
+            E = balanced(u * self.weight[:, None])
+            u = E / np.where(self.weight > 0.0, self.weight, 1.0)[:, None]
+        sums = self.systems.sums(u * self.weight[:, None])[: self.p]
+        return -(self.weight @ self.rows.conjugates(u)) - (sums**2).sum(axis=0) / (2.0 * self.alpha), True
+
+    def recentre(self, u):
+        """The next proximal term."""
+        if self.has_kinks:
+            self.rows.centre = u
+            self.rows.smoothing = max(FALL * self.rows.smoothing, MIN_SMOOTHING)
+
+    def _ridge(self, table):
+        return 0.5 * self.alpha * (table[: self.p] ** 2).sum(axis=0)
+
+    def _values(self, eta, table, at):
+        return self.weight @ self.rows.values(eta, at) + self._ridge(table)
+
+    def _gradient(self, eta, table, at):
+        G = self.systems.sums(self.rows.slopes(eta, at) * self.weight[:, None])
+        G[: self.p] += self.alpha * table[: self.p]
+        return G
+
+    def _left(self):
+        """About how much each output's problem (K,) is above its minimum here."""
+        square, size = (self.G**2).sum(axis=0), np.maximum(np.sqrt((self.table**2).sum(axis=0)), 1.0)
+        if not self.alpha > 0.0:
+            return np.sqrt(square) * size
+        if self.has_kinks:  # the objective itself is left as well
+            return np.maximum(np.sqrt(square) * size, square / (2.0 * self.alpha))
+        free = np.abs(self.G[self.p :] * np.maximum(np.abs(self.table[self.p :]), 1.0)).sum(axis=0)
+        return (self.G[: self.p] ** 2).sum(axis=0) / (2.0 * self.alpha) + free
+
+    def descend(self, goal, steps):
+        """Newton steps until what is left of the outputs' problems is about ``goal`` (K,); status."""
+        self.f = self._values(self.eta, self.table, self.every)
+        self.G = self._gradient(self.eta, self.table, self.every)
+        self.worst = np.abs(self.G).max(axis=0) if self.G.size else np.zeros_like(self.f)
+        steps.nfev += 1
+        unit = (float(self.worst.max()) if len(self.every) else 0.0) or 1.0
+        stuck = np.zeros_like(goal, dtype=bool)
+        while True:
+            left = self._left()
+            at = np.flatnonzero((left > goal) & ~stuck)
+            if not len(at):
+                return outcome.NO_PROGRESS if bool((left > goal).any()) else outcome.CONVERGED
+            status = steps.limits.reached(steps.nit)
+            if status is not None:
+                return status
+            # systems are solved well at the end, and no better than they need to be
+            forcing = np.minimum(SYSTEM_FORCING, np.sqrt(self.worst[at] / unit))
+            forcing = np.maximum(forcing, 0.3 * np.sqrt(goal[at] / left[at]))
+            stuck[at] = self._step(at, forcing, steps)
+            if steps.report(self.table.ravel().copy(), float(self.f.sum())):
+                return outcome.STOPPED
+
+    def _step(self, at, forcing, steps):
+        """One step of the outputs ``at``; which of them it did not change."""
+        f, worst = self.f, self.worst
+        g, T, eta = self.G[:, at], self.table[:, at], self.eta[:, at]
+        enough = forcing * np.sqrt((g**2).sum(axis=0))
+        d = self.systems.solve(g, self.rows.curvatures(eta, at) * self.weight[:, None], enough)
+        along, slope = self.systems.scores(d), (g * d).sum(axis=0)
+        t = self._step_sizes(at, eta, along, slope, T, d, steps)
+        value, before = self._values(eta + t * along, T + t * d, at), f[at]
+        # what rounding makes of a step must not be worse; to rounding the values of a short step are the same
+        t = np.where(value <= before + 1e-15 * np.abs(before), t, 0.0)
+        value = np.where(t > 0.0, value, before)
+        self.table[:, at], self.eta[:, at], f[at] = T + t * d, eta + t * along, value
+        self.G[:, at] = self._gradient(self.eta[:, at], self.table[:, at], at)
+        largest, worst_before = np.abs(self.G[:, at]).max(axis=0), worst[at]
+        worst[at] = largest
+        # rounding: neither the value nor the gradient falls
+        return (t == 0.0) | ~((value < before) | (largest < worst_before))
+
+    def _step_sizes(self, at, eta, along, slope, T, d, steps):
+        """Step sizes (k,) at which slopes are nearly zero: a root of each convex function's derivative."""
+        ridge, square = (self.alpha * (A[: self.p] * d[: self.p]).sum(axis=0) for A in (T, d))
+        low, high = np.zeros_like(slope), np.full_like(slope, np.inf)
+        at_low, at_high = slope.copy(), np.zeros_like(slope)
+        t = np.ones_like(slope)
+        left = np.arange(len(slope), like=slope)
+        for count in range(MAX_TRIALS):
+            u = self.rows.slopes(eta + t[left] * along, at[left])
+            now = self.weight @ (u * along) + ridge[left] + t[left] * square[left]
+            steps.nfev += 1
+            done = np.abs(now) <= SLOPE_TOL * np.abs(slope[left])
+            rises = now > 0.0
+            low[left], at_low[left] = np.where(rises, low[left], t[left]), np.where(rises, at_low[left], now)
+            high[left], at_high[left] = (
+                np.where(rises, t[left], high[left]),
+                np.where(rises, now, at_high[left]),
+            )
+            left = left[~done]
+            if not len(left):
+                break
+            if bool(done.any()):
+                eta, along = eta[:, ~done], along[:, ~done]
+            a, b, fa, fb = low[left], high[left], at_low[left], at_high[left]
+            inside = b < np.inf
+            secant = a + (np.where(inside, b, a) - a) * fa / np.where(inside, fa - fb, 1.0)
+            middle = 0.5 * (a + b) if count % 2 else np.clip(secant, a + 0.05 * (b - a), b - 0.05 * (b - a))
+            t[left] = np.where(inside, middle, 2.0 * t[left])
+        return t

@@ -1,0 +1,71 @@
+"""Fits of `LabelLoss` for the hinge and coupled labels: proximal points of the dual (`proximal_points`).
+
+The dual's variables are the rows' marginals mu, of the relaxed sets that the factors allow. It maximises
+
+    sum_i w_i sum_k |mu_ik - y_ik| - |X^T w (mu - Y)|^2 / (2 alpha)
+        - (|max(t - h, 0)|^2 + |max(l - t, 0)|^2) / (2 pair_alpha),    sum_i w_i (mu_i - y_i) = 0,
+
+h and l the sums over the rows of the most and the least that both labels of a pair can be on, t of how often
+they are; the last condition is that of free intercepts.
+"""
+
+import numpy as np
+
+from ..._bounded.losses.output_rows import hinge_rows
+from ..._bounded.solver.proximal_points import GOES_ON, Steps, proximal_points
+from ..._bounded.solver.ridge_outputs import RidgeOutputs
+from ..._linalg.threads import blas_threads
+from .coupled_problem import CoupledHinge
+
+# sigma at first, with pairs after a fit without, and from another fit's coefficients.
+FIRST_SMOOTHING, SECOND_SMOOTHING, WARM_SMOOTHING = 1.0, 0.5, 0.1
+# Gap at which the fit without pairs ends, in units of tol.
+ROUGH = 100.0
+
+
+def minimize_coupled_hinge(loss, x0, *, tol, max_iter, max_time=None, callback=None, history=False):
+    """Minimise a `LabelLoss` of the hinge; parameters and result as of `minimize_labels`, but for these.
+
+    Parameters
+    ----------
+    tol : float
+        The run ends when the duality gap is at most tol times the objective.
+    max_iter : int
+        Largest number of Newton steps, of all proximal steps together.
+
+    Returns
+    -------
+    OptimizeResult
+        ``optimality`` is the gap over the objective. Where a penalty is 0, or the labels' means lie on a face
+        of what factors allow, so that marginals of just these means are not to be had by mixing, the bound
+        behind it is an estimate, and ``dual_gap`` NaN. What a callback gets has the ``fun`` of the proximal
+        step's problem, whose minimum is below that of the objective, and the optimality before that step.
+    """
+    steps = Steps.of_call(loss.n_variables, max_iter, max_time, callback, history)
+    with blas_threads(loss.n_threads), np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return steps.result(*_fit(loss, x0, tol, steps))
+        finally:
+            loss.smoothing, loss.centre = 0.0, 0.0
+
+
+def _fit(loss, x0, tol, steps):
+    """`Bounds`, status."""
+    xp = loss.xp
+    x = xp.zeros(loss.n_variables) if x0 is None else xp.clip(xp.asarray(x0), *loss.bounds())
+    loss.smoothing, loss.centre, status = FIRST_SMOOTHING, loss.Y, None
+    if x0 is None and loss.labels.are_free:
+        # independent labels are quick to solve, and their marginals are good centres
+        rows = hinge_rows(loss.Y)
+        form = RidgeOutputs(
+            loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)
+        )
+        bounds, status = proximal_points(form, ROUGH * tol, steps)
+        x[: len(bounds.x)] = bounds.x
+        status = None if status in GOES_ON else status
+        loss.smoothing, loss.centre = SECOND_SMOOTHING, loss.Y + rows.centre
+    form = CoupledHinge(loss, x)
+    if x0 is not None:
+        loss.smoothing = WARM_SMOOTHING
+        loss.centre = form.dual_variables()
+    return proximal_points(form, tol, steps, status)

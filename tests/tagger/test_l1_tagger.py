@@ -6,9 +6,9 @@ import pytest
 import sparsekit as sk
 from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg.class_design import design_of
-from sparsekit._tagger.constraints import allowed_by
-from sparsekit._tagger.loss import ChainLoss
-from sparsekit._tagger.scaled import ScaledLoss, minimize_scaled
+from sparsekit._tagger.losses.constraints import allowed_by
+from sparsekit._tagger.losses.loss import ChainLoss
+from sparsekit._tagger.solver.scaled import ScaledLoss, minimize_scaled
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from reference_chains import features, labellings, perceptron
 
 import sparsekit as sk
 from sparsekit._linalg.class_design import design_of
-from sparsekit._tagger.constraints import allowed_by
-from sparsekit._tagger.perceptron import Steps, take_pass
-from sparsekit._tagger.states import AllStates, SeenStates, rows_of
+from sparsekit._tagger.losses.constraints import allowed_by
+from sparsekit._tagger.losses.states import AllStates, SeenStates, rows_of
+from sparsekit._tagger.solver.perceptron import Steps, take_pass
 
 LENGTHS, K = (3, 1, 4, 0, 2, 3), 3
 

@@ -10,20 +10,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._estimator.checks import check_sample_weight, weights_by_label
-from .._estimator.decorators import fit_context
-from .._linalg.class_design import design_of
-from .._linalg.threads import blas_threads
-from .._messages import shown
-from .constraints import allowed_by, broken
-from .ftrl import coefficients, sums_of, take_batch
-from .hinge import WorstLoss
-from .loss import ChainLoss
-from .perceptron import Steps, take_pass
+from ..._estimator.checks import check_sample_weight, weights_by_label
+from ..._estimator.decorators import fit_context
+from ..._linalg.class_design import design_of
+from ..._linalg.threads import blas_threads
+from ..._messages import shown
+from ..losses.constraints import allowed_by, broken
+from ..losses.hinge import WorstLoss
+from ..losses.loss import ChainLoss
+from ..losses.states import rows_of
+from ..solver.ftrl import coefficients, sums_of, take_batch
+from ..solver.perceptron import Steps, take_pass
+from ..solver.sparse_loss import SparseMAPLoss
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
-from .sparse_loss import SparseMAPLoss
-from .states import rows_of
 
 _BY_GRADIENTS = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg.blas import daxpy, ddot
 from scipy.optimize import OptimizeResult
 
-from .._solver import outcome
-from .._solver.line_search import Trial, backtrack
+from ..._solver import outcome
+from ..._solver.line_search import Trial, backtrack
 
 _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",

@@ -14,23 +14,24 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
-from .._estimator.checks import in_type
-from .._estimator.decorators import fit_context
-from .._linalg.class_design import design_of
-from .._linalg.threads import blas_threads, count_threads
-from .._messages import shown
-from .._typing import ClassWeight, RandomState, SolverCallback
-from .constraints import SCHEMES, allowed_by, broken
-from .hinge import HingeLoss, minimize_hinge
-from .lbfgs import minimize
-from .loss import ChainLoss
-from .perceptron import Steps, train
+from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.checks import in_type
+from ..._estimator.decorators import fit_context
+from ..._linalg.class_design import design_of
+from ..._linalg.threads import blas_threads, count_threads
+from ..._messages import shown
+from ..._typing import ClassWeight, RandomState, SolverCallback
+from ..losses.constraints import SCHEMES, allowed_by, broken
+from ..losses.hinge import HingeLoss
+from ..losses.loss import ChainLoss
+from ..losses.states import rows_of
+from ..solver.hinge import minimize_hinge
+from ..solver.lbfgs import minimize
+from ..solver.perceptron import Steps, train
+from ..solver.scaled import minimize_scaled
+from ..solver.sparse_loss import SparseMAPLoss
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
-from .scaled import minimize_scaled
 from .sequences import read, read_labels, sequence_weights
-from .sparse_loss import SparseMAPLoss
-from .states import rows_of
 from .stream import TaggerStreamMixin
 
 # the perceptron asks for the variables' layout only

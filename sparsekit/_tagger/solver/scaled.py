@@ -11,11 +11,11 @@ and stops by the optimality measure of x, which it is told at each step.
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _orthant
-from .._l1.losses.user_problem import ProtocolProblem
-from .._l1.solver.oba import minimize_oba
-from .._l1.solver.oba_run import MESSAGES, OBAOptions
-from .._solver import outcome
+from ..._cython import _orthant
+from ..._l1.losses.user_problem import ProtocolProblem
+from ..._l1.solver.oba import minimize_oba
+from ..._l1.solver.oba_run import MESSAGES, OBAOptions
+from ..._solver import outcome
 
 # length of the difference for the first curvature, relative to that of the point
 _PART, _POWERS = 1e-5, 3

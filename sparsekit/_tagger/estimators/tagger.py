@@ -84,12 +84,13 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         sample_weight).
     tol : float, default=1e-4
         Certifies, where there is a ``dual_gap_``, that the objective is at most ``10 * tol`` of itself above
-        the lowest. The largest entry of the gradient (with an L1 penalty: of the violation of the optimality
-        conditions) must be at most tol times that of the gradient at zero too. With loss="sparsemap", which
-        has kinks, the fit also stops when ten steps lower the objective by less than tol / 100 times it, or
-        none does. With loss="hinge" the gap alone counts, at most ``100 * tol`` of the objective. With
-        loss="perceptron" nothing is certified: the fit stops when the share of wrong labels in a pass is at
-        most tol, or has not fallen by more than that in five passes.
+        the lowest. The largest entry of the gradient must be at most tol times that at zero too. With an L1
+        penalty the fit stops when a diagonal model predicts a reduction of at most tol times the objective,
+        about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
+        the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
+        at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified: the fit stops
+        when the share of wrong labels in a pass is at most tol, or has not fallen by more than that in five
+        passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
     max_time : float, default=None

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
-from .lbfgs import State, look, step
+from .lbfgs import init_state, look, step
 
 # a stage's temperature, in parts of the last one's; a cost is 1 a position
 _FALL, _LAST = 0.1, 1e-12
@@ -30,7 +30,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     lines = outcome.History(("time", "fun", "optimality"), history)
     x = np.zeros(loss.n_variables) if x0 is None else np.array(x0, dtype=np.float64)
     f, g = loss.value_and_gradient(x)
-    state = State(x, f, g, loss.curvature())
+    state = init_state(x, f, g, loss.curvature(), memory)
     dual, least, found, nit, status = -np.inf, np.inf, x, 0, None
     while status is None:  # a stage
         left = True
@@ -43,7 +43,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
             inner = 0.5 * float(state.g @ state.g)
             if status is not None or not left or inner <= _SHARE * (state.f - dual):
                 break
-            left = step(loss.value_and_gradient, state, memory)
+            left = step(loss.value_and_gradient, state)
             if left:
                 nit += 1
             else:  # the last trial was elsewhere

@@ -22,20 +22,12 @@ from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
 from ..._typing import ClassWeight, RandomState, SolverCallback
 from ..losses.constraints import SCHEMES, allowed_by, broken
-from ..losses.hinge import HingeLoss
-from ..losses.loss import ChainLoss
 from ..losses.states import rows_of
-from ..solver.hinge import minimize_hinge
-from ..solver.lbfgs import minimize
+from ..plan import FIT_LOSSES, choose_minimizer
 from ..solver.perceptron import Steps, train
-from ..solver.scaled import minimize_scaled
-from ..solver.sparse_loss import SparseMAPLoss
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
 from .sequences import read, read_labels, sequence_weights
 from .stream import TaggerStreamMixin
-
-# the perceptron asks for the variables' layout only
-_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
 
 
 class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
@@ -176,7 +168,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(FIT_LOSSES))],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "constraints": [StrOptions({*SCHEMES, "none"}), list, tuple, None],
         "all_possible_states": ["boolean"],
@@ -296,7 +288,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         design = design_of(given.X, n_threads)
-        loss = _LOSSES[self.loss](
+        loss = FIT_LOSSES[self.loss](
             design, given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
             ridge=1.0 - self.l1_ratio, n_threads=n_threads, all_states=self.all_possible_states,
             all_transitions=self.all_possible_transitions,
@@ -320,12 +312,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         if self.loss == "perceptron":
             steps = self._first_steps(loss, start)
             solve = partial(self._train, steps, rows_of(design), given.starts, codes, weight, allowed, loss)
-        elif self.loss == "hinge":
-            solve = partial(minimize_hinge, loss)
-        elif self.l1_ratio > 0:
-            solve = partial(minimize_scaled, loss, self.l1_ratio)
         else:
-            solve = partial(minimize, loss, kinks=self.loss == "sparsemap")
+            solve = choose_minimizer(self.loss, loss, self.l1_ratio)
 
         def run(x0, callback):
             # sums of BLAS depend on its number of threads

@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._saved.models import load as load
     from ._saved.models import save as save
     from ._stability.selection import StabilitySelection as StabilitySelection
-    from ._tagger.tagger import SequenceTagger as SequenceTagger
+    from ._tagger.estimators.tagger import SequenceTagger as SequenceTagger
     from .optimize import minimize_oba as minimize_oba
 
 __version__ = "0.1.0.dev0"
@@ -116,7 +116,7 @@ _EXPORTS = {
     "OrOut": "_factor_graph.factors.logic_factors",
     "Pair": "_factor_graph.factors.logic_factors",
     "Sequence": "_factor_graph.factors.structured_factors",
-    "SequenceTagger": "_tagger.tagger",
+    "SequenceTagger": "_tagger.estimators.tagger",
     "SoftmaxClassifier": "_fenchel_young.estimators.classifier",
     "SoftmaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
     "SparsemaxClassifier": "_fenchel_young.estimators.classifier",

@@ -3,7 +3,7 @@
  * Scores of a sequence are unary (T, K) and trans (K, K) [previous, next]; -inf forbids. The fast way takes
  * exponentials once, U by position and E = exp(trans - top) for all sequences, and scales the forward sums of each
  * position to 1. It is for sequences whose scores are not so far apart that something that matters underflows
- * (the caller knows: _tagger/chains.py); the other way adds in logarithms.
+ * (the caller knows: _tagger/losses/chains.py); the other way adds in logarithms.
  *
  * Rows are padded to P, a multiple of 8 numbers that are zero: one register of eight, or two of four. */
 #ifndef SPARSEKIT_CHAINS_H

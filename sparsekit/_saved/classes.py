@@ -26,7 +26,7 @@ CLASSES = {
     "ExtremeSoftmaxSGD": "_extreme.estimators.classifier",
     "LPSparseMAPClassifier": "_factor_graph.estimators.classifier",
     "LPSparseMAPClassifierCV": "_factor_graph.estimators.classifier_cv",
-    "SequenceTagger": "_tagger.tagger",
+    "SequenceTagger": "_tagger.estimators.tagger",
     "StabilitySelection": "_stability.selection",
 }
 

@@ -7,7 +7,7 @@ import pytest
 from reference_chains import chain, score
 
 import sparsekit as sk
-from sparsekit._tagger.chains import Allowed, best, forward_backward
+from sparsekit._tagger.losses.chains import Allowed, best, forward_backward
 
 
 def everything(K):

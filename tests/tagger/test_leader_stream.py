@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 import sparsekit as sk
 from sparsekit._linalg.class_design import design_of
-from sparsekit._tagger.constraints import allowed_by
-from sparsekit._tagger.ftrl import _FEW, _FIRST, _RATE
-from sparsekit._tagger.hinge import WorstLoss
-from sparsekit._tagger.loss import ChainLoss
-from sparsekit._tagger.sparse_loss import SparseMAPLoss
+from sparsekit._tagger.losses.constraints import allowed_by
+from sparsekit._tagger.losses.hinge import WorstLoss
+from sparsekit._tagger.losses.loss import ChainLoss
+from sparsekit._tagger.solver.ftrl import _FEW, _FIRST, _RATE
+from sparsekit._tagger.solver.sparse_loss import SparseMAPLoss
 
 K = 3
 LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}

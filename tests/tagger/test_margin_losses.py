@@ -10,9 +10,10 @@ from reference_chains import features, labellings, perceptron
 
 import sparsekit as sk
 from sparsekit._linalg.class_design import design_of
-from sparsekit._tagger.constraints import allowed_by
-from sparsekit._tagger.perceptron import Steps, take_pass
-from sparsekit._tagger.states import AllStates, SeenStates, rows_of
+from sparsekit._tagger.losses.constraints import allowed_by
+from sparsekit._tagger.losses.states import AllStates, SeenStates, rows_of
+from sparsekit._tagger.solver.lbfgs import direction, init_state, step
+from sparsekit._tagger.solver.perceptron import Steps, take_pass
 
 LENGTHS, K = (3, 1, 4, 0, 2, 3), 3
 
@@ -305,3 +306,18 @@ def test_perceptron_moves_only_what_is_free(data):
         np.array([0, 1, 2, 4, 5]), np.ones(6), allowed_by(None, np.arange(K)), free, True,
     )  # fmt: skip
     assert steps.table[free].any() and not steps.table[~free].any() and not steps.sums[~free].any()
+
+
+def test_lbfgs_goes_on_without_pairs_that_lead_uphill():
+    """Rounding may spoil the compact matrix; the step is along the scaled gradient then."""
+    diagonal = np.array([1.0, 4.0, 100.0])
+
+    def value_and_gradient(x):
+        return 0.5 * float(diagonal @ (x - 1.0) ** 2), diagonal * (x - 1.0)
+
+    state = init_state(np.zeros(3), *value_and_gradient(np.zeros(3)), np.sqrt(diagonal), memory=5)
+    assert step(value_and_gradient, state) and step(value_and_gradient, state)
+    before, state.theta = state.f, np.nan
+    assert not direction(state) @ state.g < 0.0
+    assert step(value_and_gradient, state)
+    assert state.f < before and len(state.pairs) == 1 and state.theta > 0.0

@@ -10,7 +10,7 @@ from reference_chains import labellings, score
 from sklearn.base import clone
 
 import sparsekit as sk
-from sparsekit._tagger.sparse_loss import SparseChains
+from sparsekit._tagger.solver.sparse_loss import SparseChains
 
 LENGTHS = (3, 1, 0, 4, 3)
 STARTS = np.concatenate([[0], np.cumsum(LENGTHS)]).astype(np.int64)

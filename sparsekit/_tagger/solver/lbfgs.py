@@ -1,17 +1,18 @@
-"""L-BFGS with a diagonal, for smooth strongly convex functions of very many variables.
+"""L-BFGS in scaled variables, for smooth strongly convex functions of very many variables.
 
-Nocedal, Wright, "Numerical Optimization" (2006), algorithm 7.4. The first matrix is a multiple of a given
-diagonal: rare and frequent features then have steps of their own sizes.
+Nocedal, Wright, "Numerical Optimization" (2006), algorithm 7.5, with the compact matrix of `Pairs`. With d a
+diagonal of the loss, z = d^(1/2) x: rare and frequent features then have steps of their own sizes.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import daxpy, ddot
 from scipy.optimize import OptimizeResult
 
-from .._solver import outcome
-from .._solver.line_search import Trial, backtrack
+from ..._linalg import lbfgs
+from ..._solver import outcome
+from ..._solver.line_search import Trial, backtrack
 
 _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
@@ -28,60 +29,72 @@ _FLAT = 1e-10
 
 @dataclass
 class State:
-    """A point, and the steps that led to it."""
+    """A point x, f and its gradient there, and the pairs of steps in z = x / unit that led to it.
+
+    ``theta`` is the scale of the L-BFGS matrix, y.y / s.y of the newest pair.
+    """
 
     x: np.ndarray
     f: float
     g: np.ndarray
-    diagonal: np.ndarray
-    steps: list = field(default_factory=list)
-    changes: list = field(default_factory=list)
-    products: list = field(default_factory=list)
+    unit: np.ndarray
+    pairs: Any
+    theta: float = 1.0
+
+
+def init_state(x, f, g, diagonal, memory):
+    """The state before the first step; ``diagonal`` is that of the loss."""
+    return State(x, f, g, diagonal**-0.5, lbfgs.new_pairs(len(x), memory, x))
 
 
 def direction(state):
-    """Minus the inverse matrix times the gradient, by the two loops."""
-    q, parts = state.g.copy(), []
-    for s, y, sy in zip(reversed(state.steps), reversed(state.changes), reversed(state.products)):
-        a = ddot(s, q) / sy
-        parts.append(a)
-        daxpy(y, q, a=-a)
-    if state.steps:
-        y = state.changes[-1]
-        q *= state.products[-1] / float(y @ (y / state.diagonal))
-    q /= state.diagonal
-    for s, y, sy, a in zip(state.steps, state.changes, state.products, reversed(parts)):
-        daxpy(s, q, a=a - ddot(y, q) / sy)
-    return np.negative(q, out=q)
+    """Minus the inverse L-BFGS matrix times the gradient; along the scaled gradient where there is no pair.
+
+    None where rounding has spoilt the matrix.
+    """
+    pairs, slope = state.pairs, state.unit * state.g
+    if not len(pairs):
+        return state.unit * -slope
+    pairs.set_free(np.ones(len(slope), dtype=np.uint8))
+    p = np.empty_like(slope)
+    return state.unit * p if pairs.direction(slope, state.theta, p) else None
 
 
-def step(value_and_gradient, state, memory):
-    """One step, in place; whether there was one."""
-    d = direction(state)
-    slope = float(state.g @ d)
+def step(value_and_gradient, state):
+    """One step, in place; whether there was one.
+
+    Where the pairs lead to none they go, and the step is along the scaled gradient: near the minimum, and at
+    kinks, pairs depend on each other up to rounding.
+    """
+    while True:
+        found = _search(value_and_gradient, state, direction(state))
+        if found is not None:
+            break
+        if not len(state.pairs):
+            return False
+        state.pairs.clear()
+    x, g = found.point
+    unit = state.unit
+    z, z_new, slope, slope_new = state.x / unit, x / unit, unit * state.g, unit * g
+    if lbfgs.add_pair(state.pairs, z, z_new, slope, slope_new):
+        z_new -= z
+        slope_new -= slope
+        state.theta = float(slope_new @ slope_new) / float(z_new @ slope_new)
+    state.x, state.f, state.g = x, found.f, g
+    return True
+
+
+def _search(value_and_gradient, state, d):
+    slope = np.nan if d is None else float(state.g @ d)
     if not slope < 0.0:
-        return False
+        return None
 
     def evaluate(t):
         x = state.x + t * d
         f, g = value_and_gradient(x)
         return Trial(t, f, float(g @ d), (x, g))
 
-    found = backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
-    if found is None:
-        return False
-    f, (x, g) = found.f, found.point
-    s, y = x - state.x, g - state.g
-    sy = float(s @ y)
-    if sy > 1e-12 * np.sqrt(float(s @ s) * float(y @ y)):
-        state.steps.append(s)
-        state.changes.append(y)
-        state.products.append(sy)
-        if len(state.steps) > memory:
-            for kept in (state.steps, state.changes, state.products):
-                del kept[0]
-    state.x, state.f, state.g = x, f, g
-    return True
+    return backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
 
 
 def look(state, nit, optimality, limits, lines, callback):
@@ -121,7 +134,7 @@ def minimize(
     if x0 is not None:
         x = np.array(x0, dtype=np.float64)
         f, g = loss.value_and_gradient(x)
-    state, nit, status = State(x, f, g, loss.curvature()), 0, None
+    state, nit, status = init_state(x, f, g, loss.curvature(), memory), 0, None
     values = []
     while status is None:
         optimality = float(np.abs(state.g).max(initial=0.0)) / unit
@@ -135,7 +148,7 @@ def minimize(
             status = outcome.SMALL_DECREASE
         elif (reached := limits.reached(nit)) is not None:
             status = reached
-        elif step(loss.value_and_gradient, state, memory):
+        elif step(loss.value_and_gradient, state):
             nit += 1
         else:
             status = outcome.SMALL_DECREASE if kinks else outcome.NO_PROGRESS

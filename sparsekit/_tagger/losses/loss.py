@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linalg.threads import blas_threads
+from ..._linalg.threads import blas_threads
 from .chains import add_ends, cuts, forward_backward, scored
 from .states import AllStates, SeenStates
 

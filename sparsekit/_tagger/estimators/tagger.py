@@ -14,27 +14,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
-from .._estimator.checks import in_type
-from .._estimator.decorators import fit_context
-from .._linalg.class_design import design_of
-from .._linalg.threads import blas_threads, count_threads
-from .._messages import shown
-from .._typing import ClassWeight, RandomState, SolverCallback
-from .constraints import SCHEMES, allowed_by, broken
-from .hinge import HingeLoss, minimize_hinge
-from .lbfgs import minimize
-from .loss import ChainLoss
-from .perceptron import Steps, train
+from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.checks import in_type
+from ..._estimator.decorators import fit_context
+from ..._linalg.class_design import design_of
+from ..._linalg.threads import blas_threads, count_threads
+from ..._messages import shown
+from ..._typing import ClassWeight, RandomState, SolverCallback
+from ..losses.constraints import SCHEMES, allowed_by, broken
+from ..losses.states import rows_of
+from ..plan import FIT_LOSSES, choose_minimizer
+from ..solver.perceptron import Steps, train
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
-from .scaled import minimize_scaled
 from .sequences import read, read_labels, sequence_weights
-from .sparse_loss import SparseMAPLoss
-from .states import rows_of
 from .stream import TaggerStreamMixin
-
-# the perceptron asks for the variables' layout only
-_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
 
 
 class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
@@ -83,12 +76,13 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         sample_weight).
     tol : float, default=1e-4
         Certifies, where there is a ``dual_gap_``, that the objective is at most ``10 * tol`` of itself above
-        the lowest. The largest entry of the gradient (with an L1 penalty: of the violation of the optimality
-        conditions) must be at most tol times that of the gradient at zero too. With loss="sparsemap", which
-        has kinks, the fit also stops when ten steps lower the objective by less than tol / 100 times it, or
-        none does. With loss="hinge" the gap alone counts, at most ``100 * tol`` of the objective. With
-        loss="perceptron" nothing is certified: the fit stops when the share of wrong labels in a pass is at
-        most tol, or has not fallen by more than that in five passes.
+        the lowest. The largest entry of the gradient must be at most tol times that at zero too. With an L1
+        penalty the fit stops when a diagonal model predicts a reduction of at most tol times the objective,
+        about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
+        the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
+        at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified: the fit stops
+        when the share of wrong labels in a pass is at most tol, or has not fallen by more than that in five
+        passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
     max_time : float, default=None
@@ -174,7 +168,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(FIT_LOSSES))],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "constraints": [StrOptions({*SCHEMES, "none"}), list, tuple, None],
         "all_possible_states": ["boolean"],
@@ -294,7 +288,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         design = design_of(given.X, n_threads)
-        loss = _LOSSES[self.loss](
+        loss = FIT_LOSSES[self.loss](
             design, given.starts, codes, allowed, self.C * weight, ends=self.fit_ends,
             ridge=1.0 - self.l1_ratio, n_threads=n_threads, all_states=self.all_possible_states,
             all_transitions=self.all_possible_transitions,
@@ -318,12 +312,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         if self.loss == "perceptron":
             steps = self._first_steps(loss, start)
             solve = partial(self._train, steps, rows_of(design), given.starts, codes, weight, allowed, loss)
-        elif self.loss == "hinge":
-            solve = partial(minimize_hinge, loss)
-        elif self.l1_ratio > 0:
-            solve = partial(minimize_scaled, loss, self.l1_ratio)
         else:
-            solve = partial(minimize, loss, kinks=self.loss == "sparsemap")
+            solve = choose_minimizer(self.loss, loss, self.l1_ratio)
 
         def run(x0, callback):
             # sums of BLAS depend on its number of threads

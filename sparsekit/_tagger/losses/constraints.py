@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._messages import shown
+from ..._messages import shown
 from .chains import Allowed
 
 # what comes before the hyphen of a label, by scheme: (goes on with the span before, ends a span)

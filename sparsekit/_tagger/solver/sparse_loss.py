@@ -11,11 +11,11 @@ share a plan.
 
 import numpy as np
 
-from .._factor_graph.factors.structured_factors import Sequence
-from .._factor_graph.graphs.graph import FactorGraph
-from .._factor_graph.solver.graph_run import GraphRun, solve_runs
-from .._factor_graph.solver.layout import GraphOptions
-from .loss import ChainLoss
+from ..._factor_graph.factors.structured_factors import Sequence
+from ..._factor_graph.graphs.graph import FactorGraph
+from ..._factor_graph.solver.graph_run import GraphRun, solve_runs
+from ..._factor_graph.solver.layout import GraphOptions
+from ..losses.loss import ChainLoss
 
 # a gradient whose entries are sums over positions is then good to the tolerances of fits
 _OPTIONS = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)

@@ -10,22 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from .._estimator.checks import check_sample_weight, weights_by_label
-from .._estimator.decorators import fit_context
-from .._linalg.class_design import design_of
-from .._linalg.threads import blas_threads
-from .._messages import shown
-from .constraints import allowed_by, broken
-from .ftrl import coefficients, sums_of, take_batch
-from .hinge import WorstLoss
-from .loss import ChainLoss
-from .perceptron import Steps, take_pass
+from ..._estimator.checks import check_sample_weight, weights_by_label
+from ..._estimator.decorators import fit_context
+from ..._linalg.class_design import design_of
+from ..._linalg.threads import blas_threads
+from ..._messages import shown
+from ..losses.constraints import allowed_by, broken
+from ..losses.states import rows_of
+from ..plan import BATCH_LOSSES
+from ..solver.ftrl import coefficients, sums_of, take_batch
+from ..solver.perceptron import Steps, take_pass
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
-from .sparse_loss import SparseMAPLoss
-from .states import rows_of
-
-_BY_GRADIENTS = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
 
 
 class TaggerStreamMixin:
@@ -150,7 +146,7 @@ class TaggerStreamMixin:
             steps = self._leader_so_far(known, p, K)
             with blas_threads(1):
                 value, unsolved = take_batch(
-                    _BY_GRADIENTS[self.loss], steps.table, steps.sums, rows, given.starts, codes, weight,
+                    BATCH_LOSSES[self.loss], steps.table, steps.sums, rows, given.starts, codes, weight,
                     allowed, self.C, self.l1_ratio, self.fit_ends,
                 )  # fmt: skip
             table = coefficients(steps.table, steps.sums, self.C, self.l1_ratio)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import host_only
-from .._estimator.checks import apply_class_weight, as_kernel_input, check_sample_weight
-from .._estimator.labels import refuse_missing_labels
-from .._linalg.structure import sound
-from .._messages import shown
+from ..._arrays import host_only
+from ..._estimator.checks import apply_class_weight, as_kernel_input, check_sample_weight
+from ..._estimator.labels import refuse_missing_labels
+from ..._linalg.structure import sound
+from ..._messages import shown
 
 ONE_OF = "a list of dicts of features (one a position), a sparse matrix or an array (n_positions, n_features)"
 

@@ -7,9 +7,9 @@ sums of derivatives over them, and the table (p, K).
 import numpy as np
 import scipy.sparse as sp
 
-from .._cython import _chains
-from .._linalg.class_products import class_sums, matmat
-from .._linalg.design import DenseDesign
+from ..._cython import _chains
+from ..._linalg.class_products import class_sums, matmat
+from ..._linalg.design import DenseDesign
 
 # share of coefficients that are not 0 up to which the others are left out of products
 _FEW = 0.5

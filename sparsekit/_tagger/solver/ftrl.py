@@ -15,7 +15,7 @@ feature has is worked out when it is met: others cost nothing until the batch en
 import numpy as np
 import scipy.sparse as sp
 
-from .._linalg.class_design import design_of
+from ..._linalg.class_design import design_of
 
 # sequences in a step, the rate r, and b: of four choices the best on the benchmark's sets "tune", C .1 to 10
 _FEW, _RATE, _FIRST = 8, 0.3, 0.1

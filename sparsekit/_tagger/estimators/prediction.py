@@ -14,17 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimator.checks import check_sample_weight
-from .._linalg.class_design import design_of
-from .._linalg.class_products import matmat
-from .._linalg.structure import sound
-from .._linalg.threads import blas_threads, count_threads
-from .._messages import shown
-from .._typing import FloatArray
-from .chains import add_ends, best, forward_backward, scored
-from .constraints import allowed_by
+from ..._estimator.checks import check_sample_weight
+from ..._linalg.class_design import design_of
+from ..._linalg.class_products import matmat
+from ..._linalg.structure import sound
+from ..._linalg.threads import blas_threads, count_threads
+from ..._messages import shown
+from ..._typing import FloatArray
+from ..losses.chains import add_ends, best, forward_backward, scored
+from ..losses.constraints import allowed_by
+from ..solver.sparse_loss import SparseChains
 from .sequences import read, read_labels
-from .sparse_loss import SparseChains
 
 
 def _has_marginals(model):

@@ -5,17 +5,19 @@ with one for all. With s_j = d_j^(-1/2), d the loss's diagonal, and x = s z, OBA
 
     f(s z) + sum_j l1 s_j |z_j| ,
 
-and stops by the optimality measure of x, which it is told at each step.
+and stops where a model with the Hessian diag(d) predicts too small a reduction: with v the subgradient of
+least norm at x, 1/2 sum_j v_j^2 / d_j is at most tol times the objective. L-BFGS models predict a step's
+reduction, and steps are many; the largest |v_j| says little of the objective. This number was 0.3 to 20 times
+what was left on sets of 8 to 30 labels, from 1e-1 to 1e-7 of the objective.
 """
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from .._cython import _orthant
-from .._l1.losses.user_problem import ProtocolProblem
-from .._l1.solver.oba import minimize_oba
-from .._l1.solver.oba_run import MESSAGES, OBAOptions
-from .._solver import outcome
+from ..._l1.losses.user_problem import ProtocolProblem
+from ..._l1.solver.oba import minimize_oba
+from ..._l1.solver.oba_run import OBAOptions
+from ..._solver import outcome
 
 # length of the difference for the first curvature, relative to that of the point
 _PART, _POWERS = 1e-5, 3
@@ -24,6 +26,8 @@ _LEAST = 1e-6
 # share of its promise below which a step is tried at half its length, which costs an evaluation: OBA's own is
 # for losses whose values cost less than their gradients
 _KEPT = 0.3
+
+_REACHED = "Converged: the predicted reduction is at most tol times the objective."
 
 
 class ScaledLoss:
@@ -76,30 +80,24 @@ def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, his
     """The minimiser of f(x) + l1 |x|_1 for a `ChainLoss`; the result's values are those of x."""
     scaled = ScaledLoss(loss)
     s, weights = scaled.unit, np.full(loss.n_variables, float(l1))
-    zero = np.zeros(loss.n_variables)
-    f, g = loss.value_and_gradient(zero)
-    steep, longest = float(np.abs(g).max(initial=0.0)) or 1.0, float(np.abs(s * g).max(initial=0.0)) or 1.0
-    x, measures, reached = zero, [], False
+    x, measures, reached = np.zeros(loss.n_variables), [], False
+    f, _ = loss.value_and_gradient(x)
     if x0 is not None and _penalised(loss.value(x0), x0, l1) <= f:
         x = np.array(x0, dtype=np.float64)
-
-    def measure(x):
-        return _orthant.measure(x, loss.value_and_gradient(x)[1], weights) / steep
 
     def watch(report):
         nonlocal reached
         x = s * report.x
-        measures.append(measure(x))
+        measures.append(_predicted(loss, x, l1, s))
         reached = measures[-1] <= tol
         if callback is None:
             return reached
         told = OptimizeResult(report, x=x, optimality=measures[-1])
         return outcome.wants_to_stop(callback, told) or reached
 
-    measures.append(measure(x))
-    # what ends a run of z has ended that of x for sure: the measure is that of z times s or 1 / s at most
-    own = tol * steep / (longest * float(np.maximum(s, 1.0 / s).max(initial=1.0)))
-    own = own if measures[0] > tol else np.inf
+    measures.append(_predicted(loss, x, l1, s))
+    # the run of z ends by `watch`, or has nothing to do
+    own = 0.0 if measures[0] > tol else np.inf
     options = OBAOptions(
         tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs",
         kept_low=_KEPT,
@@ -110,10 +108,18 @@ def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, his
     result.x, result.optimality = s * result.x, measures[-1]
     if reached:
         result.status, result.success = outcome.CONVERGED, True
-        result.message = MESSAGES[outcome.CONVERGED]
+        result.message = _REACHED
     if history:
         result.history["optimality"] = np.array(measures)
     return result
+
+
+def _predicted(loss, x, l1, s):
+    """The reduction that a model with the Hessian diag(1 / s^2) predicts at x, relative to the objective."""
+    f, g = loss.value_and_gradient(x)
+    v = np.where(x != 0.0, g + np.copysign(l1, x), np.maximum(np.abs(g) - l1, 0.0))
+    predicted = 0.5 * float(np.sum((s * v) ** 2))
+    return predicted / _penalised(f, x, l1) if predicted > 0.0 else predicted
 
 
 def _penalised(f, x, l1):

@@ -1,0 +1,24 @@
+"""Which loss a model has, in fits and in batches, and which algorithm minimises it in a fit."""
+
+from functools import partial
+
+from .losses.hinge import HingeLoss, WorstLoss
+from .losses.loss import ChainLoss
+from .solver.hinge import minimize_hinge
+from .solver.lbfgs import minimize
+from .solver.scaled import minimize_scaled
+from .solver.sparse_loss import SparseMAPLoss
+
+# The perceptron asks for the variables' layout only.
+FIT_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
+# Losses whose gradients batches follow.
+BATCH_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
+
+
+def choose_minimizer(name, loss, l1_ratio):
+    """The minimiser of ``loss``, an object of ``FIT_LOSSES[name]``: smoothing, OBA or L-BFGS."""
+    if name == "hinge":
+        return partial(minimize_hinge, loss)
+    if l1_ratio > 0:
+        return partial(minimize_scaled, loss, l1_ratio)
+    return partial(minimize, loss, kinks=name == "sparsemap")

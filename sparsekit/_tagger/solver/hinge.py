@@ -1,0 +1,71 @@
+"""The structured hinge loss by smoothing: a support vector machine over labellings.
+
+The smooth problem of `HingeLoss` is minimised by L-BFGS, the temperature lowered, and so on (Nesterov,
+"Smooth minimization of non-smooth functions", 2005). Its dual certifies the result.
+"""
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..._solver import outcome
+from .lbfgs import init_state, look, step
+
+# a stage's temperature, in parts of the last one's; a cost is 1 a position
+_FALL, _LAST = 0.1, 1e-12
+# a stage ends when what is left of its smooth problem is this share of the gap
+_SHARE = 0.1
+# the gap may be so many times tol relative to the objective: steps grow as it falls, and labels do not change
+_GAP = 100.0
+
+_MESSAGES = outcome.messages("the duality gap is at most a hundred times tol times the objective")
+
+
+def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=None, history=False):
+    """The minimiser of a `HingeLoss` without its smoothing.
+
+    ``optimality`` is a hundredth of the gap relative to the objective. While it runs, ``fun`` is the smooth
+    value, which is an upper bound.
+    """
+    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
+    lines = outcome.History(("time", "fun", "optimality"), history)
+    x = np.zeros(loss.n_variables) if x0 is None else np.array(x0, dtype=np.float64)
+    f, g = loss.value_and_gradient(x)
+    state = init_state(x, f, g, loss.curvature(), memory)
+    dual, least, found, nit, status = -np.inf, np.inf, x, 0, None
+    while status is None:  # a stage
+        left = True
+        while True:
+            dual = max(dual, loss.dual(state.x, state.g))
+            optimality = _optimality(state.f, dual)
+            status = look(state, nit, optimality, limits, lines, callback)
+            if status is None:
+                status = outcome.CONVERGED if optimality <= tol else limits.reached(nit)
+            inner = 0.5 * float(state.g @ state.g)
+            if status is not None or not left or inner <= _SHARE * (state.f - dual):
+                break
+            left = step(loss.value_and_gradient, state)
+            if left:
+                nit += 1
+            else:  # the last trial was elsewhere
+                loss.cool(loss.temperature)
+                state.f, state.g = loss.value_and_gradient(state.x)
+        value = state.f - loss.excess()
+        if not value >= least:
+            least, found = value, state.x
+        if status is None and _optimality(least, dual) <= tol:
+            status = outcome.CONVERGED
+        elif status is None and loss.temperature <= _LAST:
+            status = outcome.NO_PROGRESS
+        elif status is None:
+            loss.cool(_FALL * loss.temperature)
+            state.f, state.g = loss.value_and_gradient(state.x)
+    return OptimizeResult(
+        x=found, fun=least, nit=nit, nfev=loss.n_evaluations, status=status, message=_MESSAGES[status],
+        success=status in outcome.SUCCESSES, optimality=_optimality(least, dual),
+        dual_gap=max(least - dual, 0.0), time=limits.seconds, history=lines.columns(),
+    )  # fmt: skip
+
+
+def _optimality(value, dual):
+    gap = max(value - dual, 0.0)
+    return gap / (_GAP * abs(value)) if gap > 0.0 else 0.0

@@ -21,9 +21,6 @@ from .._solver import outcome
 _PART, _POWERS = 1e-5, 3
 # least entry of the diagonal relative to its largest: features that are nearly 0 have hardly any curvature
 _LEAST = 1e-6
-# share of its promise below which a step is tried at half its length, which costs an evaluation: OBA's own is
-# for losses whose values cost less than their gradients
-_KEPT = 0.3
 
 
 class ScaledLoss:
@@ -101,8 +98,7 @@ def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, his
     own = tol * steep / (longest * float(np.maximum(s, 1.0 / s).max(initial=1.0)))
     own = own if measures[0] > tol else np.inf
     options = OBAOptions(
-        tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs",
-        kept_low=_KEPT,
+        tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs"
     )  # fmt: skip
     result = minimize_oba(
         scaled, weights * s, x / s, options=options, gap=False, callback=watch, history=history

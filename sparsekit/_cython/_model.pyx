@@ -15,6 +15,11 @@ from ._operators cimport QuadOperator
 from ._orthant cimport below_zero, median
 
 
+cdef enum:
+    # Free variables up to which a matrix is factorised at once. With 0 the iterations on unscaled data double.
+    DIRECT_SIZE = 100
+
+
 cdef struct model_t:
     # a model over m variables, the point x that was reached, and room
     int m
@@ -72,12 +77,12 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the corrective cycle with
     Cholesky or preconditioned CG, and the projected backtracking search on q. A step that would cross zeros is
     searched straight on as well, through them, and the better point is taken; ``op.crossed`` counts these.
-    Sweeps of coordinate descent come before each cycle, with ``op.sweeps_once`` before the first.
+    Sweeps of coordinate descent come before each cycle.
 
-    ``effort`` says when to end and by which means: ``max_cycles``; ``forcing``, the fall of the model's residual;
-    ``cg_tol`` and ``cg_max``, relative residual and steps of CG; ``direct_size``, free variables up to which a
-    matrix is factorised at once, and ``largest_factor``, up to which it ever is (but with ``op.always_direct``);
-    ``sweeps``; ``holds``, rounds in which variables on the wrong side of zero are held there.
+    ``effort`` says when to end: ``max_cycles``; ``forcing``, the fall of the model's residual; ``cg_tol`` and
+    ``cg_max``, relative residual and steps of CG; ``largest_factor``, free variables up to which a matrix is
+    factorised (but with ``op.always_direct``); ``sweeps``; and ``holds``, rounds in which free variables that would
+    change sign are held at zero.
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
 
@@ -85,9 +90,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     Writes the minimiser to ``x``. Returns the decrease of q, and the numbers of cycles, of the first one's
     corrections, of CG steps and of direct solves.
     """
-    cdef int m = op.size, j, cycle, max_cycles = effort.max_cycles, most_holds = effort.holds, first = 0
-    cdef int direct_size = effort.direct_size, cg_max = effort.cg_max, n_sweeps = effort.sweeps, holds, corrections, nf
-    cdef int n_cycles = 0
+    cdef int m = op.size, j, cycle, max_cycles = effort.max_cycles, cg_max = effort.cg_max, holds = effort.holds
+    cdef int most_holds = effort.holds, n_sweeps = effort.sweeps, corrections, nf, first = 0, n_cycles = 0
     cdef double forcing = effort.forcing, cg_tol = effort.cg_tol
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
     cdef bint stalled = False
@@ -102,7 +106,6 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     M.n_cg = M.n_direct = 0
     M.one_sided = op.one_sided = one_sided
     M.hard = False
-    holds = most_holds
     if op.intercept and not op.knows_common:
         op.common = np.empty(m)
         for j in range(m):
@@ -118,9 +121,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
             cycle += 1
             # where H is a matrix a few sweeps of coordinate descent settle the signs first:
             # they cross zero freely, which a step on a face must not
-            # where columns are nearly collinear they lead away from what the last cycle found
-            if not (op.sweeps_once and cycle > 0) and op.sweep(
-                    M.x, M.grad, M.l1, n_sweeps if cycle == 0 or alpha == 1.0 else 4 * n_sweeps):
+            if op.sweep(M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
                     q += ((M.x[j] - M.x0[j]) * 0.5 * (M.grad[j] + M.g0[j])
@@ -131,7 +132,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
             if nf == 0 or res <= forcing * res0:
                 break
             n_cycles += 1
-            corrections = _correct(op, M, direct_size, cg_tol, cg_max, holds)
+            corrections = _correct(op, M, cg_tol, cg_max, holds)
             if cycle == 0:
                 first = corrections
             q_trial = _search(op, M, q, &alpha)
@@ -184,7 +185,7 @@ cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
     return nf
 
 
-cdef int _correct(QuadOperator op, model_t* M, int direct_size, double cg_tol, int cg_max, int holds) except -1 nogil:
+cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int holds) except -1 nogil:
     # the corrective cycle: solve on the face, drop what did not move as predicted, again; returns the corrections
     cdef int j, nf, n_bad, corrections = 0
     M.n_held = 0
@@ -200,7 +201,7 @@ cdef int _correct(QuadOperator op, model_t* M, int direct_size, double cg_tol, i
                 nf += 1
         if nf == 0:
             break
-        _solve_face(op, M, nf, direct_size, cg_tol, cg_max)
+        _solve_face(op, M, nf, cg_tol, cg_max)
         n_bad = 0
         for j in range(M.m):
             # eq. (2.11): a variable of U must move to the side its subgradient says
@@ -221,17 +222,17 @@ cdef int _correct(QuadOperator op, model_t* M, int direct_size, double cg_tol, i
     return corrections
 
 
-cdef void _solve_face(QuadOperator op, model_t* M, int nf, int direct_size, double cg_tol, int cg_max) noexcept nogil:
+cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg_max) noexcept nogil:
     # H d = -pg on the nf variables in ``free``: by a factor where that costs less, or CG from the d that is there
     cdef int j, steps
     cdef bint done = False
-    if (nf > direct_size or nf > M.side) and not M.hard and not op.always_direct:
+    if (nf > DIRECT_SIZE or nf > M.side) and not M.hard and not op.always_direct:
         # as many CG steps as cost about one factorisation; past them, factorise
         # from here on (if there is a matrix and room for its factor)
         steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
         M.n_cg += _pcg(op, M, cg_tol, steps, &done)
         M.hard = not done and nf <= M.side
-    if op.always_direct or (nf <= M.side and (M.hard or nf <= direct_size)):
+    if op.always_direct or (nf <= M.side and (M.hard or nf <= DIRECT_SIZE)):
         if M.n_held:
             # what the variables on their way to zero do to the others
             for j in range(M.m):

@@ -19,8 +19,6 @@ cdef class QuadOperator:
     cdef readonly bint intercept
     cdef double[::1] common
     cdef bint knows_common
-    # whether coordinate descent comes before the first cycle of a model alone
-    cdef public bint sweeps_once
     # whether variables with a penalty must not be negative
     cdef public bint one_sided
     # steps of the last model that went straight on through zeros, where the projected ones were worse

@@ -21,7 +21,7 @@ from ._reduce import block_of, finish, over, reduced
 
 # variables up to which one block takes a whole step of conjugate gradients: one launch, not three
 _ONE_BLOCK = 8192
-# steps of conjugate gradients between two looks at whether they are done
+# steps of conjugate gradients between two tests of whether they are done
 _LOOK = 4
 
 

@@ -98,7 +98,7 @@ def test_models_are_minimised_on_one_side(cupy, how):
     G = A.T @ A
     operator = GramOperator(cupy.asarray(G), 0.0)
     operator.direct = how == "direct"
-    out, effort = cupy.empty(30), Effort(60, 1e-12, cg_tol=1e-12, cg_max=200, direct_size=0, holds=20)
+    out, effort = cupy.empty(30), Effort(60, 1e-12, cg_tol=1e-12, cg_max=200, sweeps=0)
     decrease, *_ = _model.solve_model(operator, *map(cupy.asarray, (x, g, l1)), out, effort, one_sided=True)
     # G x = (G x0 - g - l1) + forces, as nonnegative least squares with the same gradient
     best = nnls(A, np.linalg.lstsq(A.T, G @ x - g - l1, rcond=None)[0])[0]

@@ -47,12 +47,11 @@ def test_identification_measure_penalty_bound(cupy):
     assert gpu.ista_bound(none, none, none, 1.0) == 0.0
 
 
-def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct_size=0):
+def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct=False):
     m = len(x0)
     # without a factor the CPU keeps to conjugate gradients
     effort = Effort(
-        cycles, 1e-9, cg_tol=1e-10, cg_max=4 * m, direct_size=direct_size, holds=holds,
-        largest_factor=m if direct_size else 0,
+        cycles, 1e-9, cg_tol=1e-10, cg_max=4 * m, largest_factor=m if direct else 0, sweeps=0, holds=holds
     )  # fmt: skip
     decrease, *counts = module.solve_model(operator, x0, g0, l1, out, effort)
     return decrease, np.array(counts)
@@ -77,7 +76,7 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
         for cycles in (1, 2):
             expected, out = np.empty(40), cupy.empty(40)
             operator = _operators.GramOperator(G, 1e-3)
-            best, steps = _solve(_model, operator, x, g, l1, expected, cycles, holds, 40 * direct)
+            best, steps = _solve(_model, operator, x, g, l1, expected, cycles, holds, direct)
             operator = GramOperator(cupy.asarray(G), 1e-3)
             operator.direct = direct
             there = (cupy.asarray(a) for a in (x, g, l1))

@@ -125,7 +125,7 @@ def _solve(op, x0, g0, l1, cycles=100, sweeps=3, forcing=1e-11, *, H=None):
     """Minimiser, gradient of the quadratic there, and the decrease; ``forcing`` inf: sweeps only."""
     m = len(x0)
     x = np.empty(m)
-    effort = Effort(cycles, forcing, cg_tol=1e-3, cg_max=200, direct_size=100, sweeps=sweeps, holds=20)
+    effort = Effort(cycles, forcing, cg_tol=1e-3, cg_max=200, sweeps=sweeps)
     decrease = solve_model(op, x0, g0, l1, x, effort)[0]
     return x, None if H is None else g0 + H @ (x - x0), decrease
 

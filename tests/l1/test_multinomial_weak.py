@@ -74,7 +74,7 @@ def test_a_straight_step_is_no_worse_than_any_point_along_it(seed):
     operator = GramOperator(H.copy(), 0.0)
     x = np.empty(m)
     # one cycle, no sweeps, nothing held at zero: the whole Newton step of the orthant
-    effort = Effort(1, 1e-12, cg_tol=1e-12, cg_max=100, direct_size=100, largest_factor=m)
+    effort = Effort(1, 1e-12, cg_tol=1e-12, cg_max=100, largest_factor=m, sweeps=0, holds=0)
     decrease = solve_model(operator, x0, g0, l1, x, effort)[0]
     d = -np.linalg.solve(H, g0 + l1 * np.sign(x0))
     steps = np.linspace(0.0, 1.0, 2001)[:, None] * d

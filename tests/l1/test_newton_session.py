@@ -10,7 +10,7 @@ from sparsekit._l1 import plan
 from sparsekit._l1.losses.linear_problem import LinearProblem
 from sparsekit._l1.solver.gram_model import GramModel
 from sparsekit._l1.solver.newton_session import NewtonSession
-from sparsekit._l1.solver.oba_run import CONTENT
+from sparsekit._l1.solver.oba_run import CONVERGED_BY_PREDICTION
 from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss
@@ -226,6 +226,6 @@ def test_a_predicted_reduction_that_ends_a_run_is_reported():
     options = dict(max_iter=100, predicted_tol=1e-2)
     loose = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, **options)
     tight = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, max_iter=100)
-    assert loose.success and loose.message == CONTENT and loose.optimality > 1e-9
-    assert tight.success and tight.message != CONTENT and tight.optimality <= 1e-9
+    assert loose.success and loose.message == CONVERGED_BY_PREDICTION and loose.optimality > 1e-9
+    assert tight.success and tight.message != CONVERGED_BY_PREDICTION and tight.optimality <= 1e-9
     assert tight.nit > loose.nit

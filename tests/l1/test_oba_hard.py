@@ -88,8 +88,8 @@ def test_bad_arguments_are_refused():
         LogisticLoss(X, y).value(np.ones(3))
     with pytest.raises(ValueError, match="n_threads must be at least 1"):
         LogisticLoss(X, y, n_threads=-1)
-    with pytest.raises(ValueError, match="stage must be"):
-        OBAOptions(stage=1.0)
+    with pytest.raises(ValueError, match="model_cycles must be at least 1; got 0"):
+        OBAOptions(model_cycles=0)
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "dense"])

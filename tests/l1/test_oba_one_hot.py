@@ -9,9 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.solver.oba_run import ModelState
+from sparsekit._cython._model import solve_model
+from sparsekit._cython._operators import GramOperator
+from sparsekit._l1.solver.minimise_model import Effort, ModelSolver
 from sparsekit.gpu._model import crossing_step
-from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
+from sparsekit.optimize import LogisticLoss, minimize_oba
 
 
 def table(n, sizes, seed, n_classes=2):
@@ -50,18 +52,17 @@ def test_several_classes(C):
 
 
 def test_the_ridge_rises_where_steps_cross_zeros_and_falls_again():
-    options = OBAOptions()
-    model = ModelState(options.ridge, options.bend, crossed=True, balance=1e-4)
-    for expected in (1e-5, 1e-4, 1e-4):
-        model.adapt(1.0, options)
-        assert model.ridge == pytest.approx(expected)
-    model.crossed = False
-    for expected in (1e-5, 1e-6, 1e-7):
-        model.adapt(1.0, options)
-        assert model.ridge == pytest.approx(expected)
-    # where predicted and actual reduction do not agree it is where it was at the start
-    model.adapt(0.0, options)
-    assert model.ridge == options.ridge
+    l1, x = np.full(2, 1e-3), np.array([1.0, -1.0])
+    # along (1, 1) H has next to no curvature: the step is long and crosses the zero of the second variable
+    H = np.array([[1.0, 1.0 - 1e-6], [1.0 - 1e-6, 1.0]])
+    solver, steps = ModelSolver(solve_model), []
+    for g in (H @ np.array([0.0, -3.0]), np.zeros(2)):
+        operator = GramOperator(H.copy(), solver.ridge)
+        new, *_ = solver.minimize(operator, x, g, l1, Effort(1, largest_factor=2, sweeps=0, holds=0))
+        steps.append((solver.ridge, operator.crossed, l1 @ abs(new) / max(operator.diag @ new**2, 1e-300)))
+    (risen, crossed, balance), (fallen, crossed_again, _) = steps
+    assert crossed and risen == pytest.approx(0.1 * balance)
+    assert not crossed_again and fallen == pytest.approx(0.1 * risen)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -33,7 +33,7 @@ def test_a_row_deep_in_the_straight_part_comes_back(layout, fit_intercept):
     assert y[0] * loss.predictor(start)[0] == pytest.approx(-1000.0)
     result = minimize_oba(loss, l1, start, history=True)
     assert result.history["fun"][0] > 1000.0  # it was not replaced by zero
-    assert result.status == 0 and result.nit <= 12
+    assert result.status == 0 and result.nit <= 20
     assert result.fun <= best.fun * (1 + 1e-4) and result.fun - best.fun <= result.dual_gap
 
 
@@ -96,16 +96,6 @@ def test_a_looser_tol_gives_a_looser_gap():
     assert np.isnan(uncertified.dual_gap) and uncertified.nit <= default.nit
 
 
-def test_options_of_the_bend():
-    X, y = separable(400)
-    loss = LogisticLoss(X, y)
-    results = [
-        minimize_oba(loss, 0.05, options=OBAOptions(tol=1e-9, bend=bend)) for bend in (1.0, 4.0, np.inf)
-    ]
-    for result in results:
-        assert result.status == 0 and result.fun == pytest.approx(results[0].fun, rel=1e-7)
-
-
 @pytest.mark.parametrize("strength", [1.0, 0.1, 0.01])
 @pytest.mark.parametrize("shape", [(2000, 300), (1500, 3000)])
 def test_a_small_predicted_reduction_ends_a_run_near_the_minimum(shape, strength):
@@ -139,7 +129,7 @@ def test_conjugate_gradients_by_columns_on_faces_end_where_a_matrix_does(has):
         else:
             operator = _columns.ColumnOperator(store, cols, d, has, 1e-7, None, 1)
         x = np.empty(m)
-        effort = Effort(max_cycles=50, forcing=1e-9, cg_tol=1e-9, cg_max=200, direct_size=0)
+        effort = Effort(max_cycles=50, forcing=1e-9, cg_tol=1e-9, cg_max=200)
         found.append((x, *_model.solve_model(operator, x0, g0, l1, x, effort)))
     exact, by_columns = found
     assert 0 < np.count_nonzero(exact[0]) < m

@@ -87,13 +87,15 @@ class LinearProblem(Selection):
         )
         return part, np.flatnonzero(np.append(stay, True) if self.intercept else stay)
 
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         Each row's second derivative is the largest within its `radius`.
         """
+        return self._model(variables, ridge, self._curvature(self.radius()))
+
+    def _model(self, variables, ridge, d):
         cols, has = self._split(variables)
-        d = self._curvature(self.radius(bend))
         operator, design = self.design.model(cols, d, has, ridge)
         return operator, Move(design, has)
 
@@ -133,7 +135,7 @@ class LinearProblem(Selection):
             return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
         if len(free) > min(_MOST_FREE, self.n_rows):
             return None, None
-        operator, move = self.model(free, 0.0)
+        operator, move = self._model(free, 0.0, self.state.d)
         H = np.column_stack([operator.matvec(e) for e in namespace(X=self.like).eye(len(free))])
         return to_host(H), lambda step: self.state.d * move.direction(step)
 

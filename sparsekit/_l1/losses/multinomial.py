@@ -262,14 +262,14 @@ class MultinomialProblem(Selection):
         # the intercepts' row number p becomes the number of features that stay
         return design, np.searchsorted(features, rows) * K + classes, has
 
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         Every row's other scores are first raised towards its largest by the row's `radius`: a saturated row
         gets the curvature that it has within reach.
         """
         design, place, has = self._select(variables)
-        radius = self.radius(bend)
+        radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
         if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):

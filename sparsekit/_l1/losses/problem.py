@@ -43,11 +43,11 @@ class Problem(ABC):
         """Gradient at the current point, written to ``out`` where that is given."""
 
     @abstractmethod
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         """Operator of the quadratic model on sorted ``variables``, and their move.
 
         A move has ``direction(dx)``, what `try_move` takes for a step of these variables. ``ridge`` times its
-        diagonal is added to the Hessian; ``bend`` widens where it looks for curvature.
+        diagonal is added to the Hessian.
         """
 
     @abstractmethod
@@ -83,7 +83,7 @@ class Problem(ABC):
         return self
 
     def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
-        """Take note of a point that was reached and of its gradient."""
+        """Use a point that was reached and its gradient for later models."""
 
     def screened(self, l1):
         """The problem without variables that every solution has at zero, and sorted numbers of the others.

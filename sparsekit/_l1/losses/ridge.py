@@ -48,8 +48,8 @@ class RidgeProblem(Problem):
         out += self.l2 * self.x
         return out
 
-    def model(self, variables, ridge, bend=np.inf):
-        operator, move = self.below.model(variables, ridge, bend)
+    def model(self, variables, ridge):
+        operator, move = self.below.model(variables, ridge)
         operator.add_diagonal(self.l2[variables])
         return operator, move
 

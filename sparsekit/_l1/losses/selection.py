@@ -6,6 +6,10 @@ from ..._linalg.special import largest
 from .free_variables import project_free
 from .problem import Problem
 
+# Distance on the wrong side of zero from which a row is in the straight part of its loss. With infinity a fit
+# whose start has a row at 1000 does not converge. 4 takes 1.05 times as many iterations, 16 up to 159 there.
+BEND = 8.0
+
 
 class Selection(Problem):
     """The loss on a selection of its variables; selections of one problem share one state.
@@ -63,19 +67,18 @@ class Selection(Problem):
         """Value at the point where the predictor has moved by dz."""
         return self.state.try_step(dz)
 
-    def radius(self, bend):
+    def radius(self):
         """How far around its predictor the model takes each row's largest curvature, (n,), or None: nowhere.
 
-        A row that lies farther than ``bend`` on the wrong side of zero is in the straight part of its loss,
-        where the second derivative says nothing of what ends it: the model's step would go on to wherever the
-        ridge stops it. Its radius reaches so far that the slope would be used up at the bend: at a distance r
-        the curvature is 1 / (r + 2).
+        A row far on the wrong side of zero is in the straight part of its loss, where the second derivative
+        is nearly zero: the model's step would be as long as the ridge allows. Its radius reaches so far that
+        the slope would be used up at the bend: at a distance r the curvature is 1 / (r + 2).
         """
-        behind = self.loss.behind(self.state.z) if np.isfinite(bend) else None
-        if behind is None or not largest(behind) > bend:
+        behind = self.loss.behind(self.state.z)
+        if behind is None or not largest(behind) > BEND:
             return None
         behind = np.maximum(behind, 0.0)
-        return np.where(behind > bend, behind - np.log1p(behind), 0.0)
+        return np.where(behind > BEND, behind - np.log1p(behind), 0.0)
 
     def project_free(self, free, theta, g, x):
         """See `free_variables.project_free`."""

@@ -75,7 +75,7 @@ class ProtocolProblem(Problem):
     def passes(self):
         return self.n_passes
 
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         x = self.x.copy()
         product = self.loss.hessian_product
         diagonal = np.ones_like(x, shape=len(variables))

@@ -178,9 +178,9 @@ class RemoteProblem(ProtocolProblem):
             self._lipschitz = float(self.loss.hessian_diagonal(self.x).sum())
         return self._lipschitz
 
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         if len(variables) > MAX_HESSIAN:
-            return super().model(variables, ridge, bend)
+            return super().model(variables, ridge)
         return GramOperator(self.loss.hessian(self.x, variables), ridge), Expand(variables, self.size)
 
     def falls_for_ever(self, x, l1):

@@ -27,7 +27,7 @@ from .block_columns import max_columns, working_set
 from .duality import dual_with_ridge, gap_of, tightened
 from .nonnegative import minimize_nonnegative, one_sided
 from .oba import TIGHTEST, joined, minimize_oba, of_all
-from .oba_run import CONTENT, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
 
 # Columns that join in one expansion: at most this many, or as many as are in the working set.
 MIN_NEW = 500
@@ -137,7 +137,7 @@ def _status(state, run, result, is_complete, before):
     """How the run ends after the ``result`` on a working set, or None; ``before`` is the last optimality."""
     if result.status == outcome.STOPPED:
         return outcome.STOPPED
-    if is_complete and result.message == CONTENT:
+    if is_complete and result.message == CONVERGED_BY_PREDICTION:
         return outcome.CONVERGED
     if state.optimality <= state.target:
         allowed = 10.0 * run.tol * abs(state.fun)

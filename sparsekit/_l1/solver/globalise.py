@@ -11,10 +11,10 @@ from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
 
 # Least Lipschitz constant: nothing is divided by zero.
 LEAST_BOUND = 1e-300
-# Shortest step size, as a part of the model's step, before the ISTA point is tried.
-_SHORTEST = 1 / 64
+# Smallest step size on the segment to the ISTA point (epsilon of Algorithm 2). 0.5 changes no fit.
+MIN_STEP = 1e-4
 # Multiple of rounding below which a predicted reduction says nothing.
-_LOST = 10.0
+LOST = 10.0
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Trial:
     dz : array
         The step to it, as `Problem.try_move` takes it.
     predicted : float
-        Decrease of the model.
+        Predicted reduction.
     n_corrections : int
         Corrective cycles that it took.
     """
@@ -55,17 +55,17 @@ def globalise(state, trial, bound, run):
         if not math.isfinite(level):
             raise Stop(outcome.NOT_FINITE)
         # rounding of the sums may not reject a step that is as good
-        enough = level + VALUE_ROUNDING * abs(level)
-        if trial.phi <= enough:
-            x, phi, kept = _take(state, trial, run)
+        threshold = level + VALUE_ROUNDING * abs(level)
+        if trial.phi <= threshold:
+            # a reduction that is lost in rounding says nothing of the model
+            is_lost = trial.predicted <= LOST * VALUE_ROUNDING * abs(state.phi)
+            x, phi = trial.x, trial.phi
+            ratio = 1.0 if is_lost else (state.phi - phi) / trial.predicted
             break
-        kept = 0.0
-        found = _shorter(state, trial, enough, run)
-        if found is None:
-            run.counts.n_ista += 1
-            found = _segment(state, trial, bound, level, enough, run)
+        run.counts.n_ista += 1
+        found = _search_segment(state, trial, bound, level, threshold, run)
         if found is not None:
-            x, phi = found
+            (x, phi), ratio = found, 0.0
             break
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
@@ -73,7 +73,7 @@ def globalise(state, trial, bound, run):
         problem.try_move(trial.dz, trial.x)  # accept() takes the last point tried
         run.counts.nfev += 1
     problem.accept()
-    return x, phi, kept
+    return x, phi, ratio
 
 
 def _upper_model(state, bound, run):
@@ -81,64 +81,24 @@ def _upper_model(state, bound, run):
     return state.problem.f + run.kernels.orthant.ista_bound(state.x, state.g, state.l1, bound)
 
 
-def _take(state, trial, run):
-    """The trial point, or halves of the step to it where it kept little and they keep more."""
-    # a decrease that is lost in rounding says nothing of the model
-    lost = trial.predicted <= _LOST * VALUE_ROUNDING * abs(state.phi)
-    kept = 1.0 if lost else (state.phi - trial.phi) / trial.predicted
-    x, phi = trial.x, trial.phi
-    if kept >= run.options.kept_low:
-        return x, phi, kept
-    full, share, best = trial.x - state.x, 1.0, 1.0
-    while share > _SHORTEST:
-        x_try, phi_try = _at(state, state.x, full, 0.5 * share, 0.5 * share * trial.dz, run)
-        share *= 0.5
-        if not phi_try < phi:
-            break
-        x, phi, best = x_try, phi_try, share
-    if share != best:
-        state.problem.try_move(best * trial.dz, x)
-    return x, phi, kept
-
-
-def _shorter(state, trial, enough, run):
-    """The longest half, quarter ... of the step that is good enough, as (x, phi), or None.
-
-    A departure: the segment of line 9 ends at the ISTA point, which has many small non-zeros where the trial
-    point has few.
-    """
-    full, share = trial.x - state.x, 0.5
-    while share >= _SHORTEST:
-        x, phi = _at(state, state.x, full, share, share * trial.dz, run)
-        if phi <= enough:
-            return x, phi
-        share *= 0.5
-    return None
-
-
-def _segment(state, trial, bound, level, enough, run):
-    """Lines 8 to 14: the point of the segment from the ISTA point that is good enough, as (x, phi).
+def _search_segment(state, trial, bound, level, threshold, run):
+    """Lines 8 to 14: a point between the ISTA point and the trial point below ``threshold``, as (x, phi).
 
     None where the ISTA point itself is above its upper model.
     """
     ista = run.kernels.ista_point(state.x, state.g, state.l1, bound)
     to_ista = state.problem.move_all().direction(ista - state.x)
-    full, share = trial.x - ista, 0.5
+    full, step = trial.x - ista, 0.5
     while True:
-        if share < run.options.segment_tol:
-            share = 0.0
-        x, phi = _at(state, ista, full, share, (1 - share) * to_ista + share * trial.dz, run)
-        if phi <= enough:
+        if step < MIN_STEP:
+            step = 0.0
+        x = ista + step * full
+        phi = state.problem.try_move((1 - step) * to_ista + step * trial.dz, x)
+        phi += run.kernels.orthant.penalty(x, state.l1)
+        run.counts.nfev += 1
+        if phi <= threshold:
             return x, phi
-        if share == 0.0:
+        if step == 0.0:
             # what is left of the difference there may be rounding
             return (x, phi) if phi - level <= GAP_ROUNDING * abs(level) else None
-        share *= 0.5
-
-
-def _at(state, origin, full, share, dz, run):
-    """The point origin + share * full, to which dz leads, made the trial point; with its objective."""
-    x = origin + share * full
-    f = state.problem.try_move(dz, x)
-    run.counts.nfev += 1
-    return x, f + run.kernels.orthant.penalty(x, state.l1)
+        step *= 0.5

@@ -31,7 +31,7 @@ from .duality import duality_gap, tightened
 from .gram_model import GramModel
 from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import CONTENT, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
@@ -110,7 +110,7 @@ class NewtonSession:
             run.least_reduction = PREDICTED_PART * run.predicted_tol * abs(fun)
             is_predicted = run.nit and multiplier == 1.0 and self.predicted <= run.least_reduction
             if run.status is None and is_predicted and not self._has_violation_outside(l1):
-                run.status, message = outcome.CONVERGED, CONTENT
+                run.status, message = outcome.CONVERGED, CONVERGED_BY_PREDICTION
             if run.status is None and violation <= goal:
                 gap = self._gap(l1, l2)
                 if not gap > gap_tol * abs(fun):

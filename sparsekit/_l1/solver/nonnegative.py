@@ -49,6 +49,11 @@ def one_sided(l1, n_features):
     return l1
 
 
+def least_penalties(g, l1):
+    """The least penalty at which each variable with gradient g (n,) stays at zero."""
+    return np.where(l1 > 0.0, np.maximum(-g, 0.0), np.abs(g))
+
+
 class OneSided(Kernels):
     """Kernels for variables of which those with a penalty must not be negative."""
 
@@ -63,9 +68,6 @@ class OneSided(Kernels):
             penalty=orthant.penalty,
         )
 
-    def pulls(self, g, l1):
-        return np.where(l1 > 0.0, np.maximum(-g, 0.0), np.abs(g))
-
     def ista_point(self, x, g, l1, bound):
         point = x - (g + l1) / bound
         return np.where(l1 > 0.0, np.maximum(point, 0.0), point)
@@ -73,24 +75,24 @@ class OneSided(Kernels):
     def certificate(self, loss, problem, x, l1, g):
         """Primal minus dual value, >= 0 up to rounding; inf where no dual point was found.
 
-        It is made of the derivatives by row at x as in `duality.duality_gap`: corrected until nothing pulls
-        at variables without penalty and ridge, then scaled until pulls are at most l1 where no ridge is.
+        It is made of the derivatives by row at x as in `duality.duality_gap`: corrected until the gradient of
+        variables without penalty and ridge is zero, then scaled until others are at most l1 without a ridge.
         """
         l2, fun, below = problem.l2, problem.f, problem.inner
         theta = below.state.u
         grad = g if l2 is None else g - l2 * x
         bare = (l1 <= BARE) & (True if l2 is None else l2 == 0.0)
-        theta, grad, price = self._without_pulls(below, bare, l1, x, theta, grad)
+        theta, grad, price = self._corrected(below, bare, l1, x, theta, grad)
         if theta is None:
             return np.inf
         primal = fun + price + l1 @ np.abs(x)
-        pulls = np.where(bare, 0.0, self.pulls(grad, l1))
+        sizes = np.where(bare, 0.0, least_penalties(grad, l1))
         l1 = np.where(l1 > BARE, l1, 0.0)
         l2 = np.zeros_like(l1) if l2 is None else l2
-        return float(primal - dual_with_ridge(lambda t: loss.dual_value(t * theta), pulls, l1, l2))
+        return float(primal - dual_with_ridge(lambda t: loss.dual_value(t * theta), sizes, l1, l2))
 
-    def _without_pulls(self, problem, bare, l1, x, theta, grad):
-        """theta with no pull but rounding on ``bare`` variables, its gradient, or None for both, and a price.
+    def _corrected(self, problem, bare, l1, x, theta, grad):
+        """theta whose gradient on ``bare`` variables is rounding, that gradient, and a price.
 
         See `FreeSystem.price`.
         """
@@ -101,7 +103,7 @@ class OneSided(Kernels):
                 theta, grad, _, price = problem.project_free(np.flatnonzero(chosen), theta, grad, x)
                 if theta is None:
                     return None, None, np.inf
-            enough = GRADIENT_ROUNDING * max(1.0, float(np.abs(theta).sum()))
-            if largest(self.pulls(grad, l1)[bare]) <= enough:
+            rounding = GRADIENT_ROUNDING * max(1.0, float(np.abs(theta).sum()))
+            if largest(least_penalties(grad, l1)[bare]) <= rounding:
                 return theta, grad, price
         return None, None, np.inf

@@ -1,12 +1,9 @@
 """OBA: the orthant-based adaptive method for min f(x) + sum_j l1_j |x_j|.
 
 Algorithms 1 and 2 of chapter 2 of Keskar, "Second-order methods for stochastic and nonsmooth
-optimization"; equation numbers below are that chapter's. `oba_step` has one iteration. Two things stand
-around it:
-
-* the model is minimised by several cycles of Algorithm 1 instead of one (``model_cycles``), since a cycle on
-  the model costs no pass over the data;
-* the penalty is lowered by stages to its value.
+optimization"; equation numbers below are that chapter's. `oba_step` has one iteration. The model is minimised
+by several cycles of Algorithm 1 instead of one (``model_cycles``): a cycle on the model costs no pass over
+the data.
 """
 
 import time
@@ -27,19 +24,14 @@ from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from ..losses.user_problem import as_problem
 from .duality import tightened
 from .few_rows import few_rows, start_from_few_rows
-from .oba_run import CONTENT, MESSAGES, Kernels, OBAOptions, OBARun
+from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
 from .quasi_newton import QuasiNewtonProblem
+from .working_set import PATIENCE
 
-# largest multiple of the penalty to start from; a penalty farther away is as good as none
-_FARTHEST = 1e8
-# variables that may always leave zero at once
-_LEAST_NEW = 10
 # Iterations of little decrease that a smaller gap is worth.
-_PATIENCE = 15
-# steps in a row that are lost in rounding and mend nothing: the first two models of a run are solved loosely
-_STALLS = 3
-# part of tol from which rounding is taken to forbid a smaller gap
+MAX_SLOW = 15
+# Part of tol from which rounding is taken to forbid a smaller gap.
 TIGHTEST = 1e-7
 
 
@@ -66,7 +58,7 @@ def minimize_oba(
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
 
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
-    ``gradient`` its ``grad`` is None where not all variables were looked at. ``l2``, a number or one a
+    ``gradient`` its ``grad`` is None where not all variables are in the problem. ``l2``, a number or one a
     variable, adds sum_j l2_j / 2 x_j^2. ``unit`` is that of ``tol``, by default `unit_of_tol`.
     ``make_kernels`` makes the run's kernels of an array.
     """
@@ -165,7 +157,7 @@ def _minimize(
     g = problem.gradient()
     check_start(problem.f, g, "f", "the gradient of f")
     unit = unit_of_tol(loss, x, g) if unit is None else unit
-    run = OBARun(opts, kernels, unit, callback, history, n_variables=n_variables)
+    run = OBARun(opts, kernels, unit, callback, history)
     run.certify = partial(kernels.certificate, loss) if gap else _no_gap
     x, g, optimality = _solve(problem, x, l1, g, run)
     if run.status in (outcome.MAX_ITER, outcome.NO_PROGRESS) and problem.inner.falls_for_ever(x, l1):
@@ -184,7 +176,7 @@ def _minimize(
     )
     result.nfev, result.njev = result.nfev + 1, result.njev + 1  # those at the start
     if run.is_predicted_small and result.success:
-        result.message = CONTENT
+        result.message = CONVERGED_BY_PREDICTION
     gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     is_certified = optimality <= opts.tol and gap <= opts.gap_tol * abs(result.fun)
@@ -234,49 +226,53 @@ def unit_of_tol(loss, x, g=None):
 
 
 def _solve(problem, x, l1, g, run):
-    """Lower the penalty to its value by stages.
-
-    A stage with boost c > 1 solves c * l1 by ``stage_iter`` iterations; the last, c = 1, runs until all
-    variables are optimal. Far from the solution a small penalty lets the predictor saturate, where the model
-    is worthless; the stages keep each Newton step short. Returns x, its gradient and its optimality.
-    """
-    opts, boost = run.options, np.inf
-    # more new variables than rows would make the model singular
-    most = max(_LEAST_NEW, int(opts.row_share * (problem.n_rows or problem.size)))
-    tau = min(max(int(opts.eta * run.n_variables), opts.min_new), most)
+    """Algorithm 2 from x, where the problem is and g is its gradient; returns x, g and the optimality."""
+    state = init_state(problem, x, l1, g, run)
+    previous, is_lost, n_lost, n_slow = np.inf, False, 0, 0
     while True:
-        optimality = run.kernels.orthant.measure(x, g, l1) / run.unit
+        violation = identify(state, run)
+        optimality = violation / run.unit
         if run.history and not run.history.rows:
-            run.record(x, problem.f + run.kernels.orthant.penalty(x, l1), optimality, 0, 0)
-        if run.status is None:  # else a callback's word holds, converged or not
-            run.status = _verdict(problem, x, l1, g, optimality, run)
+            run.record(state.x, state.phi, optimality, 0, 0)
+        if run.status is None:  # else a callback has ended the run, converged or not
+            tol = run.tol
+            run.status = _verdict(problem, state.x, l1, state.g, optimality, run)
+            is_lost = is_lost and run.tol == tol
+        # steps whose reduction is lost in rounding go on as long as they reduce the gradient
+        n_lost = n_lost + 1 if is_lost and violation > 0.5 * previous else 0
+        previous = violation
         if run.out_of_budget():
-            return x, g, optimality
-        boost = _lower(boost, run.kernels.pulls(g, l1), l1, opts)
-        limit = opts.stage_iter if boost > 1.0 else None
-        x, g, tau = _iterate(problem, x, boost * l1, l1, g, run.tol, tau, run, limit)
-
-
-def _lower(boost, pulls, l1, opts):
-    """The next stage's multiple of the penalty: a part of the last one's, and of what keeps all at zero."""
-    penalised = l1 > 0
-    with np.errstate(over="ignore"):
-        ratio = min(largest(pulls[penalised] / l1[penalised]), _FARTHEST)
-    return max(1.0, opts.stage * min(boost, ratio))
+            break
+        if n_lost == PATIENCE or n_slow == MAX_SLOW:
+            run.status = outcome.NO_PROGRESS
+            break
+        try:
+            done = step(state, choose_variables(state), run)
+        except outcome.Stop as stop:
+            run.status = stop.status
+            break
+        if run.history or run.callback is not None:
+            run.report(state, done)
+        run.check_prediction(done.ratio, state.phi)
+        is_lost = not done.reduction > VALUE_ROUNDING * abs(state.phi)
+        # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
+        is_slow = run.tol < run.options.tol and not done.reduction > GRADIENT_ROUNDING * abs(state.phi)
+        n_slow = n_slow + 1 if is_slow else 0
+    return state.x, state.g, optimality
 
 
 def _verdict(problem, x, l1, g, optimality, run):
     """Converged, if one of the rules says so, or None."""
     if optimality <= run.tol:
-        return _enough(problem, x, l1, g, optimality, run)
+        return _certify(problem, x, l1, g, optimality, run)
     return outcome.CONVERGED if run.is_predicted_small else None
 
 
-def _enough(problem, x, l1, g, optimality, run):
-    """Converged where the duality gap is small enough as well; else None, and run.tol is tightened.
+def _certify(problem, x, l1, g, optimality, run):
+    """Converged where the duality gap is small as well; else None, and run.tol is tightened.
 
     The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
-    is small beside the one be large beside the other.
+    is small relative to the one be large relative to the other.
     """
     run.gap = run.certify(problem, x, l1, g)
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
@@ -286,54 +282,3 @@ def _enough(problem, x, l1, g, optimality, run):
     run.tol = tightened(optimality, allowed, run.gap)
     run.gap = None
     return None
-
-
-def _iterate(problem, x, l1, l1_true, g, tol, tau, run, limit=None):
-    """Algorithm 2 on one set of variables with penalty l1 (a multiple of ``l1_true``).
-
-    Ends at ``tol``, after ``limit`` iterations, or with run.status set. Returns x, its gradient
-    and the size tau of the next selection.
-    """
-    opts = run.options
-    state = init_state(problem, x, l1, g, tau, run)
-    begin = run.counts.nit
-    previous, flat, stalls = np.inf, False, 0
-    while True:
-        absolute = identify(state, run)
-        run.set_aim(absolute, l1, state.phi)
-        if absolute / run.unit <= tol or run.out_of_budget():
-            break
-        # steps whose decrease is lost in rounding go on as long as they mend the gradient
-        stalls = stalls + 1 if flat and absolute > 0.5 * previous else 0
-        if stalls == _STALLS:
-            run.status = outcome.NO_PROGRESS if limit is None else None
-            break
-        previous = absolute
-        if limit is not None and run.counts.nit - begin >= limit:
-            break
-        variables = choose_variables(state, opts.growth)
-        try:
-            done = step(state, variables, run)
-        except outcome.Stop as stop:
-            run.status = stop.status
-            break
-        if run.history or run.callback is not None:
-            phi = problem.f + run.kernels.orthant.penalty(state.x, l1_true)
-            run.report(problem, state.x, phi, state.g, l1_true, done.n_variables, done.n_corrections + 1)
-        if run.status is not None or (limit is None and _is_enough(state, done, run)):
-            break
-        flat = not done.progress > VALUE_ROUNDING * abs(state.phi)
-        # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
-        slow = run.tol < opts.tol and not done.progress > GRADIENT_ROUNDING * abs(state.phi)
-        run.n_slow = run.n_slow + 1 if slow else 0
-        if run.n_slow >= _PATIENCE:
-            run.status = outcome.NO_PROGRESS
-            break
-    return state.x, state.g, state.tau
-
-
-def _is_enough(state, done, run):
-    """Whether models at the last penalty predict too small a reduction."""
-    if run.options.predicted_tol > 0:
-        run.check_prediction(done.kept, state.phi)
-    return run.is_predicted_small

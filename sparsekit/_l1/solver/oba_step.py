@@ -4,17 +4,15 @@ Line 2 identifies, lines 3 to 5 choose variables and minimise a model on them (`
 and lines 6 to 15 bring the step to where the objective falls enough (`globalise`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..._linalg.special import largest
 from ..losses.problem import Problem
 from .globalise import LEAST_BOUND, Trial, globalise
-from .minimise_model import minimise_model
-
-# part of the variables above which all are taken: designs keep what they made for all columns
-_NEARLY_ALL = 0.8
+from .minimise_model import MAX_FACTOR
+from .working_set import most_new
 
 
 @dataclass
@@ -29,8 +27,6 @@ class OBAState:
         Point, gradient of f there, and the penalty.
     phi : float
         f(x) + l1 @ |x|.
-    tau : int
-        Zero variables that may move in the next step.
     kind, size : array of shape (n,)
         What `identify` writes: 1 for a free variable, 2 for one that may leave zero, and |subgradient|.
     """
@@ -40,42 +36,37 @@ class OBAState:
     g: np.ndarray
     l1: np.ndarray
     phi: float
-    tau: int
     kind: np.ndarray
     size: np.ndarray
     unpenalised: np.ndarray
-    everything: np.ndarray
     n_free: int = 0
     n_unsure: int = 0
 
 
 @dataclass
 class Step:
-    """What became of an iteration.
+    """Results of an iteration.
 
     Parameters
     ----------
-    progress : float
-        Decrease of the objective.
-    kept : float
+    reduction : float
+        Of the objective.
+    ratio : float
         Ratio of actual to predicted reduction; 0 where the step had to be cut.
     n_variables, n_corrections : int
         Variables of the model, and corrective cycles of its first pass.
     """
 
-    progress: float
-    kept: float
+    reduction: float
+    ratio: float
     n_variables: int
     n_corrections: int
 
 
-def init_state(problem, x, l1, g, tau, run):
+def init_state(problem, x, l1, g, run):
     """The state at x, where the problem is and g is its gradient."""
-    n = problem.size
-    return OBAState(
-        problem, x, g, l1, problem.f + run.kernels.orthant.penalty(x, l1), tau,
-        np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x), l1 == 0, np.arange(n, like=x),
-    )  # fmt: skip
+    n, phi = problem.size, problem.f + run.kernels.orthant.penalty(x, l1)
+    return OBAState(problem, x, g, l1, phi, np.empty(n, dtype=np.int8, like=x), np.empty(n, like=x), l1 == 0)
 
 
 def identify(state, run):
@@ -86,60 +77,61 @@ def identify(state, run):
     return measure
 
 
-def choose_variables(state, share):
+def choose_variables(state):
     """Lines 6 and 7 of Algorithm 1: F, the unpenalised, and members of U with the largest subgradients.
 
-    As many of these as ``state.tau`` or ``share`` of F.
+    A departure: their number is that of `most_new`, as in all solvers of this package.
     """
-    kind, n_unsure, room = state.kind, state.n_unsure, max(state.tau, int(share * state.n_free))
-    if n_unsure > room:
+    problem, kind, n_unsure = state.problem, state.kind, state.n_unsure
+    most = most_new(problem.n_rows or problem.size, problem.size, state.n_free)
+    if n_unsure > most:
         unsure = np.flatnonzero(kind == 2)
-        order = np.argpartition(state.size[unsure], n_unsure - room)[: n_unsure - room]
+        order = np.argpartition(state.size[unsure], n_unsure - most)[: n_unsure - most]
         kind[unsure[order]] = 0
     variables = np.flatnonzero((kind != 0) | state.unpenalised)
-    if len(variables) > _NEARLY_ALL * len(state.x):
-        variables = state.everything
-    return state.problem.anchored(variables, state.x, state.g, state.l1)
+    return problem.anchored(variables, state.x, state.g, state.l1)
 
 
 def step(state, variables, run):
     """Lines 3 to 15 on these variables; changes the state, and returns the `Step`."""
     problem = state.problem
     trial, bound = minimum_of_model(state, variables, run)
-    x, phi, kept = globalise(state, trial, bound, run)
+    x, phi, ratio = globalise(state, trial, bound, run)
     if problem.several_classes:
         x = problem.centred(x, state.l1)
         phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
-    done = Step(state.phi - phi, kept, len(variables), trial.n_corrections)
+    done = Step(state.phi - phi, ratio, len(variables), trial.n_corrections)
     state.g = problem.gradient(state.g)  # first: where there is none the run ends at the last point
     state.x, state.phi = x, phi
-    if trial.n_corrections == 0:
-        state.tau *= 2
     run.counts.nit += 1
     run.counts.njev += 1
     run.counts.n_corrections.append(trial.n_corrections + 1)
-    run.model.adapt(kept, run.options)
+    run.predicted = trial.predicted
     return done
 
 
 def minimum_of_model(state, variables, run):
     """Lines 3 to 5: the `Trial` point, and a lower bound of the gradient's Lipschitz constant."""
-    problem, x, g, l1 = state.problem, state.x, state.g, state.l1
+    problem, x, g, l1, counts = state.problem, state.x, state.g, state.l1, run.counts
     problem.observe(x, g)
-    ridge = max(run.model.ridge, problem.least_ridge)
-    operator, move = problem.model(variables, ridge, run.model.bend)
-    classes, old = problem.several_classes, x[variables]
-    new, n_corrections, predicted = minimise_model(operator, old, g[variables], l1[variables], run, classes)
-    if classes or ridge > run.options.ridge:
-        # the actual reduction includes what the ridge takes from the predicted one: add it back, so that
-        # the ridge may fall
-        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
-    run.model.predicted = predicted
+    operator, move = problem.model(variables, max(run.model_solver.ridge, problem.least_ridge))
+    is_matrix, old = operator.reads == "matrix", x[variables]
+    effort = replace(run.effort, largest_factor=MAX_FACTOR if is_matrix else 0)
+    new, predicted, (_, n_corrections, n_cg, n_direct) = run.model_solver.minimize(
+        operator, old, g[variables], l1[variables], effort
+    )
+    if operator.error is not None:
+        raise operator.error
+    counts.n_cg += n_cg
+    counts.n_direct += n_direct
+    counts.n_products += operator.n_products
+    # the ridge is no part of the objective
+    predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
     dz = move.direction(new - old)
     there = x.copy()
     there[variables] = new
     f = problem.try_move(dz, there)
-    run.counts.nfev += 1
+    counts.nfev += 1
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, predicted, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0

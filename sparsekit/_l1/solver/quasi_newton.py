@@ -67,7 +67,7 @@ class QuasiNewtonProblem(Problem):
         lbfgs.add_pair(self.pairs, self._x, x, self._g, g)
         self._x[:], self._g[:] = x, g
 
-    def model(self, variables, ridge, bend=np.inf):
+    def model(self, variables, ridge):
         """L-BFGS on sorted ``variables``, and their move."""
         operator = None
         if len(self.pairs):

@@ -23,9 +23,6 @@ from ..._solver import outcome
 _PART, _POWERS = 1e-5, 3
 # least entry of the diagonal relative to its largest: features that are nearly 0 have hardly any curvature
 _LEAST = 1e-6
-# share of its promise below which a step is tried at half its length, which costs an evaluation: OBA's own is
-# for losses whose values cost less than their gradients
-_KEPT = 0.3
 
 _REACHED = "Converged: the predicted reduction is at most tol times the objective."
 
@@ -99,8 +96,7 @@ def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, his
     # the run of z ends by `watch`, or has nothing to do
     own = 0.0 if measures[0] > tol else np.inf
     options = OBAOptions(
-        tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs",
-        kept_low=_KEPT,
+        tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs"
     )  # fmt: skip
     result = minimize_oba(
         scaled, weights * s, x / s, options=options, gap=False, callback=watch, history=history

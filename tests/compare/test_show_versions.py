@@ -33,7 +33,7 @@ def test_versions_are_those_of_what_is_installed(printed):
     assert set(packages) == {"sparsekit", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl"}
     assert packages["numpy"] == np.__version__ and packages["sparsekit"] == sparsekit.__version__
     optional = printed["Optional packages"]
-    peers = {"liblinear-official", "skglm", "celer", "glum", "pyarrow"}
+    peers = {"liblinear-official", "skglm", "celer", "glum", "pandas", "pyarrow"}
     assert set(optional) == {"torch", "matplotlib", "cupy-cuda12x"} | peers
     for name, version in optional.items():
         installed = [d.version for d in importlib.metadata.distributions(name=name)]

@@ -215,7 +215,7 @@ def test_models(cupy, make, gram, monkeypatch):
         problem = loss.problem()
         problem.start(place(x))
         dz = problem.move_all().direction(place(np.ones(len(x))))
-        operator, move = problem.model(place(chosen), 0.1, bend=0.5)
+        operator, move = problem.model(place(chosen), 0.1)
         found.append(
             [
                 operator.matvec(place(v)), operator.diag, move.direction(place(v)), problem.gradient(),

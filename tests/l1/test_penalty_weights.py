@@ -86,7 +86,7 @@ def test_on_a_gpu(cupy, frame):
     X, y = frame
     X = X.to_numpy()
     for model in (MODELS[0], MODELS[2]):
-        host = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}).fit(X, y)
+        host = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}, tol=1e-8).fit(X, y)
         labels = cupy.asarray(y, dtype=float)
         device = clone(host).fit(cupy.asarray(X), labels)
         np.testing.assert_allclose(device.coef_.get(), host.coef_, atol=1e-6)

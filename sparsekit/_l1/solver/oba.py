@@ -32,7 +32,7 @@ from .working_set import PATIENCE
 # Iterations of little decrease that a smaller gap is worth.
 MAX_SLOW = 15
 # Part of tol from which rounding is taken to forbid a smaller gap.
-TIGHTEST = 1e-7
+TIGHTEST = 1e-9
 
 
 def minimize_oba(

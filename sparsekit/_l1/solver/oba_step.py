@@ -125,8 +125,9 @@ def minimum_of_model(state, variables, run):
     counts.n_cg += n_cg
     counts.n_direct += n_direct
     counts.n_products += operator.n_products
-    # the ridge is no part of the objective
-    predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
+    # the ridge is no part of the objective; a reduction that is not finite ends the run at the trial point
+    with np.errstate(over="ignore", invalid="ignore"):
+        predicted += 0.5 * operator.ridge * float(operator.diag @ (new - old) ** 2)
     dz = move.direction(new - old)
     there = x.copy()
     there[variables] = new

@@ -122,7 +122,9 @@ def test_a_block_that_cannot_be_read(tmp_path, data):
             (tmp_path / "block2.npz").unlink()
 
     model.set_params(callback=lose)
-    with pytest.raises(RuntimeError, match=r"could not be read.*holds the last iterate.*iteration ([3-9]|1\d)"):
+    with pytest.raises(
+        RuntimeError, match=r"could not be read.*holds the last iterate.*iteration ([3-9]|1\d)"
+    ):
         model.fit(*lazy)
     assert_holds_an_iterate(model, X, y)
 

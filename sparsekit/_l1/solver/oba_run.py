@@ -11,7 +11,7 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
-from .minimise_model import Effort, ModelSolver
+from .minimise_model import FIRST_CG, Effort, ModelSolver
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -165,10 +165,8 @@ class OBARun:
     def __post_init__(self):
         opts = self.options
         self.tol, self.counts = opts.tol, Counts()
-        self.model_solver, self.effort = (
-            ModelSolver(self.kernels.model.solve_model, SINGLE_RIDGE),
-            Effort(opts.model_cycles),
-        )
+        self.model_solver = ModelSolver(self.kernels.model.solve_model, SINGLE_RIDGE)
+        self.effort = Effort(opts.model_cycles, cg_max=FIRST_CG)
         self.limits = Limits(opts.max_iter, opts.max_time)
         names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
         self.history = History(names, self.keep)

@@ -4,14 +4,14 @@ Line 2 identifies, lines 3 to 5 choose variables and minimise a model on them (`
 and lines 6 to 15 bring the step to where the objective falls enough (`globalise`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..._linalg.special import largest
 from ..losses.problem import Problem
 from .globalise import LEAST_BOUND, Trial, globalise
-from .minimise_model import MAX_FACTOR
+from .minimise_model import next_effort, of_matrix
 from .working_set import most_new
 
 
@@ -97,6 +97,7 @@ def step(state, variables, run):
     problem = state.problem
     trial, bound = minimum_of_model(state, variables, run)
     x, phi, ratio = globalise(state, trial, bound, run)
+    run.effort = next_effort(run.effort, ratio)
     if problem.several_classes:
         x = problem.centred(x, state.l1)
         phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
@@ -116,7 +117,7 @@ def minimum_of_model(state, variables, run):
     problem.observe(x, g)
     operator, move = problem.model(variables, max(run.model_solver.ridge, problem.least_ridge))
     is_matrix, old = operator.reads == "matrix", x[variables]
-    effort = replace(run.effort, largest_factor=MAX_FACTOR if is_matrix else 0)
+    effort = of_matrix(run.effort) if is_matrix else run.effort
     new, predicted, (_, n_corrections, n_cg, n_direct) = run.model_solver.minimize(
         operator, old, g[variables], l1[variables], effort
     )

@@ -28,7 +28,7 @@ RANKED = [(1024, 1000, 5), (1024, 65_536, 1), (1024, 65_536, 5), (1024, 65_536, 
 
 def operator(cupy, X, K):
     """The Hessian's operator at equal probabilities on all variables, and a vector for it."""
-    from sparsekit.gpu import _multinomial
+    from sparsekit.gpu.shared import _multinomial
 
     n, p = X.shape
     P = cupy.full((n, K), 1.0 / K, dtype=cupy.float32)
@@ -67,7 +67,7 @@ def products(cupy, sizes, bandwidth):
 
 def rankings(cupy, sizes, bandwidth):
     """Rows of the same table: the highest scores of rows and their normaliser; CuPy's own beside them."""
-    from sparsekit.gpu import _ranking
+    from sparsekit.gpu.extreme import _ranking
 
     def known(n, k):
         best, codes = cupy.full((n, k), -cupy.inf, cupy.float32), cupy.full((n, k), 2**62)

@@ -29,7 +29,8 @@ FITS = [(10_000, 50, 0), (100_000, 200, 0), (1_000_000, 500, 0), (20_000, 20_000
 
 def kernels(cupy, sizes, memory, bandwidth):
     """Rows of the first table: passes over the pairs, the box and the losses' rows."""
-    from sparsekit.gpu import _pairs, _row_losses
+    from sparsekit.gpu.bounded import _row_losses
+    from sparsekit.gpu.shared import _pairs
 
     table, c = [], 2 * memory
     for n in sizes:

@@ -52,7 +52,7 @@ def to_device(cupy, X):
 
 def kernels(cupy, sizes, bandwidth):
     """Rows of the first table: products and losses of the larger problems."""
-    from sparsekit.gpu import _curvature, _multinomial
+    from sparsekit.gpu.shared import _curvature, _multinomial
 
     table = []
     for n, p, K, entries in (size for size in sizes if size[3]):

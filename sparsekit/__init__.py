@@ -74,16 +74,16 @@ def _load_installed_package() -> None:
     Python that was started in a checkout finds this folder before what ``pip install .`` installed.
     Where nothing is installed this does nothing, and ``sparsekit._cython`` raises the ImportError.
     """
-    kernel = f"{__name__}._cython._sparse"
+    kernel = f"{__name__}._cython.shared._sparse"
     here = os.path.dirname(__file__)
     # all finders: an editable install has one of its own, which finds the kernels elsewhere
-    if any(finder.find_spec(kernel, [os.path.join(here, "_cython")]) for finder in sys.meta_path):
+    if any(finder.find_spec(kernel, [os.path.join(here, "_cython", "shared")]) for finder in sys.meta_path):
         return
     for entry in sys.path:
         spec = PathFinder.find_spec(__name__, [entry])
         if spec is None or spec.loader is None or spec.submodule_search_locations is None:
             continue  # no such package in this folder
-        folders = [os.path.join(folder, "_cython") for folder in spec.submodule_search_locations]
+        folders = [os.path.join(folder, "_cython", "shared") for folder in spec.submodule_search_locations]
         if PathFinder.find_spec(kernel, folders):
             sys.modules[__name__] = package = module_from_spec(spec)
             spec.loader.exec_module(package)

@@ -64,7 +64,9 @@ def host_only(**arrays: object) -> None:
 
 
 def kernel_module(name: str, x: object) -> ModuleType:
-    """The kernels ``name`` for arrays like ``x``: of ``sparsekit.gpu`` or of ``sparsekit._cython``."""
+    """The kernels ``name`` (room and module, ``l1._model``) for arrays like ``x``: of ``sparsekit.gpu`` or
+    of ``sparsekit._cython``.
+    """
     return _module(name, is_device(x))
 
 

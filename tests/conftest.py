@@ -61,9 +61,9 @@ def _installed_package_problem():
     editable = type(sparsekit.__spec__.loader).__module__ == "_sparsekit_editable_loader"
     if found.is_relative_to(CHECKOUT / "sparsekit") and not editable:
         return f"the tests would run the checkout's folder {found.parent} and not the installed package"
-    kernel = importlib.util.find_spec("sparsekit._cython._sparse")
+    kernel = importlib.util.find_spec("sparsekit._cython.shared._sparse")
     if kernel is None or not isinstance(kernel.loader, importlib.machinery.ExtensionFileLoader):
-        return f"{found.parent} has no compiled kernel _cython._sparse"
+        return f"{found.parent} has no compiled kernel _cython.shared._sparse"
     return None
 
 
@@ -280,7 +280,7 @@ def _device_cupy():
 
 
 def _forget_kernels():
-    compiled = sys.modules.get("sparsekit.gpu._compile")
+    compiled = sys.modules.get("sparsekit.gpu.shared._compile")
     if compiled is not None:
         compiled.clear()
 

@@ -59,7 +59,7 @@ NOT_HERE = [
 # a kernel follows an index far outside of a vector: what must end a process here, or nothing is watched
 OUTSIDE = """
 import numpy as np
-from sparsekit._cython._sparse import csr_matvec
+from sparsekit._cython.shared._sparse import csr_matvec
 indptr, indices = np.array([0, 1], dtype=np.int32), np.array([1005], dtype=np.int32)
 csr_matvec(indptr, indices, np.ones(1), np.ones(1000), np.empty(1), 1)
 """

@@ -82,8 +82,8 @@ def _version(name: str) -> str | None:
 
 def _kernels() -> dict[str, str]:
     """Level of instructions, and OpenMP as the compiled file itself shows it."""
-    from .._cython import _dense
-    from .._cython._runtime import simd_level, simd_levels
+    from .._cython.shared import _dense
+    from .._cython.shared._runtime import simd_level, simd_levels
 
     code = Path(_dense.__file__).read_bytes()
     return {

@@ -1,17 +1,21 @@
-"""Compiled kernels, and what a fork does to their threads."""
+"""Compiled kernels in the rooms of their wings, and what a fork does to their threads.
+
+A kernel of one wing is in the room of its name, one of several, or of what wings share, in ``shared``. A room
+imports, and includes headers of, itself and ``shared``; its ``__init__`` imports nothing.
+"""
 
 import os
 from importlib.util import find_spec
 
-if find_spec(f"{__name__}._sparse") is None:
+if find_spec(f"{__name__}.shared._sparse") is None:
     raise ImportError(
         f"{__path__[0]} is sparsekit's source code, without the compiled kernels, and Python found no "
         "installed sparsekit. Install it with `pip install .` in the checkout, or editable: "
         "`pip install --no-build-isolation --editable .`"
     )
 
-from ._runtime import LEVELS as _LEVELS
-from ._runtime import run_on_one_thread as _run_on_one_thread
+from .shared._runtime import LEVELS as _LEVELS
+from .shared._runtime import run_on_one_thread as _run_on_one_thread
 
 # a kernel takes what it does not know for "no limit", and cannot say so
 if os.environ.get("SPARSEKIT_SIMD", "") not in ("", *_LEVELS):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import is_device
-from .._cython import _sparse
+from .._cython.shared import _sparse
 from .._typing import DeviceArray, DeviceMatrix
 from .as_design import as_design
 from .design import CSRDesign, DenseDesign

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .._arrays import to_host
-from .._cython import _multinomial
+from .._cython.shared import _multinomial
 from .design import CSCDesign, DenseDesign
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._cython import _dense, _multinomial, _sparse
-from .._cython._columns import ColumnOperator, columns_from_csr
-from .._cython._operators import GramOperator
-from .._cython._rows import DenseOperator, ModelRows, RowOperator
+from .._cython.shared import _dense, _multinomial, _sparse
+from .._cython.shared._columns import ColumnOperator, columns_from_csr
+from .._cython.shared._operators import GramOperator
+from .._cython.shared._rows import DenseOperator, ModelRows, RowOperator
 from .matrix import Columns, Matrix
 from .special import largest
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._arrays import kernel_module, namespace
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
-from ..gpu._column_store import ColumnStore
+from ..gpu.shared._column_store import ColumnStore
 from . import device_design as devices
 from .design import DenseDesign
 
@@ -30,7 +30,7 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
     def __init__(self, X: DeviceArray) -> None:
         super().__init__(X)
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
-        self.kernels = kernel_module("_multinomial", X)
+        self.kernels = kernel_module("shared._multinomial", X)
 
     def single(self) -> DeviceArray:
         """The data in single precision."""
@@ -49,7 +49,7 @@ class DeviceRows(devices.DeviceSparse):
     ) -> None:
         super().__init__(shape, rows, store)
         self.xp, self.double_cost = namespace(X=self.data), _double_cost(self.data.device.id)
-        self.kernels = kernel_module("_multinomial", self.data)
+        self.kernels = kernel_module("shared._multinomial", self.data)
         # places in the data may be beyond int32 where column numbers are not
         self._places = self.indptr.astype(np.int64, copy=False)
         self._cut: DeviceArray | None = None

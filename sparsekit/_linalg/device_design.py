@@ -15,10 +15,10 @@ from numpy.typing import DTypeLike
 from .._arrays import namespace
 from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
-from ..gpu import _dense, _sparse
-from ..gpu._column_store import ColumnStore, columns_from_csr
-from ..gpu._operators import GramOperator
-from ..gpu._rows import DenseOperator, ModelRows, RowOperator
+from ..gpu.shared import _dense, _sparse
+from ..gpu.shared._column_store import ColumnStore, columns_from_csr
+from ..gpu.shared._operators import GramOperator
+from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from .design import next_weights
 from .matrix import DEVICE_BLOCK, Columns, Matrix
 

@@ -27,7 +27,7 @@ def new_pairs(n, memory, like):
     """An empty memory of at most ``memory`` pairs of n variables, where the array ``like`` is."""
     if not memory >= 1 or memory != int(memory):
         raise ValueError(f"memory must be a whole number of pairs, at least 1; got {memory}")
-    return kernel_module("_pairs", like).Pairs(int(n), int(memory))
+    return kernel_module("shared._pairs", like).Pairs(int(n), int(memory))
 
 
 def add_pair(pairs, x, x_new, g, g_new, min_cosine=MIN_COSINE):
@@ -48,7 +48,7 @@ def _exponent(value):
 
 
 def _norms_and_cosine(x, x_new, g, g_new):
-    sy, ss, yy = kernel_module("_pairs", x).pair_norms(x, x_new, g, g_new)
+    sy, ss, yy = kernel_module("shared._pairs", x).pair_norms(x, x_new, g, g_new)
     norm, size = math.sqrt(ss), math.sqrt(yy)
     if all(SAFE_NORMS[0] < value < SAFE_NORMS[1] for value in (norm, size)):
         return norm, size, sy / (norm * size)

@@ -80,7 +80,7 @@ def _integers(X: Any, name: str, what: str) -> Any:
 
 
 def _compressed(X: Any, name: str) -> Any:
-    kernels = kernel_module("_compressed", X.data)
+    kernels = kernel_module("shared._compressed", X.data)
     indptr, indices = _integers(X, name, "indptr"), _integers(X, name, "indices")
     major, minor = ("column", "row") if X.format == "csc" else ("row", "column")
     height, width = X.blocksize if X.format == "bsr" else (1, 1)
@@ -120,7 +120,7 @@ def _as_kernels_read(array: Any) -> bool:
 
 
 def _coordinates(X: Any, name: str) -> Any:
-    kernels = kernel_module("_compressed", X.data)
+    kernels = kernel_module("shared._compressed", X.data)
     if len(X.shape) != 2:
         return X  # who takes matrices alone says so
     for axis, what in enumerate(("row", "col")):

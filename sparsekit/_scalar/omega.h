@@ -1,4 +1,4 @@
-/* The Wright omega function, and the implicit step with one negative that it solves (equations: _cython/implicit.h). */
+/* The Wright omega function, and the implicit step with one negative that it solves (equations: _cython/extreme/implicit.h). */
 #ifndef SPARSEKIT_OMEGA_H
 #define SPARSEKIT_OMEGA_H
 

@@ -15,7 +15,7 @@ from .._factor_graph.factors.factors import Factor
 from .._factor_graph.factors.structured_factors import Dense
 from .._factor_graph.graphs.graph import FactorGraph
 from .._typing import EitherArray
-from ..gpu._factor_graph import DENSE_MOST
+from ..gpu.factor_graph._factor_graph import DENSE_MOST
 from .sparsemax import has_cupy, shared
 
 if TYPE_CHECKING:

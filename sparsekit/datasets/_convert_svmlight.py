@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
-from .._cython._row_files import ALL_READ, ODD_LINE, SvmlightRows
+from .._cython.datasets._row_files import ALL_READ, ODD_LINE, SvmlightRows
 from .._messages import check_whole, shown
 from .._row_blocks.ahead import read_ahead
 from .._typing import FileName

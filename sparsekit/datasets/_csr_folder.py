@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csr_matrix
 
-from .._cython._row_files import first_bad_row
+from .._cython.datasets._row_files import first_bad_row
 from .._typing import Array, FileName
 from ._block_files import block_path, read_array, read_manifest
 from ._on_disk import BlocksOnDisk

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsekit._bounded.solver.min_norm_point import TOL, min_norm_weights
-from sparsekit._cython import _min_norm
+from sparsekit._cython.bounded import _min_norm
 
 # points (k, n) of all kinds from a generator
 KINDS = {

@@ -12,7 +12,7 @@ from scipy import optimize
 from sparsekit import minimize_nqn
 from sparsekit._bounded.solver import nqn
 from sparsekit._bounded.solver.nqn import ACTIVE_SETS, NQNOptions, minimize
-from sparsekit._cython import _pairs
+from sparsekit._cython.shared import _pairs
 from sparsekit.optimize import nonsmooth_problems
 
 N = 30

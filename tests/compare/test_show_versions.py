@@ -67,7 +67,7 @@ def test_kernels_and_threads(printed):
     "code, expected", [(b"\x7fELF GOMP_parallel", "yes"), (b"\x7fELF", "no"), (b"MZ _vcomp_fork", "yes")]
 )
 def test_what_the_compiled_file_shows(monkeypatch, tmp_path, code, expected):
-    from sparsekit._cython import _dense
+    from sparsekit._cython.shared import _dense
 
     path = tmp_path / "_dense.so"
     path.write_bytes(code)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from sparsekit._cython._row_files import first_bad_row
+from sparsekit._cython.datasets._row_files import first_bad_row
 from sparsekit._row_blocks.ahead import read_ahead
 from sparsekit.datasets import CSRFolder, open_csr, write_csr
 from sparsekit.datasets._block_files import npy_header

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsekit._cython._row_files import number
+from sparsekit._cython.datasets._row_files import number
 
 
 @given(

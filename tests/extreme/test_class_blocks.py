@@ -9,7 +9,7 @@ from reference_extreme import explicit_batch, first_u, proximal_step
 from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._cython import _class_blocks as kernels
+from sparsekit._cython.extreme import _class_blocks as kernels
 from sparsekit._extreme.solver.blocks import plan_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import init_work, steps

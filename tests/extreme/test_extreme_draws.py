@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit._cython import _extreme as kernels
+from sparsekit._cython.extreme import _extreme as kernels
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.state import METHODS
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from sparsekit._cython import _extreme as kernels
+from sparsekit._cython.extreme import _extreme as kernels
 
 
 def residuals(z, r, rho, eta, s, rho_y, u_old, b, u):

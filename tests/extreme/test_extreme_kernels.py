@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from reference_extreme import explicit_batch, first_u, proximal_step
 
-from sparsekit._cython import _extreme as kernels
+from sparsekit._cython.extreme import _extreme as kernels
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import DataRows, init_work, inverse_probability, steps
 from sparsekit._extreme.solver.state import METHODS, averaged, init_state, settle

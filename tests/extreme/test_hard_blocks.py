@@ -13,7 +13,7 @@ from test_extreme_adaptive import reference_step, sparse_text, sums_of
 from test_extreme_kernels import make_rows
 
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
-from sparsekit._cython import _class_blocks as kernels
+from sparsekit._cython.extreme import _class_blocks as kernels
 from sparsekit._extreme.solver import hard
 from sparsekit._extreme.solver import sgd as solver
 from sparsekit._extreme.solver.blocks import plan_blocks

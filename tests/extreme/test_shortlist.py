@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._cython import _shortlist as kernels
+from sparsekit._cython.extreme import _shortlist as kernels
 from sparsekit._extreme.estimators import scores as module
 from sparsekit._extreme.estimators.scores import LinearScores, rank
 from sparsekit._extreme.solver import shortlist

@@ -8,7 +8,7 @@ import pytest
 from tree_oracle import TreeOracle
 
 from sparsekit import Budget, DepTree, FactorGraph
-from sparsekit._cython._structures import tree
+from sparsekit._cython.factor_graph._structures import tree
 
 SINGLE = [False, True]
 MANY = 64  # trees from which on several enter at once

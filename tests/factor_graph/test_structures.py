@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from sparsekit._cython import _structures
+from sparsekit._cython.factor_graph import _structures
 
 FORBIDDEN = -1e12
 KINDS = ["gauss", "ties", "positive", "negative", "huge", "masked", "tiny_masked"]

@@ -11,7 +11,7 @@ from reference_ties import jacobian_at_ties
 from tree_oracle import TreeOracle
 
 from sparsekit import Budget, DepTree, FactorGraph, Pair
-from sparsekit._cython._structures import sets_that_lack, tree
+from sparsekit._cython.factor_graph._structures import sets_that_lack, tree
 from sparsekit._factor_graph.factors.mixture import trees
 
 SINGLE = [False, True]

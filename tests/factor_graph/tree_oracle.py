@@ -3,7 +3,7 @@
 import numpy as np
 
 from sparsekit import Factor
-from sparsekit._cython._structures import tree
+from sparsekit._cython.factor_graph._structures import tree
 
 
 class TreeOracle(Factor):

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from sparsekit._cython import _curvature
+from sparsekit._cython.shared import _curvature
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
 
 

@@ -23,7 +23,7 @@ from sparsekit import (
     SparsemaxClassifierCV,
     fenchel_young_path,
 )
-from sparsekit._cython import _dual_ascent
+from sparsekit._cython.fenchel_young import _dual_ascent
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
 from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
 from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young

@@ -4,9 +4,9 @@ from dataclasses import asdict
 
 import numpy as np
 
-from sparsekit._cython import _factor_graph as on_cpu
+from sparsekit._cython.factor_graph import _factor_graph as on_cpu
 from sparsekit._factor_graph.solver.layout import GraphOptions
-from sparsekit.gpu import _factor_graph as on_gpu
+from sparsekit.gpu.factor_graph import _factor_graph as on_gpu
 
 
 class Both:

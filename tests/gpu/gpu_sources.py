@@ -4,30 +4,31 @@ import re
 from pathlib import Path
 
 import sparsekit
-from sparsekit.gpu import _compile
+from sparsekit.gpu.shared import _compile
 
 FOLDER = Path(sparsekit.__file__).parent / "gpu"
-FILES = sorted(path.stem for path in FOLDER.glob("*.cu"))
+# room/name
+FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.cu"))
 SINGLE, DOUBLE = ("float", "int"), ("double", "long long")
 # those that a macro makes are indented in it; where their names clash, nvcc says so
 KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
 # macros of kernels as they are launched, beside their defaults: long rows, wide reads, targets, dense factors
 VARIANTS = [
-    ("sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
-    ("sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
-    ("curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),
-    ("extreme", SINGLE, "SK_EXTREME_JOINT=0 SK_EXTREME_ALONE=1"),
-    ("factor_graph", SINGLE, "FACTORS_DENSE=1"),
+    ("fenchel_young/sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
+    ("fenchel_young/sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
+    ("fenchel_young/sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
+    ("fenchel_young/sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
+    ("shared/curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
+    ("shared/multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
+    ("extreme/extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),
+    ("extreme/extreme", SINGLE, "SK_EXTREME_JOINT=0 SK_EXTREME_ALONE=1"),
+    ("factor_graph/factor_graph", SINGLE, "FACTORS_DENSE=1"),
 ]
 
 
 def own_text(file):
     """Text of a file and its headers but for the one that all share."""
-    return _compile.source(file).replace((FOLDER / "common.cuh").read_text(encoding="utf-8"), "")
+    return _compile.source(file).replace((FOLDER / "shared" / "common.cuh").read_text(encoding="utf-8"), "")
 
 
 def has_types(file):

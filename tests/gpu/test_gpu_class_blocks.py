@@ -6,10 +6,10 @@ from test_class_blocks import D, K, N
 from test_class_blocks import problem as host_problem
 from test_gpu_extreme import assert_same, device_rows, numpy_of
 
-from sparsekit._cython import _class_blocks as host
+from sparsekit._cython.extreme import _class_blocks as host
 from sparsekit._extreme.solver.sgd import init_work, steps
 from sparsekit._extreme.solver.state import METHODS, averaged, finish, init_state, settle
-from sparsekit.gpu import _class_blocks as gpu
+from sparsekit.gpu.extreme import _class_blocks as gpu
 
 
 def problem(cupy, method, noise, n_negatives, **kwargs):

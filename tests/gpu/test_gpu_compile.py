@@ -6,7 +6,7 @@ import gpu_compilers
 import pytest
 from gpu_sources import DOUBLE, FILES, KERNEL, SINGLE, VARIANTS, has_types
 
-from sparsekit.gpu import _compile
+from sparsekit.gpu.shared import _compile
 
 NVCC = gpu_compilers.nvcc()
 NVRTC = gpu_compilers.NVRTC.find()

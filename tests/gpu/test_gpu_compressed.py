@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsekit as sk
-from sparsekit._cython import _compressed
+from sparsekit._cython.shared import _compressed
 from sparsekit._linalg.structure import sound
 from sparsekit.optimize import LogisticLoss
 
@@ -35,7 +35,7 @@ GRAPHIC = {  # what fits on a GPU
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("size", [0, 1, 33, 5000])
 def test_kernels(cupy, index, size):
-    from sparsekit.gpu import _compressed as gpu
+    from sparsekit.gpu.shared import _compressed as gpu
 
     rng = np.random.default_rng(0)
     values = rng.integers(0, 100, size, dtype=index)

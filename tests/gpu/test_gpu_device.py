@@ -46,8 +46,14 @@ def test_a_mixture_is_refused_with_the_remedy(cupy, order):
 
 
 def test_kernels_come_from_where_the_array_is(cupy):
-    assert _device.kernel_module("_sparsemax", np.zeros(1)).__name__ == "sparsekit._cython._sparsemax"
-    assert _device.kernel_module("_sparsemax", cupy.zeros(1)).__name__ == "sparsekit.gpu._sparsemax"
+    assert (
+        _device.kernel_module("fenchel_young._sparsemax", np.zeros(1)).__name__
+        == "sparsekit._cython.fenchel_young._sparsemax"
+    )
+    assert (
+        _device.kernel_module("fenchel_young._sparsemax", cupy.zeros(1)).__name__
+        == "sparsekit.gpu.fenchel_young._sparsemax"
+    )
 
 
 def test_data_of_another_gpu_is_refused_with_the_remedy(cupy, monkeypatch):

@@ -7,12 +7,12 @@ import pytest
 from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._arrays import thread_arguments
-from sparsekit._cython import _extreme as host
+from sparsekit._cython.extreme import _extreme as host
 from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
 from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit._extreme.solver.state import averaged, init_state, settle
-from sparsekit.gpu import _extreme as gpu
+from sparsekit.gpu.extreme import _extreme as gpu
 
 STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
 

@@ -11,7 +11,7 @@ from reference_factor_graph import LOGICAL, build, random_graph
 import sparsekit as sk
 from sparsekit._factor_graph.solver.layout import GraphOptions
 from sparsekit._solver.outcome import INFEASIBLE
-from sparsekit.gpu import _factor_graph as on_gpu
+from sparsekit.gpu.factor_graph import _factor_graph as on_gpu
 
 CLOSED = [*LOGICAL, "budget", "knapsack", "pair"]
 KINDS = [*CLOSED, "dense"]

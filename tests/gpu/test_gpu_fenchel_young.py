@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 
-from sparsekit._cython import _curvature as host_curvature
-from sparsekit._cython import _multinomial as host_multinomial
-from sparsekit.gpu import _curvature, _multinomial, _spmm
+from sparsekit._cython.shared import _curvature as host_curvature
+from sparsekit._cython.shared import _multinomial as host_multinomial
+from sparsekit.gpu.shared import _curvature, _multinomial, _spmm
 
 pytestmark = pytest.mark.thorough
 

@@ -11,7 +11,7 @@ from sparsekit import Budget, FactorGraph, Xor
 from sparsekit._arrays import thread_arguments
 from sparsekit._factor_graph.labels.label_loss import Labels
 from sparsekit._factor_graph.solver.layout import GraphOptions
-from sparsekit.gpu import _label_graph
+from sparsekit.gpu.factor_graph import _label_graph
 
 
 def on_both(cupy, labels, eta, plus, minus, options):

@@ -1,4 +1,4 @@
-"""``sparsekit.gpu`` has the modules and names of ``sparsekit._cython``, read from its sources.
+"""``sparsekit.gpu`` has the rooms, modules and names of ``sparsekit._cython``, read from its sources.
 
 And its parameters, but for those that a device has no use for: no twin accepts what it does not use.
 
@@ -66,8 +66,9 @@ def declared(source):
 
 def twin(module):
     """The module of ``sparsekit.gpu``, or None."""
-    if importlib.util.find_spec(f"sparsekit.gpu.{module}") is None:
-        return None
+    for name in (module.partition(".")[0], module):  # the room first
+        if importlib.util.find_spec(f"sparsekit.gpu.{name}") is None:
+            return None
     return importlib.import_module(f"sparsekit.gpu.{module}")
 
 
@@ -124,15 +125,15 @@ def unused(source):
 
 def test_twins_use_what_they_accept(checkout):
     assert unused("def f(a, n_threads): return a\ndef g(c): raise TypeError(c)") == ["f: n_threads"]
-    for path in sorted((checkout / "sparsekit" / "gpu").glob("*.py")):
+    for path in sorted((checkout / "sparsekit" / "gpu").rglob("*.py")):
         assert unused(path.read_text(encoding="utf-8")) == [], path.name
 
 
 @pytest.fixture(scope="module")
 def sources(checkout):
-    files = sorted((checkout / "sparsekit" / "_cython").glob("*.pyx"))
+    files = sorted((checkout / "sparsekit" / "_cython").rglob("*.pyx"))
     assert len(files) > 15
-    return {path.stem: declared(path.read_text(encoding="utf-8")) for path in files}
+    return {f"{path.parent.name}.{path.stem}": declared(path.read_text(encoding="utf-8")) for path in files}
 
 
 def test_the_reader_of_sources():
@@ -185,7 +186,7 @@ def test_reasons_are_of_today(sources):
     known = {f"{module}.{name}" for module, names in sources.items() for name in names}
     for key, reason in NOT_HERE.items():
         assert key in known, f"NOT_HERE names {key}, which sparsekit._cython has not"
-        module, _, name = key.partition(".")
-        there = twin(module)
+        room, kernels, name = key.split(".", 2)
+        there = twin(f"{room}.{kernels}")
         assert there is None or find(there, name) is None, f"{key} has a twin, and yet a reason in NOT_HERE"
         assert len(reason) > 20, f"the reason why {key} has no twin: {reason!r}"

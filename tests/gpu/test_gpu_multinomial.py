@@ -6,14 +6,14 @@ import scipy.sparse as sp
 from gpu_data import to_device
 from scipy.special import softmax
 
-from sparsekit._cython import _multinomial as on_cpu
+from sparsekit._cython.shared import _multinomial as on_cpu
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.solver.oba import minimize_oba
 
 
 @pytest.fixture
 def kernels(cupy):
-    from sparsekit.gpu import _multinomial
+    from sparsekit.gpu.shared import _multinomial
 
     return _multinomial
 
@@ -131,7 +131,7 @@ def test_operators(cupy, kernels, K, intercept, dense):
 
 
 def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
-    from sparsekit.gpu import _class_operators
+    from sparsekit.gpu.shared import _class_operators
 
     X, _, s, rng = random_problem(50, 8, dtype=np.float32)
     X[rng.random((50, 8)) < 0.8] = 0.0

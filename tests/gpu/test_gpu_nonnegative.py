@@ -64,7 +64,7 @@ def _sides(m=400, seed=0):
 
 
 def test_sides_of_the_orthant(cupy):
-    from sparsekit.gpu import _orthant as gpu
+    from sparsekit.gpu.shared import _orthant as gpu
 
     x, g, l1 = _sides()
     lower = np.where(l1 > 0, np.inf, l1)
@@ -89,8 +89,8 @@ def test_sides_of_the_orthant(cupy):
 def test_models_are_minimised_on_one_side(cupy, how):
     from scipy.optimize import nnls
 
-    from sparsekit.gpu import _model
-    from sparsekit.gpu._operators import GramOperator
+    from sparsekit.gpu.l1 import _model
+    from sparsekit.gpu.shared._operators import GramOperator
 
     x, g, l1 = _sides(30)
     x[-1], l1[-1] = 0.5, 0.3

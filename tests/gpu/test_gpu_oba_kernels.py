@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _glm, _sparse
+from sparsekit._cython.l1 import _glm
+from sparsekit._cython.shared import _sparse
 
 RNG = np.random.default_rng
 
@@ -29,7 +30,7 @@ def _device_csr(cupy, X, index=np.int32):
 
 
 def test_parts_of_many_blocks_are_reduced(cupy):
-    from sparsekit.gpu._reduce import finish
+    from sparsekit.gpu.shared._reduce import finish
 
     part = RNG(0).standard_normal((1000, 3))
     found = finish(cupy.asarray(part), maxima=2)
@@ -40,7 +41,7 @@ def test_parts_of_many_blocks_are_reduced(cupy):
 @pytest.mark.parametrize("loss", ["logistic", "squared", "probit"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses_and_their_derivatives(cupy, loss, weighted):
-    from sparsekit.gpu import _glm as gpu
+    from sparsekit.gpu.l1 import _glm as gpu
 
     rng = RNG(1)
     tails = [-800.0, 800.0, -40.0, 40.0, 0.0, -5.9, 5.5]
@@ -62,7 +63,7 @@ def test_losses_and_their_derivatives(cupy, loss, weighted):
 
 
 def test_values_of_nothing_and_axpy(cupy):
-    from sparsekit.gpu import _glm as gpu
+    from sparsekit.gpu.l1 import _glm as gpu
 
     none = cupy.empty(0)
     assert gpu.logistic_value(none, none, none) == gpu.probit_derivatives(none, none, none, none, none) == 0.0
@@ -75,7 +76,7 @@ def test_values_of_nothing_and_axpy(cupy):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("long", [0, 2])
 def test_sparse_products(cupy, dtype, index, long):
-    from sparsekit.gpu import _sparse as gpu
+    from sparsekit.gpu.shared import _sparse as gpu
 
     X = _matrix(900, 700, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
     n, p = X.shape
@@ -98,7 +99,7 @@ def test_sparse_products(cupy, dtype, index, long):
 
 @pytest.mark.parametrize("intercept", [False, True])
 def test_absolute_bound(cupy, intercept):
-    from sparsekit.gpu import _sparse as gpu
+    from sparsekit.gpu.shared import _sparse as gpu
 
     X, rng = _matrix(), RNG(3)
     n, p = X.shape
@@ -111,7 +112,7 @@ def test_absolute_bound(cupy, intercept):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_selections_keep_order_and_values(cupy, dtype):
-    from sparsekit.gpu import _sparse as gpu
+    from sparsekit.gpu.shared import _sparse as gpu
 
     X = _matrix(60, 120, 0.5, dtype)  # rows longer than a warp
     p = X.shape[1]
@@ -141,8 +142,8 @@ def _hessian(X, cols, d, intercept, ridge):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("long", [0, 2])
 def test_row_and_column_operators(cupy, dtype, intercept, long):
-    from sparsekit.gpu._column_store import columns_from_csr
-    from sparsekit.gpu._rows import ModelRows, RowOperator
+    from sparsekit.gpu.shared._column_store import columns_from_csr
+    from sparsekit.gpu.shared._rows import ModelRows, RowOperator
 
     X = _matrix(1500, 60, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
     (n, p), rng = X.shape, RNG(5)
@@ -180,8 +181,8 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("p", [3, 70, 600])
 def test_dense_kernels(cupy, dtype, intercept, p):
-    from sparsekit.gpu import _dense as gpu
-    from sparsekit.gpu._rows import DenseOperator
+    from sparsekit.gpu.shared import _dense as gpu
+    from sparsekit.gpu.shared._rows import DenseOperator
 
     rng, n = RNG(6), 45
     X = rng.standard_normal((n, p)).astype(dtype)
@@ -212,7 +213,7 @@ def test_dense_kernels(cupy, dtype, intercept, p):
 
 
 def test_columns_of_many_rows_are_summed_by_parts(cupy):
-    from sparsekit.gpu import _dense as gpu
+    from sparsekit.gpu.shared import _dense as gpu
 
     X, u = RNG(6).standard_normal((200, 40)), RNG(7).standard_normal(200)
     out = cupy.empty(40)
@@ -221,7 +222,7 @@ def test_columns_of_many_rows_are_summed_by_parts(cupy):
 
 
 def test_rows_too_wide_for_one_pass(cupy, monkeypatch):
-    from sparsekit.gpu import _dense, _rows
+    from sparsekit.gpu.shared import _dense, _rows
 
     monkeypatch.setattr(_rows, "hessian_fits", lambda m: False)
     rng = RNG(7)

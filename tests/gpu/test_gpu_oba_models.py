@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from sparsekit._cython import _model, _operators, _orthant
+from sparsekit._cython.l1 import _model
+from sparsekit._cython.shared import _operators, _orthant
 from sparsekit._l1.solver.minimise_model import Effort
-from sparsekit.gpu import _model as gpu_model
-from sparsekit.gpu import _operators as gpu_operators
+from sparsekit.gpu.l1 import _model as gpu_model
+from sparsekit.gpu.shared import _operators as gpu_operators
 
 pytestmark = pytest.mark.thorough
 
@@ -23,7 +24,7 @@ def _model_problem(m=60, seed=0):
 
 
 def test_identification_measure_penalty_bound(cupy):
-    from sparsekit.gpu import _orthant as gpu
+    from sparsekit.gpu.shared import _orthant as gpu
 
     _, x, g, l1 = _model_problem(700)
     kind, size = np.empty(700, dtype=np.int8), np.empty(700)
@@ -65,8 +66,8 @@ def _many_blocks(monkeypatch, gpu):
 @pytest.mark.parametrize("how", ["direct", "one block", "many blocks"])
 @pytest.mark.parametrize("holds", [0, 20])
 def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
-    from sparsekit.gpu import _model as gpu
-    from sparsekit.gpu._operators import GramOperator
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared._operators import GramOperator
 
     direct, rounds = how == "direct", 0
     if how == "many blocks":
@@ -91,8 +92,8 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
 
 @pytest.mark.parametrize("how", ["direct", "one block", "many blocks", "callback"])
 def test_models_are_minimised(cupy, how, monkeypatch):
-    from sparsekit.gpu import _model as gpu
-    from sparsekit.gpu import _operators as operators
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared import _operators as operators
 
     if how == "many blocks":
         _many_blocks(monkeypatch, gpu)
@@ -116,8 +117,8 @@ def test_models_are_minimised(cupy, how, monkeypatch):
 
 
 def test_models_without_room_or_holds(cupy):
-    from sparsekit.gpu import _model as gpu
-    from sparsekit.gpu._operators import GramOperator
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared._operators import GramOperator
 
     none = cupy.empty(0)
     decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none)
@@ -134,8 +135,8 @@ def test_models_without_room_or_holds(cupy):
 @pytest.mark.parametrize("diagonal", [[1.0, -1.0, 2.0], [-1.0, 0.0, -2.0]])
 @pytest.mark.parametrize("blocks", ["one block", "many blocks"])
 def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diagonal, blocks, monkeypatch):
-    from sparsekit.gpu import _model as gpu
-    from sparsekit.gpu._operators import GramOperator
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared._operators import GramOperator
 
     if blocks == "many blocks":
         _many_blocks(monkeypatch, gpu)

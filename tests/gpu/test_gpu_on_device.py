@@ -16,7 +16,7 @@ from on_device import compilation, driver_calls, parity
 from on_device.__main__ import PARTS
 from on_device.options import GPU_TESTS
 
-from sparsekit.gpu import _compile
+from sparsekit.gpu.shared import _compile
 
 SCRIPT = GPU_TESTS / "on_device.sh"
 
@@ -113,11 +113,12 @@ def test_what_a_sanitizer_finds_is_reported(dry_run, tmp_path):
     status, lines = dry_run("--only", "sanitizer", "--sanitizer", tool)
     assert status == 1
     tasks, part = of_part(lines, "sanitizer")
-    assert part["failed"] == ["memcheck sparsemax"]
-    assert "ERROR SUMMARY: 1 error" in tasks["memcheck sparsemax"]["error"]
-    assert "Invalid __global__ write" in tasks["memcheck sparsemax"]["error"]
-    assert tasks["racecheck sparsemax"]["status"] == "ok" and tasks["racecheck sparsemax"]["passed"] == 1
-    assert tasks["racecheck sparsemax"]["said"] == ["RACECHECK SUMMARY: 0 hazards displayed"]
+    assert part["failed"] == ["memcheck fenchel_young/sparsemax"]
+    assert "ERROR SUMMARY: 1 error" in tasks["memcheck fenchel_young/sparsemax"]["error"]
+    assert "Invalid __global__ write" in tasks["memcheck fenchel_young/sparsemax"]["error"]
+    raced = tasks["racecheck fenchel_young/sparsemax"]
+    assert raced["status"] == "ok" and raced["passed"] == 1
+    assert raced["said"] == ["RACECHECK SUMMARY: 0 hazards displayed"]
 
 
 def test_without_a_python_the_script_says_so(dry_run):

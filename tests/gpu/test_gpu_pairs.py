@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import reference_nqn
 
-from sparsekit._cython import _pairs, _row_losses
+from sparsekit._cython.bounded import _row_losses
+from sparsekit._cython.shared import _pairs
 
 INF = np.inf
 
@@ -23,7 +24,7 @@ def _box(n, seed=0):
 
 def _kinds(like):
     """The modules of kernels in main memory and on the device, and how to bring an array to each."""
-    from sparsekit.gpu import _pairs as gpu
+    from sparsekit.gpu.shared import _pairs as gpu
 
     return (_pairs, np.asarray), (gpu, like.asarray)
 
@@ -64,7 +65,7 @@ def test_passes_over_the_box(cupy, n):
 
 
 def test_values_that_are_not_finite(cupy):
-    from sparsekit.gpu import _pairs as gpu
+    from sparsekit.gpu.shared import _pairs as gpu
 
     x, _, g, lower, upper = _box(40)
     g[3], lower[3], upper[3] = np.nan, -INF, INF
@@ -80,7 +81,7 @@ class _Both:
     """The pairs in main memory and on the device, told the same."""
 
     def __init__(self, cupy, n, memory):
-        from sparsekit.gpu._pairs import Pairs
+        from sparsekit.gpu.shared._pairs import Pairs
 
         self.cupy, self.here, self.there = cupy, _pairs.Pairs(n, memory), Pairs(n, memory)
         self.p = np.empty(n), cupy.empty(n)
@@ -148,7 +149,7 @@ def test_directions_follow_the_free_set(cupy, n, memory):
 
 
 def test_directions_that_cannot_be_had(cupy):
-    from sparsekit.gpu._pairs import Pairs
+    from sparsekit.gpu.shared._pairs import Pairs
 
     pairs, p = Pairs(4, 2), cupy.zeros(4)
     pairs.set_free(cupy.ones(4, dtype=np.uint8))
@@ -160,7 +161,7 @@ def test_directions_that_cannot_be_had(cupy):
 def test_pairs_wait_for_the_device_as_said(cupy):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the stand-in counts what the host waits for")
-    from sparsekit.gpu._pairs import Pairs
+    from sparsekit.gpu.shared._pairs import Pairs
 
     n, counts = 500, cupy.emulation.counts
     pairs, p, x = Pairs(n, 4), cupy.empty(n), cupy.asarray(_box(n)[0])
@@ -206,7 +207,7 @@ def _rows(n=900, seed=1):
 @pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize("centred", [False, True])
 def test_piecewise_losses(cupy, shape, signs, centred):
-    from sparsekit.gpu import _row_losses as gpu
+    from sparsekit.gpu.bounded import _row_losses as gpu
 
     z, dz, t, c, s, prev = _rows()
     given = z, t, c if signs else None, s, prev if centred else None
@@ -223,7 +224,7 @@ def test_piecewise_losses(cupy, shape, signs, centred):
 
 
 def test_log_losses(cupy):
-    from sparsekit.gpu import _row_losses as gpu
+    from sparsekit.gpu.bounded import _row_losses as gpu
 
     z, dz, t, c, s, _ = _rows()
     z[:3] = 0.0, 800.0, -800.0
@@ -239,7 +240,7 @@ def test_log_losses(cupy):
 
 
 def test_rows_of_nothing_and_predictors_that_are_no_number(cupy):
-    from sparsekit.gpu import _row_losses as gpu
+    from sparsekit.gpu.bounded import _row_losses as gpu
 
     none = cupy.empty(0)
     assert gpu.log_loss_all(none, none, none, none, none, none, none) == 0.0

@@ -7,14 +7,14 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._arrays import thread_arguments
-from sparsekit._cython import _ranking as on_cpu
+from sparsekit._cython.extreme import _ranking as on_cpu
 
 NOBODY = np.iinfo(np.int64).max
 
 
 @pytest.fixture
 def ranking(cupy):
-    from sparsekit.gpu import _ranking
+    from sparsekit.gpu.extreme import _ranking
 
     return _ranking
 

@@ -5,8 +5,8 @@ import pytest
 import reference_sparsemax as reference
 
 import sparsekit
-from sparsekit._cython import _sparsemax as host
-from sparsekit.gpu import _rows_in_registers, _sparsemax
+from sparsekit._cython.fenchel_young import _sparsemax as host
+from sparsekit.gpu.fenchel_young import _rows_in_registers, _sparsemax
 
 # Each choice of type, lanes, entries a lane, width of reads and kind of targets is compiled by itself, which
 # takes the emulation half a second: sizes below are chosen to share them.

@@ -9,7 +9,7 @@ from reference_factor_graph import LOGICAL, build
 from reference_ties import jacobian_at_ties
 
 import sparsekit as sk
-from sparsekit.gpu import _factor_graph as on_gpu
+from sparsekit.gpu.factor_graph import _factor_graph as on_gpu
 
 KINDS = [*LOGICAL, "budget", "knapsack", "pair", "dense"]
 

@@ -1,15 +1,15 @@
 /* The kernels' C code without Python: some of each header against plain loops, in sums of long double, for compilers
  * and processors that the test suite itself does not run on. Prints what it ran; ends with status 1 where a result is
  * wrong. tests/kernels/test_kernel_smoke.py builds it, natively and for others under an emulator. */
-#include "curvature.h"
-#include "implicit.h"
-#include "kernels.h"
-#include "multinomial.h"
-#include "pairs.h"
-#include "row_losses.h"
-#include "shortlist.h"
-#include "sparsemax.h"
-#include "trees.h"
+#include "shared/curvature.h"
+#include "extreme/implicit.h"
+#include "shared/kernels.h"
+#include "shared/multinomial.h"
+#include "shared/pairs.h"
+#include "bounded/row_losses.h"
+#include "extreme/shortlist.h"
+#include "fenchel_young/sparsemax.h"
+#include "factor_graph/trees.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from test_kernels import _matrix
 
-from sparsekit._cython._columns import ColumnOperator, columns_from_csr
-from sparsekit._cython._model import solve_model
-from sparsekit._cython._rows import ModelRows, RowOperator
+from sparsekit._cython.l1._model import solve_model
+from sparsekit._cython.shared._columns import ColumnOperator, columns_from_csr
+from sparsekit._cython.shared._rows import ModelRows, RowOperator
 from sparsekit._l1.solver.minimise_model import Effort
 
 HEIGHTS = [1, 3, 7, 65536]

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsekit._cython._compressed import index_fault, pointer_fault
+from sparsekit._cython.shared._compressed import index_fault, pointer_fault
 from sparsekit._linalg.structure import sound
 
 TYPES = pytest.mark.parametrize("index", [np.int32, np.int64])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit._cython import _dense
+from sparsekit._cython.shared import _dense
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _glm, _orthant
-from sparsekit._cython._operators import GramOperator
-from sparsekit._cython._rows import DenseOperator, ModelRows, RowOperator
+from sparsekit._cython.l1 import _glm
+from sparsekit._cython.shared import _orthant
+from sparsekit._cython.shared._operators import GramOperator
+from sparsekit._cython.shared._rows import DenseOperator, ModelRows, RowOperator
 from sparsekit._linalg.as_design import as_design
 
 

@@ -5,13 +5,13 @@ import platform
 import pytest
 from numpy._core._multiarray_umath import __cpu_features__
 
-from sparsekit._cython._runtime import LEVELS, simd_level, simd_levels
+from sparsekit._cython.shared._runtime import LEVELS, simd_level, simd_levels
 
 NEEDED = {
     "x86-64-v3": {"AVX2", "FMA3", "F16C"},
     "x86-64-v4": {"AVX512F", "AVX512BW", "AVX512CD", "AVX512DQ", "AVX512VL"},
 }
-LEVEL = "from sparsekit._cython._runtime import simd_level; print(simd_level())"
+LEVEL = "from sparsekit._cython.shared._runtime import simd_level; print(simd_level())"
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels are those of x86-64")
@@ -42,7 +42,7 @@ def test_results_at_all_levels_agree(run_python):
     code = """
 import numpy as np, sparsekit as sk
 from sklearn.datasets import load_breast_cancer
-from sparsekit._cython import _dual_ascent
+from sparsekit._cython.fenchel_young import _dual_ascent
 X, y = load_breast_cancer(return_X_y=True)
 X = (X - X.mean(axis=0)) / X.std(axis=0)
 model = sk.L1LogisticOBA(C=0.1, tol=1e-9).fit(X, y)

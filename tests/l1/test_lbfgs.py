@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _pairs
+from sparsekit._cython.shared import _pairs
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import ElasticNet
 
 from sparsekit import L1LogisticOBA, LassoOBA, LassoOBACV, lasso_path
-from sparsekit._cython._square_columns import GramColumns
-from sparsekit._cython._squares import OUT_OF_TIME, Descent
+from sparsekit._cython.l1._square_columns import GramColumns
+from sparsekit._cython.l1._squares import OUT_OF_TIME, Descent
 from sparsekit._l1 import plan
 from sparsekit._linalg.prepared import Prepared
 from sparsekit.metrics import kkt_violation

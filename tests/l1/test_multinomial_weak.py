@@ -8,8 +8,8 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA
-from sparsekit._cython._model import solve_model
-from sparsekit._cython._operators import GramOperator
+from sparsekit._cython.l1._model import solve_model
+from sparsekit._cython.shared._operators import GramOperator
 from sparsekit._l1.losses.class_shift import anchored, centred
 from sparsekit._l1.solver.minimise_model import Effort
 

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA
-from sparsekit._cython._model import solve_model
-from sparsekit._cython._operators import GramOperator
+from sparsekit._cython.l1._model import solve_model
+from sparsekit._cython.shared._operators import GramOperator
 from sparsekit._l1.solver.minimise_model import Effort, ModelSolver
-from sparsekit.gpu._model import crossing_step
+from sparsekit.gpu.l1._model import crossing_step
 from sparsekit.optimize import LogisticLoss, minimize_oba
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython import _columns, _model, _operators
+from sparsekit._cython.l1 import _model
+from sparsekit._cython.shared import _columns, _operators
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
-from sparsekit._cython._orthant import measure
+from sparsekit._cython.shared._orthant import measure
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
 from sparsekit.inspection import sharpness

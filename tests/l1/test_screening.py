@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython._orthant import measure
+from sparsekit._cython.shared._orthant import measure
 from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from sparsekit._l1.solver.oba import minimize_oba as solve
 from sparsekit._linalg.design import CSRDesign

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from sparsekit import FactorGraph, minimize_oba
 from sparsekit._bounded.losses.losses import LossRows, PiecewiseLoss
-from sparsekit._cython import _glm
+from sparsekit._cython.l1 import _glm
 from sparsekit._factor_graph.factors.factors import AT_LEAST
 from sparsekit._factor_graph.factors.linear_factors import Budget
 from sparsekit._l1.losses.losses import LinearLoss

@@ -105,7 +105,7 @@ class PiecewiseLoss:
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
         self.has_kinks = delta == 0.0
-        self.kernels = kernel_module("_row_losses", weight)
+        self.kernels = kernel_module("bounded._row_losses", weight)
         # what residuals are large or small beside: the margin, or the spread of the targets without outliers
         self.spread = 1.0 if sign is not None else robust_spread(target, weight)
 
@@ -173,7 +173,7 @@ class LogLoss:
 
     def __init__(self, target, weight, sign):
         self.t, self.c, self.s = target, sign, weight
-        self.kernels = kernel_module("_row_losses", weight)
+        self.kernels = kernel_module("bounded._row_losses", weight)
         self.spread = 1.0
 
     def evaluate(self, z, rows, smoothing=None, previous=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..._arrays import beside, to_host
-from ..._cython import _min_norm
+from ..._cython.bounded import _min_norm
 
 TOL = 1e-12
 

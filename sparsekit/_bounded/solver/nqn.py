@@ -145,7 +145,7 @@ class NQNState:
 
 def init_state(x, f, g, lower, upper, opts):
     """The state at x, inside the box, with f and its gradient g there."""
-    n, kernels = len(x), kernel_module("_pairs", x)
+    n, kernels = len(x), kernel_module("shared._pairs", x)
     gradients = None
     if opts.active_set.endswith("subgradient"):
         gradients = RecentGradients(n, opts.n_gradients, g)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._arrays import full, is_device, is_sparse, kernel_module, namespace, thread_arguments
-from ..._cython import _ranking
+from ..._cython.extreme import _ranking
 from ..._linalg.threads import blas_threads
 from ..solver.shortlist import FEWEST, shortlist_of
 
@@ -22,7 +22,7 @@ def linear_scores(X, coef, dtype, n_threads):
     """X coef^T (n, n_classes), where the two are."""
     if is_device(coef):
         if is_sparse(X) and not is_sparse(coef):
-            return kernel_module("_ranking", coef).sparse_scores(X, coef, dtype)
+            return kernel_module("extreme._ranking", coef).sparse_scores(X, coef, dtype)
         return X @ coef.T.astype(dtype, copy=False)
     if sp.issparse(coef):
         scores = X @ coef.T
@@ -150,7 +150,7 @@ class HashedScores:
         xp = namespace(table=self.table)
         data = (X.data if sparse else xp.ascontiguousarray(X).reshape(-1)).astype(dtype, copy=False)
         indices, indptr = (X.indices, X.indptr) if sparse else (none, none)
-        kernel_module("_extreme", self.table).hashed_scores(
+        kernel_module("extreme._extreme", self.table).hashed_scores(
             data, indices, indptr, X.shape[1], 0, X.shape[0], self.table, self.shift,
             np.arange(lo, hi, dtype=np.int64, like=out), out, *self.threads,
         )  # fmt: skip
@@ -239,7 +239,7 @@ def rank(scores, X, k=0, *, codes=None, normalize=False):
         if result is None:
             result = Ranking(here.shape[0], k, scores.dtype(X), own, normalize, like=scores.intercept)
             for part in parts:
-                kernel_module("_ranking", scores.intercept).rank_scores(
+                kernel_module("extreme._ranking", scores.intercept).rank_scores(
                     scores.block(here, part.start, part.stop), part.start, result.best[0], result.codes[0],
                     result.high[0], result.total[0], result.own, result.own_score, *scores.threads,
                 )  # fmt: skip

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._arrays import kernel_module, thread_arguments
-from ..._cython import _class_blocks as kernels
+from ..._cython.extreme import _class_blocks as kernels
 from .noise import Noise
 
 # rows of a table that lie a multiple of so many bytes apart compete for the same places of a cache
@@ -98,7 +98,7 @@ class BlockPlan:
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
         if not self.is_identity():
             place = np.asarray(self.place, like=W)
-            permute = kernel_module("_class_blocks", W).permute_columns
+            permute = kernel_module("extreme._class_blocks", W).permute_columns
             permute(W, place, *thread_arguments(W, n_threads))
             if bias is not None:
                 bias[: self.n_classes] = bias[place]

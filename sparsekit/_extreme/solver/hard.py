@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..._cython import _class_blocks as kernels
+from ..._cython.extreme import _class_blocks as kernels
 
 # looks at a block that take the time of one step on it, and the looks at one entry of a row that take that of
 # packing a feature's weights: rows meet a tile of the table that is in a cache

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..._cython import _extreme as kernels
+from ..._cython.extreme import _extreme as kernels
 
 # rows of a round that a class is expected to be in, at most: their steps know nothing of each other
 MEETINGS = 3.0

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._arrays import beside, full, is_device, kernel_module, to_host
-from ..._cython import _class_blocks, _extreme
+from ..._cython.extreme import _class_blocks, _extreme
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from .hard import is_due, look_for_hard_blocks
@@ -182,7 +182,7 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
     """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
     if options.plan is not None:
         return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
-    bad = kernel_module("_extreme", rows.data).run_steps(
+    bad = kernel_module("extreme._extreme", rows.data).run_steps(
         rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
         value,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def steps(state, rows, options, work, learning_rate, begin, end, *, value=False)
 
 
 def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
-    bad = kernel_module("_class_blocks", rows.data).run_block_steps(
+    bad = kernel_module("extreme._class_blocks", rows.data).run_block_steps(
         rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
         value,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import weakref
 
 import numpy as np
 
-from ..._cython import _shortlist as kernels
+from ..._cython.extreme import _shortlist as kernels
 
 # with fewer classes single rows gain nothing
 FEWEST = 2**12

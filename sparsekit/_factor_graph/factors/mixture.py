@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._cython._structures import matching, sets_that_lack, tree
+from ..._cython.factor_graph._structures import matching, sets_that_lack, tree
 from .structure_rows import entering
 
 # mass that rounding leaves

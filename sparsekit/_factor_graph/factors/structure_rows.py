@@ -8,7 +8,7 @@ solution without them violates, until it violates none.
 
 import numpy as np
 
-from ..._cython._structures import sets_that_lack
+from ..._cython.factor_graph._structures import sets_that_lack
 from .factors import DENSE, MATCHING, SEQUENCE, TREE
 
 KINDS = (DENSE, SEQUENCE, MATCHING, TREE)

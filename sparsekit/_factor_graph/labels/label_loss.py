@@ -96,7 +96,7 @@ class Labels:
         }
         self.are_free = not self._checks  # of factors
         self.alone = arrays["alone"][:n_labels] > 0  # labels that no factor holds
-        self._graphs = OnEachDevice("_label_graph", "LabelGraph", (n_labels, P, arrays))
+        self._graphs = OnEachDevice("factor_graph._label_graph", "LabelGraph", (n_labels, P, arrays))
         self._graph = self._graphs.like(arrays["alone"])
 
     def _graph_for(self, x):

@@ -55,7 +55,7 @@ class GraphRun:
 
     def __init__(self, layout, n, like=None):
         self.layout, self.n = layout, n
-        self.kernels = kernel_module("_factor_graph", like)
+        self.kernels = kernel_module("factor_graph._factor_graph", like)
         self.plan = layout.plan_for(like)
         self.states = self.kernels.States(self.plan, n)
         # what ended each graph's solve

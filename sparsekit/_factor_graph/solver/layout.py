@@ -126,7 +126,7 @@ class Layout:
         self.lock = lock_of(self)
         self.arrays, self.structured = arrays, structured
         self.plan_arguments = n_variables, self.n_additional, arrays, structured
-        self._plans = OnEachDevice("_factor_graph", "Plan", self.plan_arguments)
+        self._plans = OnEachDevice("factor_graph._factor_graph", "Plan", self.plan_arguments)
         self.plan = self._plans.like(arrays["var"])
 
     def _place_pairs(self, factors, slots):

@@ -59,8 +59,8 @@ class FenchelYoungLoss:
         if transform not in ("sparsemax", "softmax"):
             raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {shown(transform)}")
         self.transform = transform
-        rows = "_sparsemax" if transform == "sparsemax" else "_multinomial"
-        self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("_curvature", X)
+        rows = "fenchel_young._sparsemax" if transform == "sparsemax" else "shared._multinomial"
+        self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("shared._curvature", X)
         self.design = design = _design(X, n_threads)
         n, p = design.shape
         # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that

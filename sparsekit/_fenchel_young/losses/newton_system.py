@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from ..._cython import _curvature
+from ..._cython.shared import _curvature
 from ..._linalg import class_products as _class_model
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import kernel_module, thread_arguments
-from ..._cython import _sparsemax
+from ..._cython.fenchel_young import _sparsemax
 from ..._linalg.threads import count_threads
 from ..._typing import EitherArray, FloatArray
 from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, outer, targets
@@ -29,7 +29,7 @@ def _threads(n_jobs, rows):
 
 
 def _kernels(xp: ModuleType, z: EitherArray) -> ModuleType:
-    return _sparsemax if xp is np else kernel_module("_sparsemax", z)
+    return _sparsemax if xp is np else kernel_module("fenchel_young._sparsemax", z)
 
 
 def sparsemax(

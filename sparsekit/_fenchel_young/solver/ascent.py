@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from ..._cython import _dual_ascent
+from ..._cython.fenchel_young import _dual_ascent
 from ..._linalg import class_products as _class_model
 from ..._linalg.design import DenseDesign
 

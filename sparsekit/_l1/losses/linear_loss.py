@@ -88,7 +88,7 @@ class LinearLoss:
             matrix.sum_duplicates()  # a Hessian needs each entry whole
         self.design = as_design(matrix, n_threads)
         self.y = xp.ascontiguousarray(numbers(y, "y", xp))
-        kernels = kernel_module("_glm", self.y)
+        kernels = kernel_module("l1._glm", self.y)
         self._value = getattr(kernels, f"{self._kernel}_value")
         self._derivatives = getattr(kernels, f"{self._kernel}_derivatives")
         self.axpy_rows = kernels.axpy_rows

@@ -59,8 +59,8 @@ class MultinomialLoss:
     ):
         xp = namespace(X=X, codes=codes, sample_weight=sample_weight, offset=offset)
         self.design = design_of(X, n_threads)
-        self.kernels = kernel_module("_multinomial", X)
-        self.GramOperator = kernel_module("_operators", X).GramOperator
+        self.kernels = kernel_module("shared._multinomial", X)
+        self.GramOperator = kernel_module("shared._operators", X).GramOperator
         n, p = self.design.shape
         codes = xp.asarray(codes)
         if codes.shape != (n,):

@@ -45,7 +45,7 @@ class ProtocolProblem(Problem):
     def __init__(self, loss, products=True, x0=None):
         self.products = products
         self.like = x0 if is_device(x0) else np.empty(0)
-        self._operator = kernel_module("_operators", self.like).CallbackOperator
+        self._operator = kernel_module("shared._operators", self.like).CallbackOperator
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
         self._before = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..._cython._operators import GramOperator
+from ..._cython.shared._operators import GramOperator
 from ..losses.block_loss import as_message, model_of_block, product_of_block
 from ..losses.user_problem import Expand, ProtocolProblem
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython._orthant import measure
+from ..._cython.shared._orthant import measure
 from ..._linalg.special import largest
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome

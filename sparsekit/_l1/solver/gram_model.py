@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from ..._cython._model import solve_model
-from ..._cython._operators import GramOperator
+from ..._cython.l1._model import solve_model
+from ..._cython.shared._operators import GramOperator
 from .. import plan
 from .minimise_model import Effort, ModelSolver
 

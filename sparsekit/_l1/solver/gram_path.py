@@ -1,6 +1,6 @@
 """Paths of least squares over a Gram matrix of all columns, compiled from one penalty to the next.
 
-Cross-validation solves hundreds of penalties: the loops are in `_cython._squares`. A fold's Gram matrix is
+Cross-validation solves hundreds of penalties: the loops are in `_cython.l1._squares`. A fold's Gram matrix is
 that of all rows less that of its left-out ones.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython._square_columns import GramColumns
-from ..._cython._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from ..._cython.l1._square_columns import GramColumns
+from ..._cython.l1._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
 from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython._orthant import measure
+from ..._cython.shared._orthant import measure
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome

@@ -108,8 +108,8 @@ class Kernels:
     certificate = staticmethod(duality_gap)
 
     def __init__(self, like):
-        self.model = kernel_module("_model", like)
-        self.orthant = kernel_module("_orthant", like)
+        self.model = kernel_module("l1._model", like)
+        self.orthant = kernel_module("shared._orthant", like)
 
     def ista_point(self, x, g, l1, bound):
         """Minimiser of the upper model (2.14) with the Lipschitz constant ``bound``, (n,)."""

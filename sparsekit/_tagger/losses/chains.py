@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._cython import _chains
+from ..._cython.tagger import _chains
 
 # e to this power, and its inverse, are numbers with room for sums
 _EXPONENT = 600.0

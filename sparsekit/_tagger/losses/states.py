@@ -7,7 +7,7 @@ sums of derivatives over them, and the table (p, K).
 import numpy as np
 import scipy.sparse as sp
 
-from ..._cython import _chains
+from ..._cython.tagger import _chains
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython import _chain_steps
+from ..._cython.tagger import _chain_steps
 from ..._solver import outcome
 
 # passes without fewer mistakes that end a run; fewer means by at least tol times the number of positions

@@ -19,7 +19,8 @@ def tasks(options):
 def variants(file):
     """Options of each way to compile a source, and whether all its kernels are in what comes out.
 
-    They are in the order of `sparsekit.gpu._compile`: so CuPy's cache has the kernels when they are launched.
+    They are in the order of `sparsekit.gpu.shared._compile`: so CuPy's cache has the kernels when they are
+    launched.
     """
     typed = gpu_sources.has_types(file)
     plain = [(pair, "") for pair in (gpu_sources.SINGLE, gpu_sources.DOUBLE)[: 1 + typed]]
@@ -30,7 +31,7 @@ def variants(file):
 
 def run(task, options):
     """Compile; kernels with a stack in local memory are named, since it is slow."""
-    from sparsekit.gpu import _compile
+    from sparsekit.gpu.shared import _compile
 
     device = options.cupy().cuda.Device().id
     names = gpu_sources.KERNEL.findall(_compile.source(task))

@@ -13,33 +13,33 @@ CASES_OF_ESTIMATORS = 24
 
 # of each CUDA source, then of each estimator, in the order of what is built on what
 CHECKS = {
-    "sparsemax": "test_gpu_sparsemax.py::test_forward",
-    "sparsemax_block": "test_gpu_sparsemax.py::test_loss_of_a_block_a_row",
-    "sparsemax_long": "test_gpu_sparsemax.py::test_forward_of_several_blocks_a_row",
-    "sparsemax_jvp": "test_gpu_sparsemax.py::test_jacobian_vector_product",
-    "glm": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
-    "sparse": "test_gpu_oba_kernels.py::test_sparse_products",
+    "fenchel_young/sparsemax": "test_gpu_sparsemax.py::test_forward",
+    "fenchel_young/sparsemax_block": "test_gpu_sparsemax.py::test_loss_of_a_block_a_row",
+    "fenchel_young/sparsemax_long": "test_gpu_sparsemax.py::test_forward_of_several_blocks_a_row",
+    "fenchel_young/sparsemax_jvp": "test_gpu_sparsemax.py::test_jacobian_vector_product",
+    "l1/glm": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
+    "shared/sparse": "test_gpu_oba_kernels.py::test_sparse_products",
     "operators": "test_gpu_oba_kernels.py::test_row_and_column_operators",
-    "dense": "test_gpu_oba_kernels.py::test_dense_kernels",
-    "model": "test_gpu_oba_models.py::test_models_are_minimised",
-    "class_operators": "test_gpu_multinomial.py::test_operators",
-    "multinomial": "test_gpu_multinomial.py::test_class_factors",
+    "shared/dense": "test_gpu_oba_kernels.py::test_dense_kernels",
+    "shared/model": "test_gpu_oba_models.py::test_models_are_minimised",
+    "shared/class_operators": "test_gpu_multinomial.py::test_operators",
+    "shared/multinomial": "test_gpu_multinomial.py::test_class_factors",
     "rows": "test_gpu_fenchel_young.py::test_products_of_every_type",
-    "curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
-    "pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
-    "row_losses": "test_gpu_pairs.py::test_piecewise_losses",
-    "extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
-    "class_blocks": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
+    "shared/curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
+    "shared/pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
+    "bounded/row_losses": "test_gpu_pairs.py::test_piecewise_losses",
+    "extreme/extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
+    "extreme/class_blocks": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
     "ranking": "test_gpu_ranking.py::test_rank_scores",
-    "factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
-    "label_graph": "test_gpu_label_graph.py::test_marginals",
+    "factor_graph/factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
+    "factor_graph/label_graph": "test_gpu_label_graph.py::test_marginals",
     "estimators": "test_gpu_fits.py::test_fits_are_those_of_main_memory",
     "ExtremeSoftmaxSGD": "test_gpu_extreme_fits.py::test_dense_rows_weights_and_other_labels",
     "minimize_nqn": "test_gpu_nqn.py::test_iterates_are_those_of_main_memory",
     "LPSparseMAPClassifier": "test_gpu_lp_sparsemap_classifier.py::test_fits",
     "PyTorch": "test_gpu_torch.py::test_operators",
 }
-IN_DRY_RUN = ("sparsemax", "ranking", "PyTorch")
+IN_DRY_RUN = ("fenchel_young/sparsemax", "ranking", "PyTorch")
 
 
 def tasks(options):

@@ -1,4 +1,0 @@
-from typing import Any
-
-# one extension module for each .pyx file
-def __getattr__(name: str) -> Any: ...

@@ -1,0 +1,1 @@
+"""Kernels of one wing: NQN and models with bounded coefficients."""

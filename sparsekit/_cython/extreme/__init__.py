@@ -1,0 +1,1 @@
+"""Kernels of one wing: softmax over very many classes."""

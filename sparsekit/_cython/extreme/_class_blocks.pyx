@@ -1,0 +1,277 @@
+"""Kernels of softmax with very many classes whose negatives are blocks of neighbouring classes."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from ._softmax_rules cimport const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+cdef extern from "extreme/hard_blocks.h" nogil:
+    int SK_BLOCK, SK_TILE
+
+    ctypedef struct sk_blocks:
+        Py_ssize_t stride, n_blocks, n_head, n_drawn
+        const double *p
+        const double *keep
+        const int64_t *alias
+        const int32_t *hard
+        Py_ssize_t n_hard
+
+    ctypedef struct sk_metric:
+        double *features
+        double *rows
+        double *classes
+        double *totals
+        double *room
+        int n_threads
+
+    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
+    int sk_hard_tile(int, int, const void*, const void*, const void*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t,
+                     Py_ssize_t, const int64_t*, Py_ssize_t, const void*, const void*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
+                     Py_ssize_t, int32_t*, void*, void*)
+    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric,
+                              const void*, const void*, const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
+                              const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
+                              int, double*)
+
+BLOCK, TILE = SK_BLOCK, SK_TILE
+
+
+# copies numbers and addresses, in which nothing can be raised
+cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn,
+                       const double[::1] p, const double[::1] keep, const int64_t[::1] alias,
+                       const int32_t[:, ::1] hard) noexcept:
+    cdef sk_blocks B
+    B.stride = stride
+    B.n_blocks = n_blocks
+    B.n_head = n_head
+    B.n_drawn = n_drawn
+    B.p = const_pointer(p)
+    B.keep = const_pointer(keep)
+    B.alias = int_pointer(alias)
+    B.hard = NULL
+    B.n_hard = 0
+    if hard is not None and hard.shape[1]:
+        B.n_hard = hard.shape[1]
+        B.hard = &hard[0, 0] if hard.shape[0] else NULL
+    return B
+
+
+cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t m) noexcept nogil:
+    cdef sk_room room
+    room.k = integers
+    room.f = doubles
+    room.g = doubles + m
+    room.r = doubles + 2 * m
+    room.rho = doubles + 3 * m
+    room.q = doubles + 4 * m
+    room.count = NULL
+    room.s = room.eta = NULL
+    return room
+
+
+cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_room,
+                                 Py_ssize_t part) noexcept nogil:
+    # the part of a thread; NULL stays
+    if shared.features != NULL:
+        shared.features += n_features * part
+        shared.rows += n_features * part
+        shared.classes += n_classes * part
+        shared.totals += 4 * part
+        shared.room += n_room * part
+    return shared
+
+
+def block_room_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
+    """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_taken blocks a step."""
+    cdef Py_ssize_t n = n_taken * SK_BLOCK + 1
+    return n + 2 * n_taken + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_taken
+
+
+def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
+                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+    """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
+
+    Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
+    and the model W (n_features, stride), bias (stride,) and, with a ridge, scale (stride,), with work.beta
+    (n_classes,); class k is column k, and stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
+
+    A step takes the first n_head blocks of options.plan and n_drawn of the others, by the probabilities of
+    work.noise (n_blocks,) with their alias table, or None: uniform. work.log_noise (stride,), for NCE, is the
+    logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
+
+    With sums of squares in state.feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and
+    totals (4,), which are written, the lengths of steps come from them, times ``eta``; work.rows has 2 n_features
+    numbers a thread. The method is then one whose changes are its gradient ("is").
+
+    Every example takes its row of work.hard (n_examples, n_hard), if that is not None, as well: blocks from n_head
+    on, each once, or -1 behind the last one.
+    """
+    cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
+    cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
+    cdef double[::1] u = work.u, scale = state.scale
+    cdef double[::1] feature_sums = state.feature_sums, metric_room
+    cdef double[:, ::1] own_features, own_rows, own_classes, own_totals
+    cdef Py_ssize_t n_sums = W.shape[1]
+    cdef sk_metric shared
+    cdef Py_ssize_t room_size = 0
+    cdef real[::1] bias = state.bias
+    cdef int64_t[:, ::1] integers = work.integers
+    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef uint64_t[::1] states = work.states
+    cdef Py_ssize_t width = rows.n_features, n_classes = state.n_classes
+    cdef Py_ssize_t n_blocks = options.plan.n_blocks, n_head = options.plan.n_head, n_drawn = options.plan.n_drawn
+    cdef int n_threads = options.n_threads
+    if work.noise is not None:
+        p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
+    cdef sk_table T
+    cdef Py_ssize_t n = end - begin, part, wrong = -1, m
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), n_hard = 0
+    cdef const int32_t[:, ::1] hard = work.hard
+    if hard is not None:
+        n_hard = hard.shape[1]
+    cdef Py_ssize_t most = min(n_blocks, n_head + n_hard + n_drawn)
+    cdef Py_ssize_t[::1] results
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* x = NULL
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef const double* weights = const_pointer(weight)
+    cdef double* uu = pointer(u)
+    cdef int is_double = real is double, is_long = index is int64_t
+    if n <= 0:
+        return -1
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
+    if data.shape[0]:
+        x = &data[0]
+    T.n_classes = n_classes
+    T.n_features = width
+    T.shift = 0
+    T.W = &W[0, 0] if W.shape[0] else NULL
+    T.bias = NULL if bias is None else &bias[0]
+    T.scale = pointer(scale)
+    T.beta = const_pointer(beta)
+    T.square = NULL
+    T.sum = NULL
+    T.sum_bias = NULL
+    T.tau = NULL
+    T.last = NULL
+    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias, hard)
+    cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
+                                  options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
+    m = most * SK_BLOCK + 1
+    if feature_sums is not None and most == n_blocks:
+        # threads would write to the same weights in every step, and wait for each other's caches
+        parts = 1
+    shared.features = shared.rows = shared.classes = shared.totals = shared.room = NULL
+    shared.n_threads = <int>parts
+    if feature_sums is not None:
+        # sums of their own, which count each row as if all threads had one like it: an addition that got lost would
+        # be a step of any length, since the sums are what limits it
+        sums = [state.feature_sums, state.feature_rows, state.class_sums, state.totals]
+        copies = [np.tile(one, (parts, 1)) for one in sums]
+        own_features, own_rows, own_classes, own_totals = copies
+        metric_room = work.rows
+        room_size = metric_room.shape[0] // n_threads
+        shared.features, shared.rows = &own_features[0, 0], &own_rows[0, 0]
+        shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
+        shared.room = pointer(metric_room)
+    results = np.full(parts, -1, dtype=np.intp)
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        # structs as values: Cython shares one whose members a thread sets
+        results[part] = sk_block_steps(
+            is_double, is_long, &T, &rule, &B, _metric_of(shared, width, n_sums, room_size, part), x, col, start, width,
+            &order[0], begin + n * part // parts, begin + n * (part + 1) // parts, of, &y[0], weights, uu,
+            _room(&integers[part, 0], &doubles[part, 0], m), &integers[part, m],
+            &integers[part, m + 2 * most], &doubles[part, 4 * m + 3 * (m + 3)], &states[part], value, &loss[part, 0])
+    for part in range(parts):
+        if results[part] >= 0:
+            wrong = results[part]
+    if feature_sums is not None:
+        for one, copy in zip(sums, copies):
+            one[:] = copy.mean(axis=0)
+    return wrong
+
+
+def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, uint64_t[::1] state,
+                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None,
+                const int32_t[:, ::1] hard=None):
+    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,).
+
+    ``hard`` (1, m): blocks that the step takes beside the first ones.
+    """
+    most = min(n_blocks, n_head + n_drawn + (0 if hard is None else hard.shape[1]))
+    b, w = np.zeros(most, dtype=np.int64), np.zeros(most)
+    cdef int64_t[::1] b_ = b
+    cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
+    cdef double[::1] w_ = w
+    cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
+    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias, hard)
+    n = sk_draw_blocks(&rule, &B, B.hard, &state[0], &b_[0], &w_[0], &slot[0])
+    return b[:n], w[:n]
+
+
+def find_hard_blocks(const real[::1] data, const index[::1] indices, const index[::1] indptr, const real[:, ::1] W,
+                     const real[::1] bias, rows, const int64_t[::1] used, const int64_t[::1] columns, Py_ssize_t n_classes,
+                     Py_ssize_t first, int32_t[:, ::1] hard, real[:, ::1] best, real[:, ::1] packed):
+    """Put what is better of the `TILE` blocks from ``first`` on into hard (n_examples, n_hard).
+
+    Blocks stand by falling score best (n_examples, n_hard), the highest of their classes but the label. Rows are those
+    of `run_block_steps`, columns (n_examples,) of their labels, used the features that they have. packed (n_threads,
+    n_features TILE BLOCK) is work space.
+    """
+    cdef const int64_t[::1] row_of = rows.row_of
+    cdef Py_ssize_t n = hard.shape[0], m = hard.shape[1], width = rows.n_features, stride = W.shape[1], part
+    cdef Py_ssize_t parts = packed.shape[0]
+    cdef int is_double = real is double, is_long = index is int64_t
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* b = NULL
+    if bias is not None:
+        b = &bias[0]
+    if not n or not m or not width or first * SK_BLOCK >= n_classes:
+        return
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else start
+    cdef const void* x = start if not data.shape[0] else &data[0]
+    cdef const int64_t* in_use = int_pointer(used)
+    for part in prange(parts, nogil=True, num_threads=parts, schedule='static', chunksize=1):
+        sk_hard_tile(is_double, is_long, x, col, start, width, of, &columns[0], n * part // parts,
+                     n * (part + 1) // parts, in_use, used.shape[0], &W[0, 0], b, stride, n_classes, first, m,
+                     &hard[0, 0], &best[0, 0], &packed[part, 0])
+
+
+def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):
+    """W[:, : len(order)] = W[:, order], row by row in place."""
+    cdef Py_ssize_t i, j, n = order.shape[0], rows = W.shape[0], part
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, rows))
+    cdef real* buffer
+    cdef real* row
+    cdef int failed = 0
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        buffer = <real*>malloc(max(1, n) * sizeof(real))
+        if buffer == NULL:
+            failed += 1
+        else:
+            for i in range(rows * part // parts, rows * (part + 1) // parts):
+                row = &W[i, 0]
+                for j in range(n):
+                    buffer[j] = row[order[j]]
+                memcpy(row, buffer, n * sizeof(real))
+            free(buffer)
+    if failed:
+        raise MemoryError("no memory for a row of weights")

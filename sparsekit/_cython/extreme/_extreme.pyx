@@ -1,0 +1,331 @@
+"""Kernels of softmax with very many classes: stochastic steps, their parts for the tests, hashed scores."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from ._softmax_rules cimport (
+    const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table,
+)
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+cdef extern from "extreme/extreme_steps.h" nogil:
+    int SK_WINDOW
+
+    ctypedef struct sk_batch_room:
+        int64_t *k
+        int64_t *label
+        double *r
+        double *rho
+        double *z
+        double *b
+        double *rb
+        double *rhob
+        double *q
+        double *old
+        double *f
+        double *coef
+        double *gram
+
+    Py_ssize_t sk_run_f32_i32(const sk_table*, const sk_rule*, const float*, const int32_t*, const int32_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f32_i64(const sk_table*, const sk_rule*, const float*, const int64_t*, const int64_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f64_i32(const sk_table*, const sk_rule*, const double*, const int32_t*, const int32_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    Py_ssize_t sk_run_f64_i64(const sk_table*, const sk_rule*, const double*, const int64_t*, const int64_t*,
+                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
+                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
+                              double*)
+    double sk_implicit_one(double, double, double, double, double, double*)
+    void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
+    int SK_LANES_AT_ONCE, SK_FEW
+    void sk_implicit_few(Py_ssize_t, Py_ssize_t, double*, const double*, const double*, const double*, const double*,
+                         const double*, double*, double*)
+    double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
+                            double, double*)
+    Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
+    uint64_t sk_class_key(int64_t)
+    uint64_t sk_hash(uint64_t, uint64_t)
+
+
+def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
+    """Numbers of integers and of doubles that a thread of `run_steps` works in."""
+    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW), c = n_negatives + batch_size
+    return rows * (n_negatives + 2) + c + batch_size, (
+        rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4) + 9 * (c + 3) + batch_size * (1 + 2 * c + batch_size))
+
+
+cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
+    cdef sk_room room
+    cdef Py_ssize_t rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
+    room.k = a
+    room.count = <Py_ssize_t*>(a + (m + 1) * rows)
+    room.f = d
+    room.g = d + (m + 1) * rows
+    room.r = d + 2 * (m + 1) * rows
+    room.s = d + 3 * (m + 1) * rows
+    room.eta = room.s + rows
+    room.rho = room.eta + rows
+    room.q = room.rho + m + 1
+    return room
+
+
+cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
+    cdef sk_batch_room room
+    cdef Py_ssize_t c = m + B, rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
+    room.k = a + (m + 2) * rows
+    room.label = room.k + c
+    room.r = d + (3 * m + 5) * rows + 4 * (m + 4)
+    room.rho = room.r + c
+    room.z = room.r + 2 * c
+    room.b = room.r + 3 * c
+    room.rb = room.r + 4 * c
+    room.rhob = room.r + 5 * c
+    room.q = room.r + 6 * c
+    room.old = room.r + 9 * (c + 3)
+    room.f = room.old + B
+    room.coef = room.f + B * c
+    room.gram = room.coef + B * c
+    return room
+
+
+cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t[::1] classes, int64_t[::1] place,
+                         Py_ssize_t n_blocks, int64_t* spare):
+    cdef Py_ssize_t i, block, K = classes.shape[0]
+    cdef int64_t[::1] at = np.zeros(n_blocks + 1, dtype=np.int64)
+    for i in range(K):
+        place[classes[i]] = i
+    for i in range(n):
+        spare[i] = order[i]
+        at[place[y[order[i]]] * n_blocks // K + 1] += 1
+    for block in range(n_blocks):
+        at[block + 1] += at[block]
+    for i in range(n):
+        block = place[y[spare[i]]] * n_blocks // K
+        order[at[block]] = spare[i]
+        at[block] += 1
+
+
+def run_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows, state,
+              work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+    """Steps of length ``eta`` over the examples work.examples[begin : end], by options.n_threads without locks.
+
+    Rows: CSR data, indices, indptr; or C-ordered dense data (n * rows.n_features,) with indices and indptr of
+    size 0. Example e is row ``rows.row_of[e]`` (None: e), label ``rows.y[e]``, ``rows.weight[e]`` (None: 1) and
+    ``work.u[e]`` (NaN: not seen yet; None for methods without u).
+
+    Written: u; of ``state``, a `SoftmaxState`, the model W (n_classes, n_features), or (1, 2 ** (64 - shift)) hashed,
+    and bias (n_classes,); scale, square, tau, last (n_classes,) or None; total and total_bias (the average's) like W
+    and bias, or None; the work space work.integers and work.doubles (n_threads, see `room_sizes`); work.states
+    (n_threads,) of the generators, not 0; work.loss (n_threads, 2): sum of the sampled objective, if ``value``, and
+    number of rows in it. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise
+    has a distribution of negatives with its logarithms and alias table, or is None.
+
+    Where a permutation work.classes (n_classes,) is given, it is cut into a block for each thread, whose inverse
+    goes to work.place (n_classes,); the examples are sorted by the label's block, stably (through work.spare, as
+    long), and negatives come from the label's block: threads then seldom write to one class. If the
+    permutation is random, each row's negatives are distributed as without blocks.
+
+    Returns -1, or the place in the examples of the first step that was not finite.
+    """
+    cdef sk_table T
+    cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
+    cdef int64_t[::1] last = state.last
+    cdef const int64_t[::1] row_of = rows.row_of, y = rows.y, alias = None
+    cdef const double[::1] weight = rows.weight, beta = work.beta, noise = None, log_noise = None, keep = None
+    cdef double[::1] u = work.u, scale = state.scale, square = state.square, tau = state.tau
+    cdef real[::1] bias = state.bias, total_bias = state.total_bias
+    cdef real[:, ::1] total = state.total
+    cdef int64_t[:, ::1] integers = work.integers
+    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef uint64_t[::1] states = work.states
+    cdef Py_ssize_t n_negatives = options.n_negatives, batch_size = options.batch_size, width = rows.n_features
+    cdef Py_ssize_t n_classes = state.n_classes
+    cdef int n_threads = options.n_threads
+    cdef int64_t steps_before = state.steps
+    if work.noise is not None:
+        noise, log_noise, keep, alias = work.noise.p, work.noise.log, work.noise.keep, work.noise.alias
+    cdef Py_ssize_t n = end - begin, part, wrong = -1, batches
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n // batch_size))
+    cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
+    cdef const index* col = NULL
+    cdef const index* start = NULL
+    cdef const double* weights = const_pointer(weight)
+    cdef const int64_t* of = int_pointer(row_of)
+    cdef double* uu = pointer(u)
+    if n <= 0:
+        return -1
+    if indptr.shape[0]:
+        start = &indptr[0]
+        col = &indices[0] if indices.shape[0] else <const index*>start  # rows of zeros: never read
+    cdef const real* x = &data[0] if data.shape[0] else NULL
+    T.n_classes = n_classes
+    T.n_features = width
+    T.shift = state.shift
+    T.W = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
+    T.bias = NULL if bias is None else &bias[0]
+    T.scale = pointer(scale)
+    T.square = pointer(square)
+    T.beta = const_pointer(beta)
+    T.sum = NULL if total is None or not total.shape[1] else &total[0, 0]
+    T.sum_bias = NULL if total_bias is None else &total_bias[0]
+    T.tau = pointer(tau)
+    T.last = NULL if last is None else &last[0]
+    cdef sk_rule rule = make_rule(options.method_number, options.raman, n_negatives, batch_size, eta, options.alpha,
+                                  options.delta, options.u_bound, options.weight_bound, n_classes, noise, log_noise,
+                                  keep, alias, options.average_from)
+    batches = (n + batch_size - 1) // batch_size
+    # threads take whole batches
+    cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])
+    if classes is not None and parts == n_threads and parts > 1:
+        _sort_by_block(&order[begin], n, &y[0], classes, place, parts, &spare[begin])
+        rule.classes = &classes[0]
+        rule.place = &place[0]
+        rule.n_blocks = parts
+    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
+        if real is float:
+            if index is int32_t:
+                results[part] = sk_run_f32_i32(
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+            else:
+                results[part] = sk_run_f32_i64(
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+        else:
+            if index is int32_t:
+                results[part] = sk_run_f64_i32(
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+            else:
+                results[part] = sk_run_f64_i64(
+                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
+                    begin + bounds[part + 1], of, &y[0], weights, uu,
+                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
+                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
+                    steps_before, parts, value, &loss[part, 0])
+    for part in range(parts):
+        if results[part] >= 0:
+            wrong = results[part]
+    return wrong
+
+
+def implicit_one(double z, double log_r, double eta, double sigma, double u_old):
+    """(b, u) of the implicit step with one negative; see implicit.h."""
+    cdef double u = 0.0
+    cdef double b = sk_implicit_one(z, log_r, eta, sigma, u_old, &u)
+    return b, u
+
+
+def implicit_rows(const double[::1] z, const double[::1] log_r, const double[::1] eta, double[::1] sigma,
+                  double[::1] u):
+    """The same for at most four rows (n,) side by side: sigma becomes b, u the new u."""
+    sk_implicit_rows(z.shape[0], &z[0], &log_r[0], &eta[0], &sigma[0], &u[0])
+
+
+LANES, FEW = SK_LANES_AT_ONCE, SK_FEW
+
+
+def implicit_few(double[:, ::1] z, const double[:, ::1] r, const double[:, ::1] rho, const double[::1] eta,
+                 const double[::1] s, const double[::1] rho_y, double[::1] u, double[::1] c):
+    """Implicit steps of at most LANES rows (n,) with z.shape[0] <= FEW negatives each, z, r and rho (m, LANES).
+
+    z becomes b, u the new u, c the sums of b: NaN where the row was left as it was.
+    """
+    sk_implicit_few(u.shape[0], z.shape[0], &z[0, 0], &r[0, 0], &rho[0, 0], &eta[0], &s[0], &rho_y[0], &u[0], &c[0])
+
+
+def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, double eta, double s, double rho_y,
+                  double u_old):
+    """(c, u) of the implicit step with negatives of scores z (m,), which b overwrites; see implicit.h."""
+    cdef double u = 0.0, c
+    cdef double[::1] q = np.empty(3 * (z.shape[0] + 3))
+    c = sk_implicit_many(z.shape[0], &z[0], &r[0], &rho[0], &q[0], eta, s, rho_y, u_old, &u)
+    return c, u
+
+
+def draw(int method, Py_ssize_t n_classes, int64_t y, Py_ssize_t n_negatives, uint64_t[::1] state,
+         const double[::1] noise=None, const double[::1] keep=None, const int64_t[::1] alias=None):
+    """Negatives of label y as `run_steps` draws them: classes and inverse probabilities; moves state (1,)."""
+    k = np.zeros(n_negatives + 1, dtype=np.int64)
+    r = np.zeros(n_negatives + 1)
+    cdef int64_t[::1] k_ = k
+    cdef double[::1] r_ = r
+    cdef sk_rule rule = make_rule(method, False, n_negatives, 1, 1.0, 0.0, 1.0, 0.0, 0.0, n_classes, noise, None, keep,
+                              alias, 0)
+    n = sk_draw(&rule, n_classes, y, &state[0], &k_[0], &r_[0])
+    return k[1 : n + 1], r[1 : n + 1]
+
+
+def alias_table(const double[::1] p, double[::1] keep, int64_t[::1] alias):
+    """Walker's alias table (Vose, 1991) of probabilities p (n,) into keep (n,) and alias (n,)."""
+    cdef Py_ssize_t n = p.shape[0], i, small = 0, large = 0, s, g
+    cdef int64_t[::1] low = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] high = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        keep[i] = p[i] * n
+        alias[i] = i
+        if keep[i] < 1.0:
+            low[small] = i
+            small += 1
+        else:
+            high[large] = i
+            large += 1
+    while small and large:
+        small -= 1
+        s = low[small]
+        g = high[large - 1]
+        alias[s] = g
+        keep[g] -= 1.0 - keep[s]
+        if keep[g] < 1.0:
+            large -= 1
+            low[small] = g
+            small += 1
+    # what is left differs from 1 by rounding only
+    for i in range(small):
+        keep[low[i]] = 1.0
+    for i in range(large):
+        keep[high[i]] = 1.0
+
+
+def hashed_scores(const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t width,
+                  Py_ssize_t lo, Py_ssize_t hi, const real[::1] W, int shift, const int64_t[::1] classes,
+                  real[:, ::1] out, int n_threads):
+    """out (hi - lo, n) = scores of rows lo .. hi for the n classes, from a hashed table W; rows as in run_steps."""
+    cdef Py_ssize_t i, j, l, begin, stop
+    cdef uint64_t key, h
+    cdef real total
+    cdef bint sparse = indptr.shape[0] > 0
+    for i in prange(hi - lo, nogil=True, num_threads=n_threads, schedule='static'):
+        begin = indptr[lo + i] if sparse else (lo + i) * width
+        stop = indptr[lo + i + 1] if sparse else (lo + i + 1) * width
+        for j in range(classes.shape[0]):
+            key = sk_class_key(classes[j])
+            total = 0
+            for l in range(begin, stop):
+                h = sk_hash(key, <uint64_t>(indices[l] if sparse else l - begin))
+                total = total + (data[l] if (h >> (shift - 1)) & 1 else -data[l]) * W[h >> shift]
+            out[i, j] = total

@@ -1,0 +1,368 @@
+/* The steps of extreme.h with whole blocks of negatives.
+ *
+ * The weights lie feature by feature, W (n_features, stride), so that SK_BLOCK neighbouring classes are a
+ * cache line or two at every feature: as negatives, all of them cost little more than one that is drawn by
+ * itself, and their scores and changes are vectors. Each class is in as many draws as its block. */
+#ifndef SPARSEKIT_CLASS_BLOCKS_H
+#define SPARSEKIT_CLASS_BLOCKS_H
+
+#include "extreme/softmax_rules.h"
+
+#define SK_BLOCK 16
+/* cache lines of the next row's weights that are asked for ahead */
+#define SK_LINES_AHEAD 256
+
+typedef struct {
+    sk_size stride;        /* numbers from a feature's weights to the next one's */
+    sk_size n_blocks;
+    sk_size n_head;        /* the first blocks, of every step */
+    sk_size n_drawn;       /* and so many of the others */
+    const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks), or NULL: uniform */
+    const int64_t *alias;
+    const int32_t *hard;   /* (n_examples, n_hard): others that an example's steps take, or -1; or NULL */
+    sk_size n_hard;
+} sk_blocks;
+
+/* Sums of squared gradients that lengths of steps come from (Duchi, Hazan, Singer, 2011), as products of one
+ * number a feature and one a class: what a row adds to them, x_i^2 g_k^2, is such a product itself, and a step
+ * in this metric is one of rank one as before. No table of sums lies beside that of the weights. */
+typedef struct {
+    double *features; /* (n_features), or NULL: all steps are equally long */
+    double *rows;     /* (n_features): rows that had the feature */
+    double *classes;  /* (stride) */
+    double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
+                       * scale of the features, which stays */
+    double *room;     /* (2, n_features) */
+    int n_threads;    /* each has sums of its own, to which a row adds as often */
+} sk_metric;
+/* the largest change of a score in a step that is not shortened: first gradients say little of later ones */
+#define SK_SCORE_STEP 2.0
+
+/* blocks of a step, at most */
+SK_INLINE sk_size sk_blocks_a_step(const sk_blocks *B) {
+    sk_size n = B->n_head + B->n_hard + B->n_drawn;
+    return n < B->n_blocks ? n : B->n_blocks;
+}
+
+/* the hard blocks of an example, or NULL */
+SK_INLINE const int32_t *sk_hard_of(const sk_blocks *B, int64_t example) {
+    return B->hard == NULL ? NULL : B->hard + example * B->n_hard;
+}
+
+/* Blocks of a step, hard ones among them where they are given (up to the first -1), into b, with one over the
+ * expected number of each into w; returns how many. NCE takes them as they come, for the others equal ones are
+ * merged. slot (n_blocks) holds where a block is, if it is there at all; it needs no start. */
+static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int32_t *hard, uint64_t *state,
+                              int64_t *b, double *w, int64_t *slot) {
+    sk_size n = 0, rest = B->n_blocks - B->n_head, fixed;
+    sk_size head = B->n_drawn >= rest ? B->n_blocks : B->n_head;
+    for (; n < head; n++) {
+        b[n] = n;
+        w[n] = 1.0;
+    }
+    if (head == B->n_blocks) return n;
+    for (sk_size i = 0; hard != NULL && i < B->n_hard && hard[i] >= 0; i++) {
+        slot[hard[i]] = n;
+        b[n] = hard[i];
+        w[n++] = 1.0;
+    }
+    fixed = n;
+    for (sk_size i = 0; i < B->n_drawn; i++) {
+        int64_t j = B->n_head + sk_below(state, rest);
+        double weight = (double)rest / (double)B->n_drawn;
+        sk_size l;
+        if (B->p != NULL) {
+            j = sk_below(state, B->n_blocks);
+            if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
+            weight = 1.0 / ((double)B->n_drawn * B->p[j]);
+        }
+        l = slot[j];
+        if (l >= head && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
+            if (l < fixed) continue; /* it counts as it is */
+            if (B->p != NULL) w[l] += weight;
+            else i--; /* uniform ones are distinct */
+            continue;
+        }
+        slot[j] = n;
+        b[n] = j;
+        w[n++] = weight;
+    }
+    return n;
+}
+
+#define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
+    /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the      \
+     * same metric (another one would move the solution), over the share of rows that have the feature and the      \
+     * probability of the class, since only what a row meets is shrunk. Features that go with a class meet it more  \
+     * often than others do, as its label: of sampled classes their weights shrink too much. To shrink by the       \
+     * weights of the drawn blocks, and the label once, is unbiased, but rare shrinkages by much are worse than the \
+     * bias. With hard blocks they are not: what they hit is small, since large weights are those of labels and     \
+     * hard blocks. */                                                                                              \
+    SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
+                                   const sk_metric *M, sk_room room, const REAL *restrict x,                        \
+                                   const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
+                                   sk_size count, REAL *restrict W, REAL *restrict bias) {                          \
+        sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
+        double *g = room.g, *shrink = room.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root;         \
+        double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
+        REAL *xs = (REAL *)M->room, *xr = xs + p;                                                                   \
+        int ridge = T->beta != NULL;                                                                                \
+        M->totals[1] += times;                                                                                      \
+        SK_SIMD_WITH(reduction(+ : squares))                                                                        \
+        for (sk_size j = 0; j <= n; j++) squares += g[j] * g[j];                                                    \
+        if (bias != NULL && squares > 0.0) {                                                                        \
+            M->totals[2] += times * squares;                                                                        \
+            length = 1.0;                                                                                           \
+            reach = bias_scale = 1.0 / sqrt(M->totals[2]);                                                          \
+        }                                                                                                           \
+        if (c == NULL) {                                                                                            \
+            double *features = M->features, *rows = M->rows, often = rule->ridge * unit * unit * M->totals[1];      \
+            SK_SIMD_WITH(reduction(+ : length, reach))                                                              \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                double part = (double)x[i] * unit, scale;                                                           \
+                rows[i] += times;                                                                                   \
+                features[i] += times * part * part * squares;                                                       \
+                length += part * part;                                                                              \
+                scale = features[i] > 0.0 ? 1.0 / sqrt(features[i]) : 0.0;                                          \
+                xs[i] = (REAL)(part * unit * scale);                                                                \
+                reach += part * part * scale;                                                                       \
+                xr[i] = (REAL)(often * scale / rows[i]);                                                            \
+            }                                                                                                       \
+        } else {                                                                                                    \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                sk_size j = (sk_size)c[i];                                                                          \
+                double part = (double)x[i] * unit, scale;                                                           \
+                M->rows[j] += times;                                                                                \
+                M->features[j] += times * part * part * squares;                                                    \
+                length += part * part;                                                                              \
+                scale = M->features[j] > 0.0 ? 1.0 / sqrt(M->features[j]) : 0.0;                                    \
+                xs[i] = (REAL)(part * unit * scale);                                                                \
+                reach += part * part * scale;                                                                       \
+                if (ridge) xr[i] = (REAL)(rule->ridge * unit * unit * scale * M->totals[1] / M->rows[j]);           \
+            }                                                                                                       \
+        }                                                                                                           \
+        M->totals[0] += times * length * squares;                                                                   \
+        root = rule->eta * sqrt(M->totals[0]);                                                                      \
+        M->classes[y] += times * length * g[0] * g[0];                                                              \
+        shrink[0] = M->classes[y] > 0.0 ? root / sqrt(M->classes[y]) : 0.0;                                         \
+        for (sk_size j = 0; j < count; j++) {                                                                       \
+            double *sums = M->classes + block[j] * SK_BLOCK, *own = g + 1 + j * SK_BLOCK;                           \
+            double *by = shrink + 1 + j * SK_BLOCK;                                                                 \
+            SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) {                                                        \
+                sums[t] += times * length * own[t] * own[t];                                                        \
+                by[t] = sums[t] > 0.0 ? root / sqrt(sums[t]) : 0.0;                                                 \
+            }                                                                                                       \
+        }                                                                                                           \
+        for (sk_size j = 0; j <= n; j++) {                                                                          \
+            g[j] *= shrink[j];                                                                                      \
+            most = fabs(g[j]) > most ? fabs(g[j]) : most;                                                           \
+        }                                                                                                           \
+        most = 1.0 / (1.0 + most * reach / SK_SCORE_STEP);                                                          \
+        for (sk_size j = 0; j <= n; j++) g[j] *= most;                                                              \
+        if (ridge)                                                                                                  \
+            for (sk_size j = 0; j <= n; j++) {                                                                      \
+                int64_t k = room.k[j];                                                                              \
+                double beta = B->hard == NULL ? T->beta[k] : j > 0 ? room.r[j] : 1.0;                               \
+                shrink[j] = j > 0 && (k == y || k >= T->n_classes) ? 0.0 : shrink[j] * most * beta;                 \
+            }                                                                                                       \
+        for (sk_size j = 0; j < count; j++) {                                                                       \
+            sk_size from = (sk_size)block[j] * SK_BLOCK;                                                            \
+            REAL *base = W + from, a[SK_BLOCK], by[SK_BLOCK];                                                       \
+            for (sk_size t = 0; t < SK_BLOCK; t++) {                                                                \
+                a[t] = (REAL)g[1 + j * SK_BLOCK + t];                                                               \
+                by[t] = ridge ? (REAL)shrink[1 + j * SK_BLOCK + t] : (REAL)0;                                       \
+            }                                                                                                       \
+            if (bias != NULL) {                                                                                     \
+                REAL b = (REAL)bias_scale, s = (REAL)(rule->ridge * bias_scale);                                    \
+                for (sk_size t = 0; t < SK_BLOCK; t++)                                                              \
+                    bias[from + t] = (bias[from + t] - b * a[t]) / ((REAL)1 + s * by[t]);                           \
+            }                                                                                                       \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = xs[i];                            \
+                if (ridge) {                                                                                        \
+                    REAL s = xr[i];                                                                                 \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                  \
+                        row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                      \
+                } else {                                                                                            \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] -= xi * a[t];                             \
+                }                                                                                                   \
+            }                                                                                                       \
+        }                                                                                                           \
+        if (bias != NULL)                                                                                           \
+            bias[y] = (REAL)(((double)bias[y] - bias_scale * g[0]) /                                                \
+                             (1.0 + (ridge ? rule->ridge * bias_scale * shrink[0] : 0.0)));                         \
+        for (sk_size i = 0; i < len; i++) {                                                                         \
+            REAL *w = W + (c != NULL ? (sk_size)c[i] : i) * stride + y;                                             \
+            *w = (*w - xs[i] * (REAL)g[0]) / (ridge ? (REAL)1 + xr[i] * (REAL)shrink[0] : (REAL)1);                 \
+        }                                                                                                           \
+    }                                                                                                               \
+    /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The room has                                         \
+     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (sk_blocks_a_step + 1) or those of       \
+     * all blocks. */                                                                                               \
+    SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
+             (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const void *data_,    \
+              const void *col_, const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi,    \
+              const int64_t *of, const int64_t *y_, const double *weight_, double *u_, sk_room room,                \
+              int64_t *blocks, int64_t *slot, double *weights, uint64_t *shared_state, int value,                   \
+              double *total_loss),                                                                                  \
+             (T, rule, B, M, data_, col_, start_, width, order, lo, hi, of, y_, weight_, u_, room, blocks, slot,    \
+              weights, shared_state, value, total_loss)) {                                                          \
+        const REAL *data = (const REAL *)data_;                                                                     \
+        const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                     \
+        REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
+        sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
+        sk_size most = sk_blocks_a_step(B);                                                                         \
+        uint64_t own_state = *shared_state, *state = &own_state;                                                    \
+        double loss = 0.0, looked = 0.0, none = 0.0;                                                                \
+        int64_t *k = room.k;                                                                                        \
+        double *f = room.f, *g = room.g, *r = room.r;                                                               \
+        sk_size bad = -1;                                                                                           \
+        if (lo < hi) n_next = sk_draw_blocks(rule, B, sk_hard_of(B, order[lo]), state,                              \
+                                              blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);           \
+        for (sk_size at = lo; at < hi; at++) {                                                                      \
+            int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                       \
+            const int64_t *block = blocks + (at & 1) * most;                                                        \
+            const double *w = weights + (at & 1) * most;                                                            \
+            sk_size count = n_next, n = count * SK_BLOCK, len = width;                                              \
+            const REAL *x = data + i_row * width;                                                                   \
+            const INDEX *c = NULL;                                                                                  \
+            double *u = u_ != NULL ? &u_[e] : &none;                                                                \
+            /* an adaptive step asks for the gradient */                                                            \
+            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL, change;                          \
+            int look = value && (at - lo) % SK_LOOK == 0;                                                           \
+            REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                             \
+            if (start != NULL) {                                                                                    \
+                x = data + start[i_row];                                                                            \
+                c = col + start[i_row];                                                                             \
+                len = (sk_size)(start[i_row + 1] - start[i_row]);                                                   \
+            }                                                                                                       \
+            if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */            \
+                int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                          \
+                int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                       \
+                n_next = sk_draw_blocks(rule, B, sk_hard_of(B, e1), state, b1,                                      \
+                                        weights + ((at + 1) & 1) * most, slot);                                     \
+                if (start != NULL) {                                                                                \
+                    const INDEX *c1 = col + start[i1];                                                              \
+                    sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                            \
+                    int64_t y1 = y_[e1];                                                                            \
+                    for (sk_size i = 0, lines = 0; i < len1 && lines < SK_LINES_AHEAD; i++, lines += n_next + 1) {  \
+                        const REAL *row = W + (sk_size)c1[i] * stride;                                              \
+                        SK_PREFETCH(row + y1);                                                                      \
+                        for (sk_size j = 0; j < n_next; j++)                                                        \
+                            for (sk_size t = 0; t < SK_BLOCK; t += (sk_size)(64 / sizeof(REAL)))                    \
+                                SK_PREFETCH(row + b1[j] * SK_BLOCK + t);                                            \
+                    }                                                                                               \
+                }                                                                                                   \
+                if (at + 3 < hi) {                                                                                  \
+                    int64_t e3 = order[at + 3], i3 = of != NULL ? of[e3] : e3;                                      \
+                    SK_PREFETCH(y_ + e3);                                                                           \
+                    if (u_ != NULL) SK_PREFETCH(u_ + e3);                                                           \
+                    if (start != NULL) SK_PREFETCH(start + i3);                                                     \
+                }                                                                                                   \
+                if (at + 2 < hi && start != NULL) {                                                                 \
+                    int64_t e2 = order[at + 2], i2 = of != NULL ? of[e2] : e2;                                      \
+                    SK_PREFETCH(data + start[i2]);                                                                  \
+                    SK_PREFETCH(col + start[i2]);                                                                   \
+                }                                                                                                   \
+            }                                                                                                       \
+            if (weight_ != NULL) eta *= weight_[e];                                                                 \
+            for (sk_size i = 0; i < len; i++) {                                                                     \
+                fy += x[i] * W[(c != NULL ? (sk_size)c[i] : i) * stride + y];                                       \
+                s += (double)(x[i] * x[i]);                                                                         \
+            }                                                                                                       \
+            k[0] = y;                                                                                               \
+            f[0] = (double)fy * (T->scale != NULL ? T->scale[y] : 1.0);                                             \
+            for (sk_size j = 0; j < count; j++) {                                                                   \
+                sk_size from = (sk_size)block[j] * SK_BLOCK;                                                        \
+                const REAL *base = W + from;                                                                        \
+                REAL a[SK_BLOCK];                                                                                   \
+                for (sk_size t = 0; t < SK_BLOCK; t++) a[t] = bias != NULL ? bias[from + t] : (REAL)0;              \
+                for (sk_size i = 0; i < len; i++) {                                                                 \
+                    const REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                   \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) a[t] += xi * row[t];                             \
+                }                                                                                                   \
+                for (sk_size t = 0; t < SK_BLOCK; t++) {                                                            \
+                    f[1 + j * SK_BLOCK + t] = (double)a[t] * (T->scale != NULL ? T->scale[from + t] : 1.0);         \
+                    r[1 + j * SK_BLOCK + t] = w[j];                                                                 \
+                    k[1 + j * SK_BLOCK + t] = from + t;                                                             \
+                }                                                                                                   \
+                /* what is no negative takes the label's place with weight 0: beta ends with the classes, and a     \
+                 * score of its own might push the others' out of range. NCE has an infinite noise there */         \
+                for (sk_size t = K - from; t < SK_BLOCK; t++) {                                                     \
+                    r[1 + j * SK_BLOCK + t] = 0.0;                                                                  \
+                    f[1 + j * SK_BLOCK + t] = f[0];                                                                 \
+                    if (rule->method != SK_NCE) k[1 + j * SK_BLOCK + t] = y;                                        \
+                }                                                                                                   \
+                if (y >= from && y < from + SK_BLOCK && rule->method != SK_NCE) {                                   \
+                    r[1 + j * SK_BLOCK + y - from] = 0.0;                                                           \
+                    f[1 + j * SK_BLOCK + y - from] = f[0];                                                          \
+                }                                                                                                   \
+            }                                                                                                       \
+            s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
+            change = sk_solve(T, rule, k, f, r, g, room, s, n, eta, u, look);                                       \
+            if (look) {                                                                                             \
+                loss += change;                                                                                     \
+                looked += 1.0;                                                                                      \
+            }                                                                                                       \
+            if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                     \
+                bad = at;                                                                                           \
+                break;                                                                                              \
+            }                                                                                                       \
+            if (M->features != NULL) {                                                                              \
+                sk_adapt_##NAME(T, rule, B, M, room, x, c, len, y, block, count, W, bias);                          \
+                continue;                                                                                           \
+            }                                                                                                       \
+            for (sk_size j = 0; j < count; j++) {                                                                   \
+                sk_size from = (sk_size)block[j] * SK_BLOCK;                                                        \
+                REAL *base = W + from, a[SK_BLOCK];                                                                 \
+                for (sk_size t = 0; t < SK_BLOCK; t++)                                                              \
+                    a[t] = (REAL)(g[1 + j * SK_BLOCK + t] / (T->scale != NULL ? T->scale[from + t] : 1.0));         \
+                if (bias != NULL)                                                                                   \
+                    for (sk_size t = 0; t < SK_BLOCK; t++) bias[from + t] += a[t];                                  \
+                for (sk_size i = 0; i < len; i++) {                                                                 \
+                    REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                         \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += xi * a[t];                             \
+                }                                                                                                   \
+            }                                                                                                       \
+            {                                                                                                       \
+                REAL step = (REAL)(g[0] / (T->scale != NULL ? T->scale[y] : 1.0));                                  \
+                if (bias != NULL) bias[y] += step;                                                                  \
+                for (sk_size i = 0; i < len; i++) W[(c != NULL ? (sk_size)c[i] : i) * stride + y] += step * x[i];   \
+            }                                                                                                       \
+            if (T->scale == NULL) continue;                                                                         \
+            for (sk_size j = 0; j <= n; j++) { /* the label once, what is beyond the last class never */            \
+                if (k[j] >= K || (j > 0 && k[j] == y)) continue;                                                    \
+                T->scale[k[j]] *= sk_shrink(T, rule, k[j], eta);                                                    \
+                if (T->scale[k[j]] > SK_RESCALE) continue;                                                          \
+                for (sk_size i = 0; i < T->n_features; i++) W[i * stride + k[j]] *= (REAL)T->scale[k[j]];           \
+                if (bias != NULL) bias[k[j]] *= (REAL)T->scale[k[j]];                                               \
+                T->scale[k[j]] = 1.0;                                                                               \
+            }                                                                                                       \
+        }                                                                                                           \
+        *shared_state = own_state;                                                                                  \
+        total_loss[0] += loss;                                                                                      \
+        total_loss[1] += looked;                                                                                    \
+        return bad;                                                                                                 \
+    }
+
+SK_CLASS_BLOCKS(f32_i32, float, int32_t)
+SK_CLASS_BLOCKS(f32_i64, float, int64_t)
+SK_CLASS_BLOCKS(f64_i32, double, int32_t)
+SK_CLASS_BLOCKS(f64_i64, double, int64_t)
+
+/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
+static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, const sk_rule *rule,
+                              const sk_blocks *B, sk_metric metric, const void *data, const void *col,
+                              const void *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,
+                              const int64_t *of, const int64_t *y, const double *weight, double *u, sk_room room,
+                              int64_t *blocks, int64_t *slot, double *weights, uint64_t *state, int value,
+                              double *loss) {
+    sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const sk_metric *,
+                                 const void *, const void *, const void *, sk_size, const int64_t *, sk_size,
+                                 sk_size, const int64_t *, const int64_t *, const double *, double *, sk_room,
+                                 int64_t *, int64_t *, double *, uint64_t *, int, double *) = {
+        {sk_block_steps_f32_i32, sk_block_steps_f32_i64}, {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
+    return steps[is_double][is_long](T, rule, B, &metric, data, col, start, width, order, lo, hi, of, y, weight, u, room,
+                                     blocks, slot, weights, state, value, loss);
+}
+#endif

@@ -1,0 +1,348 @@
+/* Implicit steps of the double-sum softmax (Fagan and Iyengar, eq. (9)) for one row x.
+ *
+ * The step minimises, over u, w_y and the m sampled w_k,
+ *     eta (u + exp(-u) + sum_k r_k exp(x.(w_k - w_y) - u)) + ridge
+ *     + (u - u_old)^2 / 2 + ||w_y - old||^2 / 2 + sum_k ||w_k - old||^2 / 2,
+ * r_k the inverse probability of a negative. Its solution is w_k = rho_k (old - b_k x) and
+ * w_y = rho_y (old + c x), rho the ridge's shrinkage, with
+ *     c = sum_k b_k = u - u_old + eta (1 - exp(-u))                        (stationary in u)
+ *     b_k = eta r_k exp(z_k - s rho_k b_k - s rho_y c - u),                (stationary in w_k)
+ * z_k the shrunk old x.(w_k - w_y) and s = ||x||^2: one unknown is left. Everything is a double;
+ * a step is accurate to about 1e-9 of itself, which the tests hold against mpmath. */
+#ifndef SPARSEKIT_IMPLICIT_H
+#define SPARSEKIT_IMPLICIT_H
+
+#include "shared/kernels.h"
+#include "omega.h"
+
+/* of Newton's method, whose square is left; the b's are corrected for it */
+#define SK_LAST_STEP 3e-5
+
+/* exp(x) for any x, to 1e-15 or so; without branches */
+SK_INLINE double sk_exp_any(double x) {
+    const double magic = 6755399441055744.0;
+    double clamped = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
+    double t = clamped * 1.4426950408889634074 + magic, k = t - magic, scale, p;
+    double r = (clamped - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+    double q = r * r, r4 = q * q;
+    int64_t bits;
+    memcpy(&bits, &t, sizeof bits);
+    bits = (int64_t)((uint64_t)(bits + 1023) << 52);
+    memcpy(&scale, &bits, sizeof scale);
+    /* Taylor's polynomial in halves, which wait less for each other than Horner's scheme */
+    p = (1.0 + r) + q * (0.5 + r * (1.0 / 6.0)) +
+        r4 * ((1.0 / 24.0 + r * (1.0 / 120.0)) + q * (1.0 / 720.0 + r * (1.0 / 5040.0)) +
+              r4 * ((1.0 / 40320.0 + r * (1.0 / 362880.0)) + q * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))));
+    return p * scale;
+}
+
+/* log(x) of a positive normal number to 1e-4 */
+SK_INLINE double sk_log_rough(double x) {
+    uint64_t bits, exponent;
+    double m, e;
+    memcpy(&bits, &x, sizeof bits);
+    exponent = (bits >> 52) | 0x4330000000000000ull; /* 2^52 plus the exponent */
+    bits = (bits & 0x000FFFFFFFFFFFFFull) | 0x3FF0000000000000ull;
+    memcpy(&m, &bits, sizeof m);
+    memcpy(&e, &exponent, sizeof e);
+    e -= 4503599627370496.0 + 1023.0;
+    return e * 0.69314718055994531 - 1.7417939 +
+           m * (2.8212026 + m * (-1.4699568 + m * (0.44717955 - m * 0.056570851)));
+}
+
+/* a exp(a) = w roughly: to a few per cent */
+SK_INLINE double sk_lambert_rough(double w) {
+    double pade = w * (1.0 + w * (4.0 / 3.0)) / (1.0 + w * (7.0 / 3.0 + w * (5.0 / 6.0)));
+    double l = sk_log_rough(w > 3.0 ? w : 3.0), ll = sk_log_rough(l);
+    return w > 3.0 ? l - ll + ll / l : pade;
+}
+
+#define SK_LANES_AT_ONCE 4
+/* a last step below this leaves its cube, about 1e-9 */
+#define SK_LANE_TOL 2e-3
+
+/* Implicit steps with one negative of n <= SK_LANES_AT_ONCE rows that share no class, side by side in
+ * vector registers: a start from two rough solutions and two steps of Halley's method, without a branch.
+ * The few (at most one in twenty) that are not there yet go to sk_implicit_one. Each row's result is its
+ * own, whoever stands beside it. sigma becomes b; u is overwritten. */
+SK_MULTI(void, sk_implicit_rows,
+         (sk_size n, const double *restrict z_, const double *restrict log_r_, const double *restrict eta_,
+          double *restrict sigma_, double *restrict u_),
+         (n, z_, log_r_, eta_, sigma_, u_)) {
+    double z[SK_LANES_AT_ONCE], log_r[SK_LANES_AT_ONCE], eta[SK_LANES_AT_ONCE], sigma[SK_LANES_AT_ONCE];
+    double old[SK_LANES_AT_ONCE], b[SK_LANES_AT_ONCE], new_u[SK_LANES_AT_ONCE], left[SK_LANES_AT_ONCE];
+    for (int i = 0; i < SK_LANES_AT_ONCE; i++) {
+        sk_size from = i < n ? i : 0;
+        z[i] = z_[from];
+        log_r[i] = log_r_[from];
+        eta[i] = eta_[from];
+        sigma[i] = sigma_[from];
+        old[i] = u_[from];
+    }
+    SK_SIMD
+    for (int i = 0; i < SK_LANES_AT_ONCE; i++) {
+        double top = z[i] + log_r[i], reach = sigma[i] * eta[i], P = sk_exp_any(-old[i]), v, d, E, w, u, step = 0.0;
+        /* u = old gives b, which moves u, which gives v */
+        d = sk_lambert_rough(reach * sk_exp_any(top - old[i])) / sigma[i];
+        d = (d - eta[i] * (1.0 - P)) / (1.0 + eta[i] * P);
+        d = d < 0.0 ? -sk_log_rough(1.0 - d) : d;
+        u = old[i] + d > 0.0 ? old[i] + d : 0.0;
+        v = top - u;
+        v -= sk_lambert_rough(reach * sk_exp_any(v));
+        E = w = 0.0;
+        for (int round = 0; round < 2; round++) {
+            double g, g1, g2, ratio;
+            v += step;
+            E = sk_exp_any(v);
+            w = reach * E;
+            u = top - v - w;
+            P = sk_exp_any(-u);
+            g = u - old[i] + eta[i] * (1.0 - P - E);
+            g1 = -(1.0 + w) * (1.0 + eta[i] * P) - eta[i] * E;
+            g2 = -w * (1.0 + eta[i] * P) - eta[i] * (1.0 + w) * (1.0 + w) * P - eta[i] * E;
+            ratio = g / g1;
+            step = -ratio / (1.0 - 0.5 * ratio * g2 / g1);
+        }
+        left[i] = fabs(step) * (1.0 + w);
+        E *= 1.0 + step * (1.0 + step * (0.5 + step * (1.0 / 6.0)));
+        b[i] = eta[i] * E;
+        new_u[i] = top - v - step - reach * E;
+    }
+    for (sk_size i = 0; i < n; i++) {
+        /* where exp(-u) overflows a step can look small; the root is not negative */
+        if (left[i] < SK_LANE_TOL && new_u[i] >= 0.0) u_[i] = new_u[i];
+        else b[i] = sk_implicit_one(z[i], log_r[i], eta[i], sigma[i], old[i], &u_[i]);
+        sigma_[i] = b[i];
+    }
+}
+
+/* m negatives, any numbers: the unknown is u; b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k) with
+ * q_k = s rho_k eta r_k exp(z_k) and t = s rho_y c(u) + u; h(u) = c(u) - sum_k b_k(u) rises in u.
+ * z is overwritten by b; r and rho may differ from negative to negative. Returns c. */
+static double sk_implicit_many_safe(sk_size m, double *restrict z, const double *restrict r,
+                                  const double *restrict rho, double *restrict q, double eta, double s,
+                                  double rho_y, double u_old, double *u_new) {
+    /* the root is not negative where u_old is not */
+    double high_z = -INFINITY, u = u_old, low = u_old >= 0.0 ? 0.0 : -INFINITY, high = INFINITY, c = 0.0;
+    for (sk_size k = 0; k < m; k++) high_z = z[k] > high_z ? z[k] : high_z;
+    for (sk_size k = 0; k < m; k++) q[k] = s * rho[k] * eta * r[k] * exp(z[k] - high_z);
+    for (int i = 0; i < SK_ROOT_STEPS; i++) {
+        double P = exp(-u), shift, g, g1, total = 0.0, slope = 0.0, step;
+        c = u - u_old + eta * (1.0 - P);
+        shift = high_z - s * rho_y * c - u;
+        if (shift < 600.0) {
+            double F = exp(shift);
+            for (sk_size k = 0; k < m; k++) {
+                double a = sk_lambert(q[k] * F);
+                z[k] = a / (s * rho[k]);
+                total += z[k];
+                slope += z[k] / (1.0 + a);
+            }
+        } else {
+            for (sk_size k = 0; k < m; k++) {
+                double a = sk_omega(shift + log(q[k]));
+                z[k] = a / (s * rho[k]);
+                total += z[k];
+                slope += z[k] / (1.0 + a);
+            }
+        }
+        g = c - total;
+        if (g > 0.0) high = u; else low = u;
+        g1 = 1.0 + eta * P;               /* c' */
+        slope *= s * rho_y * g1 + 1.0;    /* -(sum_k b_k)' */
+        step = -g / (g1 + slope);
+        if (fabs(step) * (s * rho_y * g1 + 1.0) < 1e-6 || i == SK_ROOT_STEPS - 1) {
+            /* b to first order in the last step: what is left is its square */
+            double f = 1.0 - step * (s * rho_y * g1 + 1.0);
+            u += step;
+            c = 0.0;
+            for (sk_size k = 0; k < m; k++) {
+                double a = s * rho[k] * z[k];
+                z[k] *= 1.0 + (f - 1.0) / (1.0 + a);
+                c += z[k];
+            }
+            break;
+        }
+        if (!(u + step > low && u + step < high)) {
+            if (low > -INFINITY && high < INFINITY) step = 0.5 * (low + high) - u;
+            else step = g > 0.0 ? -1.0 - fabs(u) : 1.0 + fabs(u);
+        }
+        u += step;
+    }
+    *u_new = u;
+    return c;
+}
+/* a step of Halley's method towards a exp(a) = w */
+SK_INLINE double sk_lambert_step(double a, double w) {
+    double e = w * sk_exp_any(-a), by = 1.0 / (1.0 + e), ratio = (a - e) * by;
+    return a - ratio / (1.0 + 0.5 * ratio * e * by);
+}
+
+/* The same for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
+ * room for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
+ * same step to first order and then by Halley's. Returns whether it got there. */
+SK_MULTI(int, sk_implicit_many_fast,
+         (sk_size m, double *restrict z, const double *restrict r, const double *restrict rho,
+          double *restrict q, double *restrict a, double *restrict inverse, double eta, double s, double rho_y,
+          double u_old, double *u_new, double *c_new),
+         (m, z, r, rho, q, a, inverse, eta, s, rho_y, u_old, u_new, c_new)) {
+    double high = -INFINITY, u = u_old, fall = 0.0;
+    sk_size full = (m + 3) / 4 * 4;
+    for (sk_size k = 0; k < m; k++) high = z[k] > high ? z[k] : high;
+    for (sk_size k = 0; k < full; k++) { /* what is beyond m adds nothing */
+        a[k] = k < m ? z[k] - high : 0.0;
+        inverse[k] = k < m ? 1.0 / (s * rho[k]) : 0.0;
+        q[k] = k < m ? s * rho[k] * eta * r[k] : 0.0;
+    }
+    SK_SIMD_WITH(simdlen(4))
+    for (sk_size k = 0; k < full; k++) q[k] *= sk_exp_any(a[k]);
+    for (int i = 0; i < 8; i++) {
+        double P = exp(-u), c = u - u_old + eta * (1.0 - P), g1 = 1.0 + eta * P;
+        double reach = s * rho_y * g1 + 1.0; /* how fast t moves with u */
+        double F = exp(high - s * rho_y * c - u), total = 0.0, slope = 0.0, step;
+        if (!(F < 1e200)) return 0;
+        if (i == 0) {
+            SK_SIMD_WITH(simdlen(4))
+            for (sk_size k = 0; k < full; k++) a[k] = sk_lambert_rough(q[k] * F);
+            fall = 0.0;
+        }
+        SK_SIMD_WITH(simdlen(4) reduction(+ : total, slope))
+        for (sk_size k = 0; k < full; k++) {
+            double moved = sk_lambert_step(a[k] + a[k] * fall / (1.0 + a[k]), q[k] * F), b = moved * inverse[k];
+            a[k] = moved;
+            total += b;
+            slope += b / (1.0 + moved);
+        }
+        step = (total - c) / (g1 + slope * reach);
+        if (fabs(step) * reach < SK_LAST_STEP && i > 0) {
+            double f = -step * reach, sum = 0.0;
+            u += step;
+            for (sk_size k = 0; k < m; k++) { /* b to second order in the last step */
+                double by = 1.0 / (1.0 + a[k]), d = f * by;
+                z[k] = a[k] * inverse[k] * (1.0 + d * (1.0 + 0.5 * d * by));
+                sum += z[k];
+            }
+            *u_new = u;
+            *c_new = sum;
+            return u >= 0.0 && sum < 1e300;
+        }
+        if (i == 0 && step < 0.0) step = -log1p(-step); /* exp(-u) bends it */
+        if (!(u + step > 0.0)) step = -0.5 * u;
+        fall = -step * reach;
+        fall = fall > 1.0 ? 1.0 : fall < -0.5 ? -0.5 : fall;
+        u += step;
+    }
+    return 0;
+}
+
+/* log(1 + x) for x >= 0 to 1e-4 of itself */
+SK_INLINE double sk_log1p_rough(double x) {
+    return x < 0.03 ? x * (1.0 - x * (0.5 - x * (1.0 / 3.0))) : sk_log_rough(1.0 + x);
+}
+
+/* of more, those of one row fill the registers, by sk_implicit_many_fast */
+#define SK_FEW 8
+/* whether n rows side by side, of m negatives each, cost less than one after the other: measured */
+#define SK_SIDE_BY_SIDE(n, m) (2 * (n) * (((m) + 3) / 4) > (m))
+
+/* The same for n <= SK_LANES_AT_ONCE rows that share no class, side by side: row i has m <= SK_FEW negatives, number j
+ * at place j * SK_LANES_AT_ONCE + i of z, r (0: none) and rho. z becomes b, u the new u and c the sum of b; a row that
+ * did not get there has c = NaN, and z and u as they were. */
+SK_MULTI(void, sk_implicit_few,
+         (sk_size n, sk_size m, double *restrict z_, const double *restrict r_, const double *restrict rho_,
+          const double *restrict eta_, const double *restrict s_, const double *restrict rho_y_, double *restrict u_,
+          double *restrict c_),
+         (n, m, z_, r_, rho_, eta_, s_, rho_y_, u_, c_)) {
+    enum { L = SK_LANES_AT_ONCE };
+    double q[SK_FEW * L], a[SK_FEW * L], inverse[SK_FEW * L], F[L], c[L], g1[L], reach[L], total[L], slope[L];
+    double eta[L], by[L], u[L], old[L], high[L], fall[L], done[L];
+    for (int i = 0; i < L; i++) {
+        sk_size from = i < n ? i : 0;
+        eta[i] = eta_[from];
+        by[i] = s_[from] * rho_y_[from];
+        u[i] = old[i] = u_[from];
+        high[i] = -INFINITY;
+        fall[i] = done[i] = 0.0;
+        for (sk_size j = 0; j < m; j++) {
+            double zj = z_[j * L + from];
+            a[j * L + i] = zj;
+            q[j * L + i] = s_[from] * rho_[j * L + from];
+            high[i] = r_[j * L + from] > 0.0 && zj > high[i] ? zj : high[i];
+        }
+        for (sk_size j = 0; j < m; j++) {
+            inverse[j * L + i] = 1.0 / q[j * L + i];
+            q[j * L + i] *= eta[i] * r_[j * L + from];
+            a[j * L + i] = r_[j * L + from] > 0.0 ? a[j * L + i] - high[i] : 0.0;
+        }
+    }
+    SK_SIMD_WITH(simdlen(4))
+    for (sk_size k = 0; k < m * L; k++) q[k] *= sk_exp_any(a[k]);
+    for (int round = 0; round < 8; round++) {
+        double left = 0.0;
+        SK_SIMD for (int i = 0; i < L; i++) {
+            double P = sk_exp_any(-u[i]);
+            c[i] = u[i] - old[i] + eta[i] * (1.0 - P);
+            g1[i] = 1.0 + eta[i] * P;
+            reach[i] = by[i] * g1[i] + 1.0; /* how fast t moves with u */
+            F[i] = sk_exp_any(high[i] - by[i] * c[i] - u[i]);
+            total[i] = slope[i] = 0.0;
+        }
+        if (round == 0) {
+            for (sk_size j = 0; j < m; j++)
+                SK_SIMD for (int i = 0; i < L; i++) a[j * L + i] = sk_lambert_rough(q[j * L + i] * F[i]);
+        }
+        for (sk_size j = 0; j < m; j++) {
+            SK_SIMD for (int i = 0; i < L; i++) {
+                double was = a[j * L + i];
+                double now = sk_lambert_step(was + was * fall[i] / (1.0 + was), q[j * L + i] * F[i]);
+                double b = now * inverse[j * L + i];
+                a[j * L + i] = done[i] > 0.0 ? was : now;
+                total[i] += b;
+                slope[i] += b / (1.0 + now);
+            }
+        }
+        SK_SIMD_WITH(reduction(+ : left))
+        for (int i = 0; i < L; i++) {
+            double step = (total[i] - c[i]) / (g1[i] + slope[i] * reach[i]), f;
+            int there = round > 0 && fabs(step) * reach[i] < SK_LAST_STEP && F[i] < 1e200;
+            double bent = step < 0.0 && round == 0 ? -sk_log1p_rough(fabs(step)) : step; /* exp(-u) bends it */
+            bent = u[i] + bent > 0.0 ? bent : -0.5 * u[i];
+            bent = there ? step : bent;
+            f = -bent * reach[i];
+            f = f > 1.0 ? 1.0 : f < -0.5 ? -0.5 : f;
+            f = done[i] > 0.0 ? fall[i] : f;
+            fall[i] = f;
+            u[i] += done[i] > 0.0 ? 0.0 : bent;
+            done[i] = there || done[i] > 0.0 ? 1.0 : 0.0;
+            left += 1.0 - done[i];
+        }
+        if (left == 0.0) break;
+    }
+    for (int i = 0; i < L; i++) total[i] = 0.0;
+    for (sk_size j = 0; j < m; j++) {
+        SK_SIMD for (int i = 0; i < L; i++) { /* b to second order in the last step */
+            double d = 1.0 / (1.0 + a[j * L + i]), move = fall[i] * d;
+            q[j * L + i] = a[j * L + i] * inverse[j * L + i] * (1.0 + move * (1.0 + 0.5 * move * d));
+            total[i] += q[j * L + i];
+        }
+    }
+    for (sk_size i = 0; i < n; i++) {
+        c_[i] = NAN;
+        if (!(done[i] > 0.0 && u[i] >= 0.0 && total[i] < 1e300 && s_[i] > 1e-100)) continue;
+        for (sk_size j = 0; j < m; j++) z_[j * L + i] = q[j * L + i];
+        u_[i] = u[i];
+        c_[i] = total[i];
+    }
+}
+
+/* m negatives; z is overwritten by b, room has 3 (m + 3) numbers. Returns c. */
+static double sk_implicit_many(sk_size m, double *restrict z, const double *restrict r,
+                               const double *restrict rho, double *restrict room, double eta, double s,
+                               double rho_y, double u_old, double *u_new) {
+    double c;
+    if (s > 1e-100 && m > 0 &&
+        sk_implicit_many_fast(m, z, r, rho, room, room + m + 3, room + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
+        return c;
+    return sk_implicit_many_safe(m, z, r, rho, room, eta, s, rho_y, u_old, u_new);
+}
+#endif

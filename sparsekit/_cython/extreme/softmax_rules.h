@@ -1,0 +1,242 @@
+/* What the steps of softmax with very many classes share, wherever the weights lie: the draw of
+ * negatives, and the changes of the scores that each method asks for. */
+#ifndef SPARSEKIT_SOFTMAX_RULES_H
+#define SPARSEKIT_SOFTMAX_RULES_H
+
+#include "extreme/implicit.h" /* first: it has what the shared headers are compiled with */
+
+#include "draws.h"
+#include "numbers.h"
+
+typedef struct {
+    sk_size n_classes, n_features;
+    int shift;            /* hashed: 64 - log2(size of W); 0: W is (n_classes, n_features) */
+    void *W, *bias;       /* of the rows' type; bias (n_classes) or NULL */
+    double *scale;        /* (n_classes) or NULL: ones */
+    double *square;       /* squared norms of W's rows (n_classes), or NULL: no bound */
+    const double *beta;   /* eq. (6) (n_classes), or NULL: no ridge */
+    void *sum, *sum_bias; /* S above, like W and bias, or NULL: no average */
+    double *tau;          /* (n_classes), or NULL: scale is NULL and tau the number of steps */
+    int64_t *last;        /* steps that tau_k counts (n_classes), or NULL */
+} sk_table;
+
+typedef struct {
+    int method, raman;
+    sk_size n_negatives, batch_size;
+    double eta, ridge, delta, u_bound, w_bound;
+    double log_ratio;        /* log((K - 1) / n_negatives) */
+    const double *noise;     /* probabilities (n_classes), or NULL: uniform */
+    const double *log_noise; /* their logarithms, or NULL */
+    const double *keep;      /* alias table of the noise (n_classes) */
+    const int64_t *alias;
+    int64_t average_from;    /* steps before the average begins */
+    const int64_t *classes;  /* a permutation of the classes in n_blocks blocks, or NULL: one block */
+    const int64_t *place;    /* its inverse */
+    sk_size n_blocks;
+} sk_rule;
+
+/* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
+ * label's), rho and q those of one row */
+typedef struct {
+    int64_t *k;
+    double *f, *g, *r, *rho, *q;
+    sk_size *count;  /* (rows): negatives of each row */
+    double *s, *eta; /* (rows): squared norm and step length */
+} sk_room;
+
+/* block j of n classes are the places from here to that of j + 1 */
+SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
+
+/* Negatives of label y into k[1 ..] with inverse probabilities r[1 ..]; returns their number.
+ * Uniform: distinct, never y, all of them if there are no more. From a noise distribution: with
+ * replacement; equal ones are merged and y is dropped, which keeps sums over k != y unbiased;
+ * NCE takes them as they come. */
+static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *state, int64_t *k, double *r) {
+    sk_size m = rule->n_negatives, n = 0;
+    if (rule->noise == NULL && rule->method != SK_NCE) {
+        if (m >= K - 1) {
+            for (sk_size j = 0; j < K; j++)
+                if (j != y) {
+                    k[++n] = j;
+                    r[n] = 1.0;
+                }
+            return n;
+        }
+        sk_size from = 0, size = K, own = y;
+        if (rule->classes != NULL) { /* those of the label's block; of a random one they are uniform */
+            sk_size block = rule->place[y] * rule->n_blocks / K;
+            from = sk_block(block, K, rule->n_blocks);
+            size = sk_block(block + 1, K, rule->n_blocks) - from;
+            own = rule->place[y] - from;
+        }
+        while (n < m) {
+            int64_t j = sk_below(state, size - 1);
+            int seen = 0;
+            j += j >= own;
+            if (rule->classes != NULL) j = rule->classes[from + j];
+            for (sk_size i = 1; i <= n; i++) seen |= k[i] == j;
+            if (!seen) {
+                k[++n] = j;
+                r[n] = (double)(K - 1) / (double)m;
+            }
+        }
+        return n;
+    }
+    for (sk_size i = 0; i < m; i++) {
+        int64_t j = sk_below(state, K);
+        double weight;
+        int seen = 0;
+        if (rule->noise != NULL && !(sk_unit(state) < rule->keep[j])) j = rule->alias[j];
+        weight = rule->noise != NULL ? 1.0 / ((double)m * rule->noise[j]) : (double)K / (double)m;
+        if (rule->method != SK_NCE) {
+            if (j == y) continue;
+            for (sk_size l = 1; l <= n && !seen; l++)
+                if (k[l] == j) {
+                    r[l] += weight;
+                    seen = 1;
+                }
+            if (seen) continue;
+        }
+        k[++n] = j;
+        r[n] = weight;
+    }
+    return n;
+}
+
+/* log of the sum of exp(f[j] - from) over the negatives with r[j] > 0 and of exp(start) */
+SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *restrict r, double from,
+                            double start) {
+    double high = start, sum = 0.0;
+    SK_SIMD_MAX(reduction(max : high))
+    for (sk_size j = 1; j <= n; j++) high = r[j] > 0.0 && f[j] - from > high ? f[j] - from : high;
+    SK_SIMD_WITH(reduction(+ : sum))
+    for (sk_size j = 1; j <= n; j++) sum += r[j] > 0.0 ? sk_exp_any(f[j] - from - high) : 0.0;
+    return high + log(exp(start - high) + sum);
+}
+
+/* Gradient along x: g[j] of class k[j], from the scores f, j = 0 (the label) .. n; may change u. Entries
+ * with r = 0 are none (NCE: those of infinite log_noise). Returns the value of the sampled objective where
+ * asked, else 0. */
+SK_MULTI(double, sk_slopes,
+         (const sk_rule *rule, sk_size n, double eta, const int64_t *restrict k, const double *restrict f,
+          const double *restrict r, double *restrict g, double *u_, sk_size K, int value),
+         (rule, n, eta, k, f, r, g, u_, K, value)) {
+    double fy = f[0], total = 0.0, loss = 0.0;
+    if (rule->method == SK_OVE) {
+        SK_SIMD_WITH(reduction(+ : total))
+        for (sk_size j = 1; j <= n; j++) {
+            g[j] = r[j] / (1.0 + sk_exp_any(fy - f[j]));
+            total += g[j];
+        }
+        if (value)
+            for (sk_size j = 1; j <= n; j++) loss += r[j] * sk_softplus(f[j] - fy);
+        g[0] = -total;
+    } else if (rule->method == SK_IS) {
+        double high = 0.0;
+        SK_SIMD_MAX(reduction(max : high))
+        for (sk_size j = 1; j <= n; j++) high = r[j] > 0.0 && f[j] - fy > high ? f[j] - fy : high;
+        SK_SIMD_WITH(reduction(+ : total))
+        for (sk_size j = 1; j <= n; j++) {
+            g[j] = r[j] * sk_exp_any(f[j] - fy - high);
+            total += g[j];
+        }
+        g[0] = -total;
+        total += exp(-high);
+        if (value) loss = high + log(total);
+        total = 1.0 / total;
+        for (sk_size j = 0; j <= n; j++) g[j] *= total;
+    } else if (rule->method == SK_NCE) {
+        double log_m = log((double)rule->n_negatives), uniform = -log((double)K);
+        const double *log_noise = rule->log_noise;
+        double own = fy - log_m - (log_noise != NULL ? log_noise[k[0]] : uniform);
+        if (log_noise != NULL) {
+            SK_SIMD
+            for (sk_size j = 1; j <= n; j++) g[j] = f[j] - log_m - log_noise[k[j]];
+        } else {
+            SK_SIMD
+            for (sk_size j = 1; j <= n; j++) g[j] = f[j] - log_m - uniform;
+        }
+        if (value) {
+            loss = sk_softplus(-own);
+            for (sk_size j = 1; j <= n; j++) loss += sk_softplus(g[j]);
+        }
+        SK_SIMD
+        for (sk_size j = 1; j <= n; j++) g[j] = 1.0 / (1.0 + sk_exp_any(-g[j]));
+        g[0] = -1.0 / (1.0 + sk_exp_any(own));
+    } else if (!rule->raman) { /* eq. (7) */
+        double u = *u_;
+        if (rule->method == SK_UMAX) {
+            double bound = sk_log_sum(n, f, r, fy, 0.0);
+            if (u < bound - rule->delta) u = bound;
+        }
+        SK_SIMD_WITH(reduction(+ : total))
+        for (sk_size j = 1; j <= n; j++) {
+            g[j] = r[j] * sk_exp_any(f[j] - fy - u);
+            total += g[j];
+        }
+        g[0] = -total;
+        if (value) loss = u + exp(-u) + total - 1.0;
+        u -= eta * (1.0 - exp(-u) - total);
+        /* the optimal u is not negative */
+        if (rule->method == SK_UMAX) u = u < 0.0 ? 0.0 : u > rule->u_bound ? rule->u_bound : u;
+        *u_ = u;
+    } else { /* eq. (8) */
+        double u = *u_;
+        if (rule->method == SK_UMAX) {
+            double bound = sk_log_sum(n, f, r, 0.0, fy);
+            if (u < bound - rule->delta) u = bound;
+        }
+        g[0] = exp(fy - u) - 1.0;
+        total = g[0] + 1.0;
+        SK_SIMD_WITH(reduction(+ : total))
+        for (sk_size j = 1; j <= n; j++) {
+            g[j] = r[j] * sk_exp_any(f[j] - u);
+            total += g[j];
+        }
+        if (value) loss = u - fy + total - 1.0;
+        u -= eta * (1.0 - total);
+        if (rule->method == SK_UMAX && u > rule->u_bound) u = rule->u_bound;
+        *u_ = u;
+    }
+    return loss;
+}
+
+/* shrinkage of class k by the ridge, in a step of length eta */
+SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, double eta) {
+    return T->beta != NULL ? 1.0 / (1.0 + eta * rule->ridge * T->beta[k]) : 1.0;
+}
+
+/* The step of one row from the scores f of its drawn classes k; eta has the batch's share in it. Leaves
+ * the changes of the classes (before the shrinkage) in g. Returns the value of the sampled objective where
+ * asked. */
+static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k, const double *f,
+                              const double *r, double *g, sk_room room, double s, sk_size n, double eta,
+                              double *u, int value) {
+    double loss = 0.0;
+    if (*u != *u) { /* not seen yet: what the drawn classes say, log K where all scores are equal */
+        double high = 0.0, total = 0.0;
+        for (sk_size j = 1; j <= n; j++) high = f[j] - f[0] > high ? f[j] - f[0] : high;
+        for (sk_size j = 1; j <= n; j++) total += r[j] * exp(f[j] - f[0] - high);
+        *u = high + log(exp(-high) + total) + (rule->raman ? f[0] : 0.0);
+    }
+    if (rule->method != SK_IMPLICIT) {
+        loss = sk_slopes(rule, n, eta, k, f, r, g, u, T->n_classes, value);
+        for (sk_size j = 0; j <= n; j++) g[j] *= -eta;
+        return loss;
+    }
+    if (value) {
+        for (sk_size j = 1; j <= n; j++) loss += r[j] * exp(f[j] - f[0] - *u);
+        loss += *u + exp(-*u) - 1.0;
+    }
+    if (n == 0 || n > SK_FEW) { /* few negatives: sk_implicit_rows and sk_implicit_few, of several rows */
+        double ry = sk_shrink(T, rule, k[0], eta);
+        for (sk_size j = 1; j <= n; j++) {
+            room.rho[j] = sk_shrink(T, rule, k[j], eta);
+            g[j] = room.rho[j] * f[j] - ry * f[0];
+        }
+        g[0] = sk_implicit_many(n, g + 1, r + 1, room.rho + 1, room.q + 1, eta, s, ry, *u, u);
+        for (sk_size j = 1; j <= n; j++) g[j] = -g[j];
+    }
+    return loss;
+}
+#endif

@@ -1,0 +1,1 @@
+"""Kernels of one wing: LP-SparseMAP in factor graphs."""

@@ -1,0 +1,370 @@
+/* SparseMAP of a factor that only has a MAP oracle, and its Jacobian: the active set method (Nocedal and Wright,
+ * 16.5; Niculae et al., 2018), a generalised Wolfe method. With K = M' W M + shift 1 1' on the structures in use,
+ * the shift changes nothing where the weights sum to 1 and makes K regular where structures are affinely
+ * independent. A structure that depends on the others is exchanged for one of them at once: along that direction
+ * the objective is linear. Structures, weights and factor stay from one call to the next. */
+#ifndef SPARSEKIT_FACTOR_ACTIVE_H
+#define SPARSEKIT_FACTOR_ACTIVE_H
+
+#include "factor_graph/factor_graph.h"
+#include "factor_graph/factor_oracles.h"
+#include "factor_graph/factor_span.h"
+#include "factor_graph/factor_triangle.h"
+
+/* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
+#define FG_DEPENDENT 1e-9
+/* structures with which a pass over L costs less than what else a step takes */
+#define FG_SMALL 64
+
+SK_INLINE double fg_of_parts(const fg_spec *f, const fg_active *t, sk_size k, const double *u, const double *c) {
+    double s = 0.0;
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        for (sk_size i = 0; i < f->d; i++) s += value[i] * u[i];
+        if (c != NULL)
+            for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
+        return s;
+    }
+    for (sk_size i = 0; i < f->n_on; i++) s += u[t->on[k * f->n_on + i]];
+    if (c != NULL)
+        for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
+    return s;
+}
+
+/* u (d) and c (n_add), either of which may be NULL, += weight times the structure's parts */
+SK_INLINE void fg_add_parts(const fg_spec *f, const fg_active *t, sk_size k, double weight, double *u, double *c) {
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        if (u != NULL)
+            for (sk_size i = 0; i < f->d; i++) u[i] += weight * value[i];
+        if (c != NULL)
+            for (sk_size i = 0; i < f->n_add; i++) c[i] += weight * value[f->d + i];
+        return;
+    }
+    if (u != NULL)
+        for (sk_size i = 0; i < f->n_on; i++) u[t->on[k * f->n_on + i]] += weight;
+    if (c != NULL)
+        for (sk_size i = 0; i < f->n_bonus; i++) c[t->bonus[k * f->n_bonus + i]] += weight;
+}
+
+/* room for one structure more; whether there is */
+static int fg_grow(const fg_spec *f, fg_active *t) {
+    sk_size m = t->m, size = t->size, more;
+    double *L, *old = t->p;
+    if (m < size) return 1;
+    more = size ? 2 * size : 8;
+    if (f->kind == FG_CUSTOM) {
+        double *value = realloc(t->value, (size_t)(more * (f->d + f->n_add)) * sizeof(double));
+        if (value == NULL) return 0;
+        t->value = value;
+    } else {
+        int32_t *on = realloc(t->on, (size_t)(more * f->n_on) * sizeof(int32_t)), *bonus;
+        if (on == NULL) return 0;
+        t->on = on;
+        bonus = realloc(t->bonus, (size_t)(more * f->n_bonus + 1) * sizeof(int32_t));
+        if (bonus == NULL) return 0;
+        t->bonus = bonus;
+    }
+    /* one block: p, ones, target, load, unit, turn, L */
+    L = malloc((size_t)(more * (more + 7)) * sizeof(double));
+    if (L == NULL) return 0;
+    memset(L, 0, (size_t)(5 * more) * sizeof(double));
+    for (sk_size i = 0; i < m; i++) {
+        L[i] = t->p[i];
+        L[more + i] = t->ones[i]; /* derivatives read it, and the last structure asked for need not enter */
+        L[3 * more + i] = t->load[i];
+        L[4 * more + i] = t->unit[i];
+        memcpy(L + 7 * more + i * more, t->L + i * size, (size_t)m * sizeof(double));
+    }
+    t->p = L;
+    t->ones = L + more;
+    t->target = L + 2 * more;
+    t->load = L + 3 * more;
+    t->unit = L + 4 * more;
+    t->turn = L + 5 * more;
+    t->L = L + 7 * more;
+    t->size = more;
+    free(old);
+    return 1;
+}
+
+static void fg_release(fg_active *t) {
+    free(t->on);
+    free(t->bonus);
+    free(t->value);
+    free(t->p);
+    fg_span_release(t->span);
+}
+
+/* x = L^-1 x, and x = L^-T x */
+SK_INLINE void fg_forward(const fg_active *t, sk_size m, double *x) { fg_lower_forward(m, t->size, t->L, x); }
+
+SK_INLINE void fg_backward(const fg_active *t, sk_size m, double *x) { fg_lower_back(m, t->size, t->L, x); }
+
+/* x = Q x: K^-1 x on what sums to 0 (eq. 38, where the shift drops out) */
+static double fg_project(const fg_active *t, double *x) {
+    double total = 0.0, ones = 0.0;
+    fg_forward(t, t->m, x);
+    fg_backward(t, t->m, x);
+    for (sk_size k = 0; k < t->m; k++) total += x[k], ones += t->ones[k];
+    for (sk_size k = 0; k < t->m; k++) x[k] -= total / ones * t->ones[k];
+    return total / ones;
+}
+
+static void fg_set_ones(fg_active *t) {
+    for (sk_size k = 0; k < t->m; k++) t->ones[k] = 1.0;
+    fg_forward(t, t->m, t->ones);
+    fg_backward(t, t->m, t->ones);
+}
+
+/* take structure `gone` out */
+static void fg_leave(const fg_spec *f, fg_active *t, sk_size gone) {
+    sk_size m = t->m;
+    memmove(t->p + gone, t->p + gone + 1, (size_t)(m - 1 - gone) * sizeof(double));
+    if (f->kind == FG_CUSTOM) {
+        sk_size n = f->d + f->n_add;
+        memmove(t->value + gone * n, t->value + (gone + 1) * n, (size_t)((m - 1 - gone) * n) * sizeof(double));
+    } else {
+        memmove(t->on + gone * f->n_on, t->on + (gone + 1) * f->n_on,
+                (size_t)((m - 1 - gone) * f->n_on) * sizeof(int32_t));
+        memmove(t->bonus + gone * f->n_bonus, t->bonus + (gone + 1) * f->n_bonus,
+                (size_t)((m - 1 - gone) * f->n_bonus) * sizeof(int32_t));
+    }
+    fg_lower_leave(m, t->size, t->L, gone, t->load, t->unit, t->turn);
+    t->m = m - 1;
+}
+
+/* Row `place` of K, up to the diagonal, whose entry is returned, in place of L's. wu: d zeros. */
+static double fg_shared(const fg_spec *f, fg_active *t, sk_size place, const double *w, double *wu) {
+    double *row = t->L + place * t->size, own;
+    fg_add_parts(f, t, place, 1.0, wu, NULL);
+    for (sk_size i = 0; i < f->d; i++) wu[i] *= w[i];
+    own = fg_of_parts(f, t, place, wu, NULL);
+    if (t->shift == 0.0) t->shift = own > 0.0 ? own : 1.0;
+    for (sk_size k = 0; k < place; k++) row[k] = fg_of_parts(f, t, k, wu, NULL) + t->shift;
+    memset(wu, 0, (size_t)f->d * sizeof(double));
+    return own + t->shift;
+}
+
+/* the pivot of row `place` of L, whose other entries are there: its square relative to K's */
+static double fg_pivot(fg_active *t, sk_size place, double own) {
+    double *row = t->L + place * t->size;
+    const double pivot = own - fg_line_dot(place, row, row);
+    row[place] = sqrt(pivot > 0.0 ? pivot : 0.0);
+    return pivot / own;
+}
+
+/* Row of L for the structure in place m: its pivot's square relative to its own. wu: d zeros. */
+static double fg_row(const fg_spec *f, fg_active *t, const double *w, double *wu) {
+    const double own = fg_shared(f, t, t->m, w, wu);
+    fg_forward(t, t->m, t->L + t->m * t->size);
+    return fg_pivot(t, t->m, own);
+}
+
+/* whether the structure in place m is one of those before it */
+static int fg_known(const fg_spec *f, const fg_active *t) {
+    for (sk_size k = 0; k < t->m; k++) {
+        int same;
+        if (f->kind == FG_CUSTOM) {
+            sk_size n = f->d + f->n_add;
+            same = !memcmp(t->value + k * n, t->value + t->m * n, (size_t)n * sizeof(double));
+        } else
+            same = !memcmp(t->on + k * f->n_on, t->on + t->m * f->n_on, (size_t)f->n_on * sizeof(int32_t)) &&
+                   !memcmp(t->bonus + k * f->n_bonus, t->bonus + t->m * f->n_bonus,
+                           (size_t)f->n_bonus * sizeof(int32_t));
+        if (same) return 1;
+    }
+    return 0;
+}
+
+/* Best structure for scores u, c into place m; its score */
+static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double *c, double *work, double *best) {
+    if (!fg_grow(f, t)) return FG_NO_MEMORY;
+    t->calls++;
+    if (f->kind == FG_CUSTOM) {
+        if (fg_custom(f->object, f->d, f->n_add, u, c, t->value + t->m * (f->d + f->n_add))) return FG_ORACLE_FAILED;
+    } else
+        fg_maximize(f, u, c, t->on + t->m * f->n_on, t->bonus + t->m * f->n_bonus, work);
+    *best = fg_of_parts(f, t, t->m, u, c);
+    return 0;
+}
+
+/* what structure k scores under w v and c */
+static double fg_score(const fg_spec *f, const fg_active *t, sk_size k, const double *v, const double *w,
+                       const double *c) {
+    double s = 0.0;
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        for (sk_size i = 0; i < f->d; i++) s += value[i] * w[i] * v[i];
+        for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
+        return s;
+    }
+    for (sk_size i = 0; i < f->n_on; i++) {
+        const sk_size at = t->on[k * f->n_on + i];
+        s += w[at] * v[at];
+    }
+    for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
+    return s;
+}
+
+/* load = L^-1 scores and unit = L^-1 1, which change with structures that enter and leave */
+static void fg_refresh(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c) {
+    for (sk_size k = 0; k < t->m; k++) t->load[k] = fg_score(f, t, k, v, w, c), t->unit[k] = 1.0;
+    fg_forward(t, t->m, t->load);
+    fg_forward(t, t->m, t->unit);
+}
+
+/* the structure in place m, whose row is there, enters with the weight p */
+static void fg_enter(const fg_spec *f, fg_active *t, double p, const double *v, const double *w, const double *c) {
+    const sk_size m = t->m;
+    const double *row = t->L + m * t->size;
+    t->load[m] = (fg_score(f, t, m, v, w, c) - fg_line_dot(m, row, t->load)) / row[m];
+    t->unit[m] = (1.0 - fg_line_dot(m, row, t->unit)) / row[m];
+    t->p[m] = p;
+    t->m++;
+}
+
+/* target = K^-1 (scores - level), of sum 1; what the scores of all are, less what they share. `exact`: once more for
+ * what is missing, which takes three passes over L and not one; x, u (d) are work. */
+static double fg_target(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+                        double *x, double *u) {
+    const sk_size m = t->m;
+    const double ones = fg_line_dot(m, t->unit, t->unit);
+    double level = (fg_line_dot(m, t->unit, t->load) - 1.0) / ones, *r = t->ones, total = 0.0, more;
+    for (sk_size k = 0; k < m; k++) t->target[k] = t->load[k] - level * t->unit[k];
+    fg_backward(t, m, t->target);
+    level += t->shift;
+    if (!exact) return level;
+    memset(x, 0, (size_t)f->d * sizeof(double));
+    for (sk_size k = 0; k < m; k++) fg_add_parts(f, t, k, t->target[k], x, NULL), total += t->target[k];
+    for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
+    for (sk_size k = 0; k < m; k++) r[k] = fg_of_parts(f, t, k, u, c) - level;
+    fg_forward(t, m, r);
+    more = (fg_line_dot(m, t->unit, r) - (1.0 - total)) / ones;
+    for (sk_size k = 0; k < m; k++) r[k] -= more * t->unit[k];
+    fg_backward(t, m, r);
+    for (sk_size k = 0; k < m; k++) t->target[k] += r[k];
+    return level + more;
+}
+
+/* The weights of least loss among those of sum 1; what falls to 0 on the way leaves. */
+static double fg_least(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+                       double *x, double *u, fg_watch *watch) {
+    for (;;) {
+        sk_size gone = -1, m = t->m;
+        const double level = fg_target(f, t, exact, v, w, c, x, u);
+        double step = 1.0;
+        t->spent += (double)(m * (f->n_on + 2 * m));
+        for (sk_size k = 0; k < m; k++)
+            if (t->target[k] <= 0.0) {
+                double s = t->p[k] > 0.0 ? t->p[k] / (t->p[k] - t->target[k]) : 0.0;
+                if (gone < 0 || s < step) gone = k, step = s;
+            }
+        if (gone < 0 || m == 1) {
+            for (sk_size k = 0; k < m; k++) t->p[k] = m == 1 ? 1.0 : t->target[k];
+            return level;
+        }
+        for (sk_size k = 0; k < m; k++) t->p[k] += step * (t->target[k] - t->p[k]);
+        fg_leave(f, t, gone);
+        /* the weights are those of a mixture, so it may end here */
+        if (fg_stopped(watch, t->m * (f->n_on + 4 * t->m)) || fg_late(watch)) return level;
+    }
+}
+
+/* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
+static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
+                           sk_size rounds, double *x, double *work, fg_watch *watch) {
+    double *u = work, *wu = work + f->d, best;
+    int status = 0, lost = 0, exact = t->m < FG_SMALL;
+    /* of a call of the oracle: exact for none, and too little for none but the largest */
+    const sk_size effort = f->d * (f->rows + f->columns);
+    t->solved = 0;
+    work += 2 * f->d;
+    memset(wu, 0, (size_t)f->d * sizeof(double));
+    if (t->m == 0) {
+        for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * v[i];
+        if ((status = fg_ask(f, t, u, c, work, &best))) return status;
+        t->shift = 0.0;
+        fg_row(f, t, w, wu);
+        t->p[0] = 1.0;
+        t->m = 1;
+    }
+    fg_refresh(f, t, v, w, c);
+    for (sk_size round = 0; round <= rounds; round++) {
+        const double level = fg_least(f, t, exact, v, w, c, x, u, watch);
+        double size = 1.0, miss;
+        memset(x, 0, (size_t)f->d * sizeof(double));
+        for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
+        if (fg_stopped(watch, effort + t->m * (f->d + t->m))) {
+            status = FG_INTERRUPTED;
+            break;
+        }
+        if (round == rounds || lost || fg_late(watch) || (t->most > 0.0 && t->spent > t->most)) break;
+        for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
+        if ((status = fg_ask(f, t, u, c, work, &best))) break;
+        t->spent += 0.25 * (double)(f->d * f->columns);
+        /* rounding of what the scores are made of */
+        size += fabs(level) + fabs(best);
+        if (!(best > level + 1e-13 * size) || fg_known(f, t)) {
+            t->solved = exact;
+            if (exact) break;
+            exact = 1;
+            continue;
+        }
+        miss = fg_row(f, t, w, wu);
+        if (miss <= FG_DEPENDENT) {
+            double *along = t->target, step = DBL_MAX;
+            sk_size gone = -1, m = t->m;
+            memcpy(along, t->L + m * t->size, (size_t)m * sizeof(double));
+            fg_backward(t, m, along);
+            for (sk_size k = 0; k < m; k++)
+                if (along[k] > 1e-12 && t->p[k] < step * along[k]) gone = k, step = t->p[k] / along[k];
+            if (gone < 0) break;
+            for (sk_size k = 0; k < m; k++) t->p[k] -= step * along[k];
+            t->p[m] = step;
+            t->m = m + 1; /* its row is of no use, but moves with the others */
+            fg_leave(f, t, gone);
+            t->m = m - 1;
+            if (fg_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_enter(f, t, t->p[m - 1], v, w, c);
+            else { /* nearly dependent on the rest as well: do without it */
+                for (sk_size k = 0; k < m - 1; k++) t->p[k] /= 1.0 - step;
+                lost = 1;
+            }
+        } else
+            fg_enter(f, t, 0.0, v, w, c);
+        /* entering and leaving lose digits, which the end needs */
+        exact = t->m < FG_SMALL || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
+    }
+    fg_set_ones(t); /* derivatives read it */
+    return status;
+}
+
+/* x = J (v, c), and c = J_N' W x: eq. (39). c may be NULL where there is none. */
+static void fg_active_jvp(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
+                          double *x, double *work) {
+    double *wv = work;
+    if (t->span != NULL) {
+        fg_span_jvp(f, t->span, v, w, c, x);
+        return;
+    }
+    for (sk_size i = 0; i < f->d; i++) wv[i] = v == NULL ? 0.0 : w[i] * v[i];
+    for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
+    fg_project(t, t->target);
+    memset(x, 0, (size_t)f->d * sizeof(double));
+    for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->target[k], x, NULL);
+}
+
+static void fg_active_vjp(const fg_spec *f, fg_active *t, const double *x, const double *w, double *c, double *work) {
+    double *wx = work;
+    if (t->span != NULL) {
+        fg_span_vjp(f, t->span, x, c);
+        return;
+    }
+    for (sk_size i = 0; i < f->d; i++) wx[i] = w[i] * x[i];
+    for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wx, NULL);
+    fg_project(t, t->target);
+    memset(c, 0, (size_t)f->n_add * sizeof(double));
+    for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->target[k], NULL, c);
+}
+
+#endif

@@ -1,0 +1,254 @@
+/* A sequence's flow from nothing: an interior point method (Mehrotra, 1992), a dozen factorisations at all scales,
+ * which ends where slacks and weights of all transitions show which of them is 0. */
+#ifndef SPARSEKIT_FACTOR_BARRIER_H
+#define SPARSEKIT_FACTOR_BARRIER_H
+
+#include "factor_graph/factor_chain.h"
+
+#define FG_BARRIER_STEPS 60
+
+/* Scores and what is never on: g = W (v - x) of the solution is W v less at most w, so that a sequence of a score that
+ * is lower than the best by more than the sum of w is in no mixture. Forbidden tags and transitions are the case that
+ * matters: their scores would cost the others their digits. */
+static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const double *c) {
+    const sk_size T = t->T, K = t->K, n = T * K;
+    double *ahead = t->A, *back = t->B, best = -INFINITY, room = 0.0, bound; /* (T, K) at most: T > 1 */
+    for (sk_size p = 0; p < T; p++) {
+        double most = 0.0;
+        for (sk_size k = p * K; k < (p + 1) * K; k++) most = w[k] > most ? w[k] : most;
+        room += most;
+    }
+    for (sk_size k = 0; k < K; k++) ahead[k] = w[k] * v[k], back[n - K + k] = 0.0;
+    for (sk_size p = 1; p < T; p++)
+        for (sk_size j = 0; j < K; j++) {
+            double most = -INFINITY;
+            for (sk_size i = 0; i < K; i++) {
+                double sum = ahead[(p - 1) * K + i] + c[((p - 1) * K + i) * K + j];
+                most = sum > most ? sum : most;
+            }
+            ahead[p * K + j] = most + w[p * K + j] * v[p * K + j];
+        }
+    for (sk_size p = T - 2; p >= 0; p--)
+        for (sk_size i = 0; i < K; i++) {
+            double most = -INFINITY;
+            for (sk_size j = 0; j < K; j++) {
+                const sk_size to = (p + 1) * K + j;
+                double sum = c[(p * K + i) * K + j] + w[to] * v[to] + back[to];
+                most = sum > most ? sum : most;
+            }
+            back[p * K + i] = most;
+        }
+    for (sk_size k = 0; k < K; k++) best = ahead[n - K + k] > best ? ahead[n - K + k] : best;
+    bound = best - room - 1e-9 * (1.0 + fabs(best));
+    /* what all tags of a position, and all transitions to the next one, have in common changes nothing */
+    for (sk_size p = 0; p < T; p++) {
+        double top = -INFINITY;
+        for (sk_size i = p * K; i < (p + 1) * K; i++) {
+            const int on = ahead[i] + back[i] >= bound;
+            t->iw[i] = on ? 1.0 / w[i] : 0.0;
+            top = on && w[i] * v[i] > top ? w[i] * v[i] : top;
+        }
+        for (sk_size i = p * K; i < (p + 1) * K; i++) t->v[i] = t->iw[i] > 0.0 ? v[i] - t->iw[i] * top : 0.0;
+    }
+    t->n_arc = 0;
+    for (sk_size p = 0; p < T - 1; p++) {
+        const sk_size e = p * K * K;
+        double top = -INFINITY;
+        for (sk_size k = e; k < e + K * K; k++) {
+            const sk_size to = (p + 1) * K + k % K;
+            const int on = ahead[k / K] + c[k] + w[to] * v[to] + back[to] >= bound;
+            t->c[k] = on ? c[k] : -INFINITY;
+            t->n_arc += on;
+            top = on && c[k] > top ? c[k] : top;
+        }
+        for (sk_size k = e; k < e + K * K; k++) t->c[k] -= top;
+    }
+}
+
+/* What the barrier -mu log z of a transition asks for, z = -(c + a_i + b_j) its slack and Q = 1 / z, as potentials move
+ * by dz: the change of its weight. second: of Mehrotra's corrector, what a step straight on to mu = 0 would leave of
+ * E z. Straight on itself the change is -E (1 + Q dz), so that there are no sums of E in what it is solved for. */
+SK_INLINE double fg_arc_change(double E, double Q, double dz, double second, double mu) {
+    return (mu + second) * Q - E - E * Q * dz;
+}
+
+SK_INLINE double fg_arc_second(double E, double Q, double straight) { return E * (1.0 + Q * straight) * straight; }
+
+/* Q, D = E Q and its sums, and what sums of E take from ra, rb; the sum of E z */
+SK_MULTI(double, fg_barrier_fill,
+         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
+          const double *restrict E, double *restrict Q, double *restrict D, double *restrict R, double *restrict C,
+          double *restrict ra, double *restrict rb),
+         (K, c, a, b, E, Q, D, R, C, ra, rb)) {
+    double all = 0.0;
+    for (sk_size j = 0; j < K; j++) C[j] = 0.0;
+    for (sk_size i = 0; i < K; i++) {
+        double sum = 0.0, flow = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum, flow, all)) for (sk_size j = 0; j < K; j++) {
+            const double z = -(c[i * K + j] + a[i] + b[j]), w = E[i * K + j], q = 1.0 / z, d = w * q;
+            Q[i * K + j] = q;
+            D[i * K + j] = d;
+            C[j] += d;
+            rb[j] -= w;
+            sum += d;
+            flow += w;
+            all += w > 0.0 ? w * z : 0.0;
+        }
+        R[i] = sum;
+        ra[i] -= flow;
+    }
+    return all;
+}
+
+/* Straight on in direction da, db: the largest relative fall of a slack, and of a weight, and what the square of the
+ * step takes from the sum of E z. */
+SK_MULTI(double, fg_barrier_straight,
+         (sk_size K, const double *restrict Q, const double *restrict E, const double *restrict da,
+          const double *restrict db, double *most),
+         (K, Q, E, da, db, most)) {
+    double top = *most, sum = 0.0;
+    for (sk_size i = 0; i < K; i++)
+        SK_SIMD_MAX(reduction(max : top) reduction(+ : sum))
+        for (sk_size j = 0; j < K; j++) {
+            const double dz = -(da[i] + db[j]), by = Q[i * K + j] * dz, w = E[i * K + j];
+            const double shrinks = w > 0.0 ? 1.0 + by : 0.0;
+            top = -by > top ? -by : top;
+            top = shrinks > top ? shrinks : top;
+            sum += w * dz * (1.0 + by);
+        }
+    *most = top;
+    return sum;
+}
+
+/* ra, rb -= sums of the changes of weights that no potential moves for */
+SK_MULTI(void, fg_barrier_push,
+         (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, double *restrict ra, double *restrict rb),
+         (K, Q, E, mu, ta, tb, ra, rb)) {
+    for (sk_size i = 0; i < K; i++) {
+        double sum = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
+            const double q = Q[i * K + j], w = E[i * K + j];
+            const double by = fg_arc_change(w, q, 0.0, fg_arc_second(w, q, -(ta[i] + tb[j])), mu);
+            rb[j] -= by;
+            sum += by;
+        }
+        ra[i] -= sum;
+    }
+}
+
+/* the largest relative fall of a slack, and of a weight, in direction da, db */
+SK_MULTI(double, fg_barrier_reach,
+         (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, const double *restrict da, const double *restrict db, double most),
+         (K, Q, E, mu, ta, tb, da, db, most)) {
+    for (sk_size i = 0; i < K; i++)
+        SK_SIMD_MAX(reduction(max : most))
+        for (sk_size j = 0; j < K; j++) {
+            const double q = Q[i * K + j], w = E[i * K + j], dz = -(da[i] + db[j]), straight = -(ta[i] + tb[j]);
+            const double falls = -dz * q, second = (1.0 + q * straight) * straight;
+            const double shrinks = w > 0.0 ? 1.0 + q * (dz - second - mu / w) : 0.0;
+            most = falls > most ? falls : most;
+            most = shrinks > most ? shrinks : most;
+        }
+    return most;
+}
+
+/* E after a step */
+SK_MULTI(void, fg_barrier_step,
+         (sk_size K, const double *restrict Q, double *restrict E, double mu, const double *restrict ta,
+          const double *restrict tb, const double *restrict da, const double *restrict db, double step),
+         (K, Q, E, mu, ta, tb, da, db, step)) {
+    for (sk_size i = 0; i < K; i++)
+        SK_SIMD for (sk_size j = 0; j < K; j++) {
+            const double q = Q[i * K + j], w = E[i * K + j];
+            const double second = fg_arc_second(w, q, -(ta[i] + tb[j]));
+            E[i * K + j] = w + step * fg_arc_change(w, q, -(da[i] + db[j]), second, mu);
+        }
+}
+
+/* The interior point method, until slacks and weights of all transitions show which of them is 0. */
+static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    double spread = 0.0, least_v = INFINITY, most_v = -INFINITY, delta, gap = INFINITY, step = 0.0;
+    for (sk_size i = 0; i < T * K; i++)
+        if (t->iw[i] > 0.0) {
+            least_v = t->v[i] < least_v ? t->v[i] : least_v;
+            most_v = t->v[i] > most_v ? t->v[i] : most_v;
+        }
+    for (sk_size p = 0; p < T - 1; p++) {
+        double least = INFINITY, most = -INFINITY;
+        for (sk_size i = p * KK; i < (p + 1) * KK; i++) {
+            if (t->c[i] == -INFINITY) {
+                t->E[i] = 0.0;
+                continue;
+            }
+            t->E[i] = 1.0 / (double)KK;
+            least = t->c[i] < least ? t->c[i] : least;
+            most = t->c[i] > most ? t->c[i] : most;
+        }
+        spread = most - least > spread ? most - least : spread;
+        for (sk_size i = p * K; i < (p + 1) * K; i++) t->a[i] = t->b[i] = 0.0;
+    }
+    delta = 0.5 * (spread + most_v - least_v);
+    delta = delta > 1.0 / (double)K ? delta : 1.0 / (double)K;
+    for (sk_size i = 0; i < m; i++) t->a[i] -= 0.5 * delta, t->b[i] -= 0.5 * delta;
+    for (int it = 0; it < FG_BARRIER_STEPS; it++) {
+        double miss = 0.0, mu = 0.0, straight = 0.0, size = 0.0, most = 1e-300, by;
+        fg_chain_answer(t);
+        for (sk_size i = 0; i < m; i++) t->ra[i] = t->x[i], t->rb[i] = t->x[i + K];
+        memcpy(t->ta, t->ra, (size_t)m * sizeof(double));
+        memcpy(t->tb, t->rb, (size_t)m * sizeof(double));
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            mu += fg_barrier_fill(K, t->c + e, t->a + i, t->b + i, t->E + e, t->Q + e, t->Y + e, t->R + i, t->C + i,
+                                  t->ra + i, t->rb + i);
+        }
+        mu /= (double)t->n_arc;
+        for (sk_size i = 0; i < m; i++) {
+            miss = fabs(t->ra[i]) > miss ? fabs(t->ra[i]) : miss;
+            miss = fabs(t->rb[i]) > miss ? fabs(t->rb[i]) : miss;
+            size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+            size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
+        }
+        /* a slack was rounding */
+        if (!(mu > 0.0)) {
+            for (sk_size i = 0; i < m; i++) t->a[i] -= step * t->da[i], t->b[i] -= step * t->db[i];
+            return gap < INFINITY;
+        }
+        size = 1e-11 * size > 1e-9 * spread ? 1e-11 * size : 1e-9 * spread;
+        if (miss < 1e-8 && (mu <= size / (double)KK || mu > 0.95 * gap)) return 1;
+        gap = mu;
+        if (!fg_chain_factor(t, 0.0, 1e-15, watch)) return 0;
+        /* straight on to mu = 0, and then to what that suggests */
+        fg_chain_solve(t, t->ta, t->tb);
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            straight += fg_barrier_straight(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
+        }
+        step = most > 1.0 ? 1.0 / most : 1.0;
+        straight = (1.0 - step) * mu - step * step * straight / (double)t->n_arc;
+        by = straight > 0.0 ? mu * pow(straight / mu, 3.0) : 0.0;
+        memcpy(t->da, t->ra, (size_t)m * sizeof(double));
+        memcpy(t->db, t->rb, (size_t)m * sizeof(double));
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            fg_barrier_push(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i);
+        }
+        fg_chain_solve(t, t->da, t->db);
+        most = 1e-300;
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            most = fg_barrier_reach(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
+        }
+        step = most > 0.99 ? 0.99 / most : 1.0;
+        for (sk_size p = 0; p < T - 1; p++) {
+            const sk_size i = p * K, e = p * KK;
+            fg_barrier_step(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, step);
+        }
+        for (sk_size i = 0; i < m; i++) t->a[i] += step * t->da[i], t->b[i] += step * t->db[i];
+    }
+    return 1;
+}
+
+#endif

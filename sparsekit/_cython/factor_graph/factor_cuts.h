@@ -1,0 +1,424 @@
+/* Nonprojective trees of weak scores, whose mixtures have a structure for almost each variable: the polytope's own
+ * constraints in place of structures. Words have one head each, and every set of words is entered at least once, the
+ * set of all words just once with a single root; no mixture of arborescences is more than that (Edmonds, 1967).
+ *
+ * With multipliers y >= 0 of sets, each row is a projection on a simplex, x_i = max(0, v_i + d_i (sums of y - tau_i)),
+ * d = 1 / w, and the dual that is left is concave and smooth in y, with the gradient 1 - x(arcs that enter).
+ * Few sets are entered just once unless scores are strong: Newton's method on those known, then flows that find others
+ * which x enters too little, until there are none. */
+#ifndef SPARSEKIT_FACTOR_CUTS_H
+#define SPARSEKIT_FACTOR_CUTS_H
+
+#include "factor_graph/factor_graph.h"
+#include "factor_graph/factor_newton.h"
+#include "factor_graph/factor_simplex.h"
+#include "factor_graph/tree_cuts.h"
+
+#define FG_CUT_STEPS 60
+#define FG_CUT_TRIALS 40
+#define FG_CUT_ROUNDS 100
+
+struct fg_cuts {
+    sk_size n, m, room;           /* words; sets, and room for them */
+    int one, factored, whole;     /* one: the first set is that of all words, entered just once; whole: factor_face.h */
+    double near;                  /* an entry not above this is 0 */
+    double *v, *d, *x, *u, *free; /* (n, n); free: d where x is not 0 */
+    double *tau, *mass, *row;     /* (n): of rows: potentials, sums of d over free entries; workspace */
+    double *out;                  /* (room, n): 0 for the words of a set, else 1 */
+    double *part;                 /* (room, n): sums of d over free entries of a row that enter */
+    double *y, *g, *step, *to;    /* (room): multipliers, gradient, a direction, where it leads */
+    sk_size *in, n_in;            /* (room): the sets that count */
+    sk_size *on, *keep, n_on;     /* (room): places in `in` of those that move freely; workspace */
+    double *S, *L;                /* (size, size): the Hessian of the sets `in`, and a factor of the part `on` */
+    sk_size size;
+    sk_cuts flow;
+};
+
+static void fg_free_cuts(fg_cuts *t) {
+    if (t != NULL) free(t->v), free(t->out), free(t->S);
+    free(t);
+}
+
+/* room for so many sets; whether there is */
+static int fg_grow_cuts(fg_cuts *t, sk_size least) {
+    const sk_size n = t->n, m = t->m, room = 2 * least;
+    double *block, *at;
+    if (least <= t->room) return 1;
+    at = block = calloc((size_t)(room * (2 * n + 7)), sizeof(double));
+    if (at == NULL) return 0;
+    at += 2 * room * n;
+    if (t->out != NULL) {
+        memcpy(block, t->out, (size_t)(m * n) * sizeof(double));
+        memcpy(at, t->y, (size_t)m * sizeof(double));
+        free(t->out);
+    }
+    t->room = room;
+    t->out = block, t->part = block + room * n;
+    t->y = at, at += room;
+    t->g = at, at += room;
+    t->step = at, at += room;
+    t->to = at, at += room;
+    t->in = sk_take_indices(&at, room);
+    t->on = sk_take_indices(&at, room);
+    t->keep = sk_take_indices(&at, room);
+    return 1;
+}
+
+static fg_cuts *fg_make_cuts(const fg_spec *f, const double *w) {
+    const sk_size n = f->columns;
+    fg_cuts *t = calloc(1, sizeof *t);
+    double *at;
+    if (t == NULL) return NULL;
+    t->v = at = calloc((size_t)(5 * n * n + 3 * n + sk_cuts_room(n)), sizeof(double));
+    if (at == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->n = n, t->one = f->flag;
+    at += n * n;
+    t->d = at, at += n * n;
+    t->x = at, at += n * n;
+    t->u = at, at += n * n;
+    t->free = at, at += n * n;
+    t->tau = at, at += n;
+    t->mass = at, at += n;
+    t->row = at, at += n;
+    sk_cuts_take(&t->flow, n, at);
+    for (sk_size i = 0; i < n * n; i++) t->d[i] = 1.0 / w[i];
+    if (!fg_grow_cuts(t, n + 8)) {
+        fg_free_cuts(t);
+        return NULL;
+    }
+    t->m = t->one; /* the first set is already that of all words */
+    return t;
+}
+
+/* x (n) += s out, and the root's own entry */
+SK_INLINE void fg_add_entering(sk_size n, sk_size i, double s, const double *out, const double *d, double *x) {
+    for (sk_size j = 0; j < n; j++) x[j] += s * out[j] * d[j];
+    x[i] += s * d[i];
+}
+
+/* answers for the multipliers y, and the gradient there */
+static void fg_cuts_at(fg_cuts *t, const double *y) {
+    const sk_size n = t->n;
+    memcpy(t->u, t->v, (size_t)(n * n) * sizeof(double));
+    for (sk_size k = 0; k < t->m; k++)
+        for (sk_size i = 0; y[k] != 0.0 && i < n; i++)
+            if (t->out[k * n + i] == 0.0) fg_add_entering(n, i, y[k], t->out + k * n, t->d + i * n, t->u + i * n);
+    for (sk_size i = 0; i < n; i++)
+        t->tau[i] = fg_column(n, t->u + i * n, t->d + i * n, 1, t->tau[i], t->x + i * n);
+    for (sk_size k = 0; k < t->m; k++) {
+        t->g[k] = 1.0;
+        for (sk_size i = 0; i < n; i++)
+            if (t->out[k * n + i] == 0.0) t->g[k] -= fg_line_dot(n, t->x + i * n, t->out + k * n) + t->x[i * n + i];
+    }
+}
+
+static int fg_grow_factor(fg_cuts *t, sk_size K) {
+    double *S;
+    if (K <= t->size) return 1;
+    S = realloc(t->S, (size_t)(8 * K * K) * sizeof(double));
+    if (S == NULL) return 0;
+    t->size = 2 * K;
+    t->S = S;
+    t->L = S + 4 * K * K;
+    return 1;
+}
+
+/* S: the Hessian for the sets `in` */
+static void fg_cuts_hessian(fg_cuts *t) {
+    const sk_size n = t->n, K = t->n_in;
+    for (sk_size i = 0; i < n; i++) {
+        t->mass[i] = 0.0;
+        for (sk_size j = 0; j < n; j++) {
+            t->free[i * n + j] = t->x[i * n + j] > t->near ? t->d[i * n + j] : 0.0;
+            t->mass[i] += t->free[i * n + j];
+        }
+    }
+    for (sk_size r = 0; r < K; r++) {
+        const double *out = t->out + t->in[r] * n;
+        double *row = t->S + r * t->size, *part = t->part + t->in[r] * n;
+        memset(row, 0, (size_t)(r + 1) * sizeof(double));
+        for (sk_size i = 0; i < n; i++) {
+            const double *d = t->free + i * n;
+            double *q = t->row, share;
+            part[i] = 0.0;
+            if (out[i] != 0.0) continue;
+            for (sk_size j = 0; j < n; j++) q[j] = d[j] * out[j];
+            q[i] = d[i];
+            for (sk_size j = 0; j < n; j++) part[i] += q[j];
+            if (!(part[i] > 0.0 && part[i] < t->mass[i])) continue; /* what all take, or none, does not move */
+            share = part[i] / t->mass[i];
+            for (sk_size c = 0; c <= r; c++) {
+                const double *other = t->out + t->in[c] * n;
+                if (other[i] == 0.0)
+                    row[c] += fg_line_dot(n, q, other) + q[i] - share * t->part[t->in[c] * n + i];
+            }
+        }
+        for (sk_size c = 0; c < r; c++) t->S[c * t->size + r] = row[c];
+    }
+}
+
+/* Cholesky factor of S + ridge for the sets `on`; `to` is work */
+static void fg_factor_cuts(fg_cuts *t, double ridge) {
+    for (sk_size r = 0; r < t->n_on; r++) {
+        const double *from = t->S + t->on[r] * t->size;
+        for (sk_size k = 0; k <= r; k++) t->L[r * t->size + k] = from[t->on[k]];
+        t->to[r] = from[t->on[r]];
+    }
+    fg_factor_hessian(t->n_on, t->size, ridge, t->to, t->L);
+}
+
+SK_INLINE int fg_cut_is_held(const fg_cuts *t, sk_size k) { return t->y[k] > 0.0 || (t->one && k == 0); }
+
+/* what the gradient at y can still gain; `size` of what rounding is of */
+static double fg_cuts_miss(const fg_cuts *t, double *size) {
+    double miss = 0.0;
+    *size = 1.0;
+    for (sk_size i = 0; i < t->n; i++) *size = fabs(t->tau[i]) > *size ? fabs(t->tau[i]) : *size;
+    for (sk_size k = 0; k < t->m; k++) {
+        double g = fg_cut_is_held(t, k) ? fabs(t->g[k]) : t->g[k];
+        miss = g > miss ? g : miss;
+        *size = fabs(t->y[k]) > *size ? fabs(t->y[k]) : *size;
+    }
+    return miss;
+}
+
+/* step (n_in): where the dual's quadratic model less `ridge` step^2 / 2 is largest among y + step >= 0. Sets that would
+ * fall below 0 go there, those that have more to gain there come back, until none does. */
+static void fg_cuts_step(fg_cuts *t, double ridge) {
+    const sk_size K = t->n_in;
+    double *z = t->to;
+    t->n_on = 0;
+    for (sk_size r = 0; r < K; r++) t->step[r] = 0.0, t->on[t->n_on++] = r;
+    for (int round = 0; round < FG_CUT_ROUNDS; round++) {
+        sk_size kept = 0, at = 0;
+        int moved = 0;
+        fg_factor_cuts(t, ridge);
+        for (sk_size a = 0; a < t->n_on; a++) {
+            const double *row = t->S + t->on[a] * t->size;
+            sk_size next = 0;
+            z[a] = t->g[t->in[t->on[a]]];
+            for (sk_size r = 0; r < K; r++) {
+                if (next < t->n_on && t->on[next] == r) next++;
+                else z[a] += row[r] * t->y[t->in[r]];
+            }
+        }
+        fg_solve_hessian(t->n_on, t->size, t->L, z);
+        for (sk_size r = 0; r < K; r++) {
+            if (at < t->n_on && t->on[at] == r) t->step[r] = z[at++];
+            else t->step[r] = -t->y[t->in[r]];
+        }
+        at = 0;
+        for (sk_size r = 0; r < K; r++) {
+            const sk_size k = t->in[r];
+            const int is_on = at < t->n_on && t->on[at] == r;
+            at += is_on;
+            if (is_on && !(t->one && k == 0) && t->y[k] + t->step[r] < 0.0) moved = 1;
+            else if (is_on) t->keep[kept++] = r;
+            else {
+                double gain = t->g[k] - ridge * t->step[r];
+                for (sk_size c = 0; c < K; c++) gain -= t->S[r * t->size + c] * t->step[c];
+                if (gain > 0.0 && round < FG_CUT_ROUNDS / 2) t->keep[kept++] = r, moved = 1;
+            }
+        }
+        if (!moved) return;
+        memcpy(t->on, t->keep, (size_t)kept * sizeof(sk_size));
+        t->n_on = kept;
+    }
+}
+
+/* whether the multiplier of a set may not fall below 0 */
+SK_INLINE int fg_cut_is_bounded(const fg_cuts *t, sk_size k) { return !t->one || k > 0; }
+
+/* Answers at y + length times the direction, which lie in `to`: fg_line_search minimises, so the slope has its sign
+ * turned. What is missing is for fg_cuts_miss. */
+static double fg_cuts_trial(void *problem, double length, double *slope) {
+    fg_cuts *t = problem;
+    for (sk_size k = 0; k < t->m; k++) {
+        t->to[k] = t->y[k] + length * t->step[k];
+        if (t->to[k] < 1e-15 * fabs(t->y[k]) && fg_cut_is_bounded(t, k)) t->to[k] = 0.0;
+    }
+    fg_cuts_at(t, t->to);
+    *slope = 0.0;
+    for (sk_size k = 0; k < t->m; k++) *slope -= t->step[k] * t->g[k];
+    return DBL_MAX;
+}
+
+/* The direction, in `step`, for the sets that are held or gain, and its slope: negative. most: how far no multiplier
+ * falls below 0. */
+static double fg_cuts_direction(fg_cuts *t, double ridge, double *most) {
+    double start = 0.0;
+    fg_cuts_hessian(t);
+    fg_cuts_step(t, ridge);
+    memcpy(t->to, t->step, (size_t)t->n_in * sizeof(double));
+    memset(t->step, 0, (size_t)t->m * sizeof(double));
+    *most = DBL_MAX;
+    for (sk_size r = 0; r < t->n_in; r++) {
+        const sk_size k = t->in[r];
+        t->step[k] = t->to[r];
+        start -= t->step[k] * t->g[k];
+        if (t->step[k] < 0.0 && fg_cut_is_bounded(t, k) && t->y[k] < -*most * t->step[k]) *most = -t->y[k] / t->step[k];
+    }
+    return start;
+}
+
+/* Newton's method on the dual for the sets that are known, y kept from falling below 0; whether it came to the
+ * solution. `tol` is what is missing at most. */
+static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
+    fg_progress progress = FG_PROGRESS_BEGIN;
+    t->factored = t->whole = 0;
+    fg_cuts_at(t, t->y);
+    for (int it = 0; it < FG_CUT_STEPS; it++) {
+        double size, start, most, length, unused, *swap;
+        const double miss = fg_cuts_miss(t, &size);
+        *tol = 64.0 * DBL_EPSILON * size;
+        t->near = 1e-14 * size;
+        if (fg_is_rounding(&progress, miss, *tol)) {
+            *tol = miss > *tol ? miss : *tol;
+            return 1;
+        }
+        if (fg_stopped(watch, (4 + t->m) * t->n * t->n) || fg_late(watch)) return 0;
+        t->n_in = 0;
+        for (sk_size k = 0; k < t->m; k++)
+            if (fg_cut_is_held(t, k) || t->g[k] > 0.0) t->in[t->n_in++] = k;
+        if (!fg_grow_factor(t, t->n_in)) return 0;
+        start = fg_cuts_direction(t, fg_ridge(1e-2, miss), &most);
+        if (!(start < 0.0)) return 0;
+        if (fg_line_search(t, fg_cuts_trial, start, 0.0, most, FG_CUT_TRIALS, &length, &unused) != FG_SEARCH_FOUND)
+            return 0;
+        swap = t->y, t->y = t->to, t->to = swap;
+    }
+    return 0;
+}
+
+/* sets without multipliers leave; the dual has risen since they came, so that this comes to an end */
+static void fg_drop_cuts(fg_cuts *t) {
+    const sk_size n = t->n;
+    sk_size kept = t->one;
+    for (sk_size k = kept; k < t->m; k++) {
+        if (!(t->y[k] > 0.0)) continue;
+        t->y[kept] = t->y[k];
+        memmove(t->out + kept++ * n, t->out + k * n, (size_t)n * sizeof(double));
+    }
+    t->m = kept;
+}
+
+/* whether the set in place m is one of the first `before` */
+static int fg_cut_is_known(const fg_cuts *t, sk_size before) {
+    for (sk_size k = 0; k < before; k++)
+        if (!memcmp(t->out + k * t->n, t->out + t->m * t->n, (size_t)t->n * sizeof(double))) return 1;
+    return 0;
+}
+
+/* Sets that x enters too little join; how many, -1 where flows failed */
+static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
+    const sk_size n = t->n;
+    sk_size before, to;
+    double lacks;
+    if (t->m > 3 * n) fg_drop_cuts(t);
+    if (!fg_grow_cuts(t, t->m + n)) return -1;
+    before = t->m;
+    sk_cuts_begin(&t->flow, t->x);
+    while ((to = sk_cuts_next(&t->flow, t->x, &lacks)) >= 0) {
+        double *out = t->out + t->m * n, enters = 0.0;
+        if (fg_stopped(watch, 2 * n * n)) return -1;
+        if (!(lacks > tol)) continue;
+        for (sk_size i = 0; i < n; i++) out[i] = t->flow.seen[i] ? 0.0 : 1.0;
+        for (sk_size i = 0; i < n; i++)
+            if (out[i] == 0.0) enters += fg_line_dot(n, t->x + i * n, out) + t->x[i * n + i];
+        if (!(enters < 1.0 - 0.5 * tol)) return -1;
+        if (fg_cut_is_known(t, before)) return -1; /* Newton left it */
+        t->y[t->m++] = 0.0;
+    }
+    return t->m - before;
+}
+
+/* x for the scores v (n, n); whether it was found */
+static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
+    const sk_size n = t->n;
+    double tol;
+    for (sk_size i = 0; i < n; i++) { /* what the scores of a row have in common costs no digits */
+        double top = -DBL_MAX;
+        for (sk_size j = 0; j < n; j++) top = v[i * n + j] / t->d[i * n + j] > top ? v[i * n + j] / t->d[i * n + j] : top;
+        for (sk_size j = 0; j < n; j++) t->v[i * n + j] = v[i * n + j] - top * t->d[i * n + j];
+    }
+    for (int round = 0; round < FG_CUT_ROUNDS; round++) {
+        sk_size found;
+        if (!fg_cuts_newton(t, &tol, watch)) return 0;
+        for (sk_size i = 0; i < n * n; i++) t->x[i] = t->x[i] > t->near ? t->x[i] : 0.0;
+        if (fg_late(watch)) return 0;
+        found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, watch);
+        if (found <= 0) return found == 0 && fg_grow_factor(t, t->m);
+    }
+    return 0;
+}
+
+/* The Jacobian becomes that of the smallest face that the answer lies in: all sets that are entered just once. The least
+ * ones with a word and one of its heads are enough: where two of them meet, what enters both together and what both
+ * share is what enters either. Flows to the word bound them all. */
+static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
+    const sk_size n = t->n;
+    t->whole = 1;
+    t->factored = 0;
+    fg_drop_cuts(t);
+    for (sk_size i = 0; i < n; i++) {
+        sk_cuts_begin(&t->flow, t->x);
+        sk_cuts_into(&t->flow, t->x, i);
+        sk_cuts_reach(&t->flow, FG_FULL);
+        if (fg_stopped(watch, 2 * n * n)) return FG_INTERRUPTED;
+        for (sk_size j = 0; j < n; j++) {
+            double *out;
+            if (j == i || !(t->x[i * n + j] > 0.0) || t->flow.source[j]) continue;
+            if (!fg_grow_cuts(t, t->m + 1)) return FG_NO_MEMORY;
+            sk_cuts_closure(&t->flow, i, j, FG_FULL);
+            sk_cuts_alike(&t->flow, j, FG_FULL);
+            out = t->out + t->m * n;
+            for (sk_size k = 0; k < n; k++) out[k] = t->flow.seen[k] ? 0.0 : 1.0;
+            if (!fg_cut_is_known(t, t->m)) t->y[t->m++] = 0.0;
+        }
+    }
+    return fg_grow_factor(t, t->m) ? 0 : FG_NO_MEMORY;
+}
+
+/* y = J u by the sets that hold the answer */
+static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
+    const sk_size n = t->n;
+    if (!t->factored) {
+        t->n_in = t->n_on = 0;
+        for (sk_size k = 0; k < t->m; k++)
+            if (t->whole || fg_cut_is_held(t, k)) t->on[t->n_in] = t->n_in, t->in[t->n_in++] = k;
+        t->n_on = t->n_in;
+        fg_cuts_hessian(t);
+        fg_factor_cuts(t, 0.0);
+        t->factored = 1;
+    }
+    memset(t->step, 0, (size_t)t->room * sizeof(double));
+    /* multipliers; once more refines them, and the last pass writes */
+    for (int pass = 0; pass < 3; pass++) {
+        for (sk_size i = 0; i < n * n; i++) y[i] = u[i];
+        for (sk_size r = 0; r < t->n_in; r++) {
+            const double *out = t->out + t->in[r] * n;
+            for (sk_size i = 0; i < n; i++)
+                if (out[i] == 0.0) fg_add_entering(n, i, t->step[r], out, t->d + i * n, y + i * n);
+        }
+        for (sk_size i = 0; i < n; i++) {
+            double *to = y + i * n, sum = 0.0;
+            const double *d = t->free + i * n;
+            for (sk_size j = 0; j < n; j++) to[j] = d[j] > 0.0 ? to[j] : 0.0, sum += to[j];
+            for (sk_size j = 0; j < n; j++) to[j] -= sum / t->mass[i] * d[j];
+        }
+        if (pass == 2) break;
+        for (sk_size r = 0; r < t->n_in; r++) {
+            const double *out = t->out + t->in[r] * n;
+            t->to[r] = 0.0;
+            for (sk_size i = 0; i < n; i++)
+                if (out[i] == 0.0) t->to[r] -= fg_line_dot(n, y + i * n, out) + y[i * n + i];
+        }
+        fg_solve_hessian(t->n_on, t->size, t->L, t->to);
+        for (sk_size r = 0; r < t->n_in; r++) t->step[r] += t->to[r];
+    }
+}
+
+#endif

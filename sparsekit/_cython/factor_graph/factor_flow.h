@@ -1,0 +1,288 @@
+/* Sequences of weak scores, whose mixtures have a structure for almost each variable: flows through a layered graph in
+ * place of structures. The weight E_ij of a transition flows from one tag to the next; no mixture of sequences is more
+ * than that. With prices that potentials make, x = v - (a_t + b_t-1) / w, optimal are E >= 0 with row sums x_t and
+ * column sums x_t+1, and c + a_i + b_j <= 0, = 0 where E_ij > 0.
+ *
+ * From nothing an interior point method comes near (factor_barrier.h). Proximal points, each by Newton's method on
+ * potentials, E = max(0, E + (c + a_i + b_j) / eps), end exactly on the right piece (Rockafellar, 1976; Li, Sun, Toh,
+ * 2018), and start from the potentials of the last scores where these are near. */
+#ifndef SPARSEKIT_FACTOR_FLOW_H
+#define SPARSEKIT_FACTOR_FLOW_H
+
+#include "factor_graph/factor_active.h"
+#include "factor_graph/factor_barrier.h"
+#include "factor_graph/factor_equations.h"
+#include "factor_graph/factor_newton.h"
+#include "factor_graph/factor_simplex.h"
+
+/* factorisations for proximal points: from the last solution, where starting afresh costs a dozen, and at all */
+#define FG_WARM_STEPS 12
+#define FG_PROXIMAL_STEPS 80
+/* smallest eps, relative to potentials */
+#define FG_FINE 1e-3
+/* weights that are rounding */
+#define FG_NO_FLOW 1e-12
+
+/* sums of the rows and columns of the proximal point max(0, E + (c + a_i + b_j) / eps) */
+SK_MULTI(void, fg_proximal_fill,
+         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
+          const double *restrict E, double inverse, double *restrict R, double *restrict C),
+         (K, c, a, b, E, inverse, R, C)) {
+    for (sk_size j = 0; j < K; j++) C[j] = 0.0;
+    for (sk_size i = 0; i < K; i++) {
+        double sum = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
+            double y = E[i * K + j] + inverse * (c[i * K + j] + a[i] + b[j]);
+            y = y > 0.0 ? y : 0.0;
+            C[j] += y;
+            sum += y;
+        }
+        R[i] = sum;
+    }
+}
+
+/* D = 1 / eps where that is positive, and its sums */
+SK_MULTI(void, fg_proximal_slopes,
+         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
+          const double *restrict E, double inverse, double *restrict D, double *restrict R, double *restrict C),
+         (K, c, a, b, E, inverse, D, R, C)) {
+    for (sk_size j = 0; j < K; j++) C[j] = 0.0;
+    for (sk_size i = 0; i < K; i++) {
+        double sum = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
+            double y = E[i * K + j] + inverse * (c[i * K + j] + a[i] + b[j]);
+            y = y > 0.0 ? inverse : 0.0;
+            D[i * K + j] = y;
+            C[j] += y;
+            sum += y;
+        }
+        R[i] = sum;
+    }
+}
+
+/* E becomes the proximal point; the largest |c + a_i + b_j| that it shows, where there is weight or should be */
+SK_MULTI(double, fg_proximal_move,
+         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
+          double *restrict E, double inverse),
+         (K, c, a, b, E, inverse)) {
+    double most = 0.0;
+    for (sk_size i = 0; i < K; i++)
+        SK_SIMD_MAX(reduction(max : most))
+        for (sk_size j = 0; j < K; j++) {
+            const double z = c[i * K + j] + a[i] + b[j];
+            double y = E[i * K + j] + inverse * z, miss = fabs(y > 0.0 ? z : 0.0);
+            y = y > 0.0 ? y : 0.0;
+            most = miss > most ? miss : most;
+            E[i * K + j] = y;
+        }
+    return most;
+}
+
+/* gradients at a step; the largest miss of a sum. Potentials move with it. */
+static double fg_proximal_at(void *problem, double step, double *slope) {
+    fg_flow *t = problem;
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    const double by = step - t->moved;
+    double worst = 0.0;
+    if (by != 0.0)
+        for (sk_size i = 0; i < m; i++) t->a[i] += by * t->da[i], t->b[i] += by * t->db[i];
+    t->moved = step;
+    fg_chain_answer(t);
+    *slope = 0.0;
+    for (sk_size p = 0; p < T - 1; p++) {
+        const sk_size s = p * K, e = p * KK;
+        fg_proximal_fill(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->R + s, t->C + s);
+        for (sk_size i = s; i < s + K; i++) {
+            t->ra[i] = t->x[i] - t->R[i];
+            t->rb[i] = t->x[i + K] - t->C[i];
+            *slope -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
+            worst = fabs(t->ra[i]) > worst ? fabs(t->ra[i]) : worst;
+            worst = fabs(t->rb[i]) > worst ? fabs(t->rb[i]) : worst;
+        }
+    }
+    return worst;
+}
+
+/* The Newton direction in da, db, and its slope, negative; 0 where there is none. */
+static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    double start = 0.0;
+    for (sk_size p = 0; p < T - 1; p++) {
+        const sk_size s = p * K, e = p * KK;
+        fg_proximal_slopes(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->Y + e, t->R + s, t->C + s);
+    }
+    if (!fg_chain_factor(t, fg_ridge(1e-3, miss), 1e-12, watch)) return 0.0;
+    memcpy(t->da, t->ra, (size_t)m * sizeof(double));
+    memcpy(t->db, t->rb, (size_t)m * sizeof(double));
+    fg_chain_solve(t, t->da, t->db);
+    for (sk_size i = 0; i < m; i++) start -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
+    t->moved = 0.0;
+    return start;
+}
+
+/* rounding of the sums at scores and potentials of this size */
+static double fg_proximal_tolerance(const fg_flow *t, double size) {
+    return 8.0 * DBL_EPSILON * (1.0 + size + size / t->eps);
+}
+
+/* Proximal points until one stays; whether it does within so many factorisations. */
+static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    const fg_progress begin = FG_PROGRESS_BEGIN;
+    fg_progress progress = begin;
+    double size = 0.0, tol, start, step, miss, change = INFINITY;
+    int steps = 0;
+    for (sk_size i = 0; i < T * K; i++) size = fabs(t->v[i]) > size ? fabs(t->v[i]) : size;
+    for (sk_size i = 0; i < m; i++) {
+        size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+        size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
+    }
+    if (!(size < DBL_MAX)) return 0;
+    tol = fg_proximal_tolerance(t, size);
+    memset(t->da, 0, (size_t)m * sizeof(double));
+    memset(t->db, 0, (size_t)m * sizeof(double));
+    t->moved = 0.0;
+    miss = fg_proximal_at(t, 0.0, &start);
+    /* points that need no factorisation may be many */
+    for (int rounds = 0; rounds < 20 * most; rounds++) {
+        if (fg_stopped(watch, T * KK) || fg_late(watch)) return 0;
+        if (fg_is_rounding(&progress, miss, tol)) {
+            const double before = change, least = FG_FINE * size;
+            change = 0.0;
+            for (sk_size p = 0; p < T - 1; p++) {
+                double by = fg_proximal_move(K, t->c + p * KK, t->a + p * K, t->b + p * K, t->E + p * KK, 1.0 / t->eps);
+                change = by > change ? by : change;
+            }
+            if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
+            if (change > 0.9 * before && change < 1e-9 * (size > 1.0 ? size : 1.0)) return 1;
+            /* nearer and nearer, as far as sums keep their digits */
+            t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
+            tol = fg_proximal_tolerance(t, size);
+            miss = fg_proximal_at(t, t->moved, &start);
+            progress = begin;
+            if (miss <= tol) continue;
+            progress.last = miss;
+        }
+        if (steps++ == most) return 0;
+        start = fg_proximal_direction(t, miss, watch);
+        if (!(start < 0.0)) return 0;
+        if (fg_line_search(t, fg_proximal_at, start, tol, DBL_MAX, 40, &step, &miss) != FG_SEARCH_FOUND) return 0;
+    }
+    return 0;
+}
+
+/* eps: weights and slacks of transitions at the sizes that they have here, and no more digits than sums keep */
+static void fg_flow_scale(fg_flow *t) {
+    double slack = 0.0, size = 0.0;
+    const sk_size K = t->K, m = (t->T - 1) * K;
+    for (sk_size i = 0; i < m; i++) {
+        size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+        size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
+        for (sk_size j = 0; j < K; j++) {
+            const double z = t->c[i * K + j] + t->a[i] + t->b[i / K * K + j];
+            slack -= z > -INFINITY ? z : 0.0;
+        }
+    }
+    slack *= 3.0 / (double)t->n_arc;
+    t->eps = slack > 0.01 * size ? slack : 0.01 * size;
+    t->eps = t->eps > 1e-12 ? t->eps : 1e-12;
+}
+
+/* x and E of the solution for v, w, c, from the last one or from nothing; whether it was found */
+static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const double *c, int afresh, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K;
+    if (T == 1) {
+        for (sk_size k = 0; k < K; k++) t->v[k] = v[k], t->iw[k] = 1.0 / w[k];
+        fg_column(K, t->v, t->iw, 1, 0.0, t->x);
+        return 1;
+    }
+    fg_flow_begin(t, v, w, c);
+    if (afresh) {
+        if (!fg_flow_barrier(t, watch)) return 0;
+        fg_flow_scale(t);
+    }
+    if (!fg_flow_proximal(t, afresh ? FG_PROXIMAL_STEPS : FG_WARM_STEPS, watch)) return 0;
+    memset(t->x, 0, (size_t)(T * K) * sizeof(double));
+    for (sk_size p = 0; p < T - 1; p++)
+        for (sk_size i = 0; i < KK; i++) {
+            double *E = t->E + p * KK + i;
+            if (*E < FG_NO_FLOW) *E = 0.0;
+            t->x[p * K + i / K] += *E;
+            if (p == T - 2) t->x[(T - 1) * K + i % K] += *E;
+        }
+    return 1;
+}
+
+/* Work on structures, in units of t->spent, beyond which a flow takes over: a quarter of what that takes itself, by
+ * experiment (5 to 100 tags): how many structures it will take is not known before. */
+static double fg_flow_work(const fg_spec *f) {
+    const double T = (double)f->rows, K = (double)f->columns;
+    return 2e4 + (T - 1.0) * K * K * (90.0 + K);
+}
+
+/* SparseMAP of a sequence: by its structures, or, with many, as a flow */
+static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
+                             sk_size rounds, double *x, double *work, fg_watch *watch) {
+    const int is_first = t->calls == 0;
+    int status, found = 0;
+    if (t->refused || f->columns == 1) return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
+    if (t->by_flow) {
+        t->calls++;
+        found = fg_flow_solve(t->flow, v, w, c, 0, watch);
+        /* other scores than those of the last solve may have few structures */
+        t->by_flow = found || !is_first;
+    }
+    if (!t->by_flow) {
+        t->most = fg_flow_work(f);
+        t->spent = 0.0; /* of each answer: structures that are known already make the next one cheap */
+        status = fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
+        if (status || t->solved || t->spent <= t->most || fg_late(watch)) return status;
+    }
+    t->most = 0.0;
+    if (!found) {
+        if (t->flow == NULL && (t->flow = fg_make_flow(f)) == NULL) return FG_NO_MEMORY;
+        t->calls++;
+        found = fg_flow_solve(t->flow, v, w, c, 1, watch);
+    }
+    fg_span_release(t->span);
+    t->span = NULL;
+    t->by_flow = found;
+    if (found) {
+        memcpy(x, t->flow->x, (size_t)f->d * sizeof(double));
+        t->m = 0;
+        t->solved = 1;
+        return 0;
+    }
+    if (watch != NULL && fg_is_stopped(watch->call)) return FG_INTERRUPTED;
+    /* it did not come to an end (scores of very different sizes, or late): structures */
+    fg_free_flow(t->flow);
+    t->flow = NULL;
+    t->refused = 1;
+    return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
+}
+
+/* The Jacobian: of the transitions in use, or, where it is to be that of the smallest face, of those that are tied. */
+static int fg_flow_span(const fg_spec *f, fg_active *t, const double *w, int whole) {
+    const fg_flow *flow = t->flow;
+    const sk_size n = f->d;
+    double *x = malloc((size_t)(2 * n + 1) * sizeof(double)), *g = x + n, level = 0.0;
+    fg_span *span = calloc(1, sizeof(fg_span));
+    int ready = x != NULL && span != NULL;
+    for (sk_size i = 0; ready && i < n; i++) {
+        x[i] = flow->x[i] > FG_NO_WEIGHT ? flow->x[i] : 0.0;
+        g[i] = flow->iw[i] > 0.0 ? (flow->v[i] - flow->x[i]) / flow->iw[i] : 0.0;
+        level += flow->x[i] * g[i];
+    }
+    for (sk_size i = 0; i < f->n_add; i++) level += flow->E[i] > 0.0 ? flow->E[i] * flow->c[i] : 0.0;
+    ready = ready && fg_span_sequence(f, t, x, g, flow->c, whole ? FG_TIED_SCORE * (1.0 + fabs(level)) : -1.0, span);
+    free(x);
+    if (ready && fg_span_ready(f, w, span)) {
+        fg_span_release(t->span);
+        t->span = span;
+        return 0;
+    }
+    fg_span_release(span);
+    return FG_NO_MEMORY;
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* What an LP-SparseMAP problem is in memory.
+ *
+ * A slot is a place of a variable in a factor. Factors of one kind lie together: pairs first (all first
+ * variables, then all second ones), then linear constraints, OrOut, and factors with a MAP oracle. Everything
+ * is in the coordinates of the marginals themselves: with w = 1 / deg a factor minimises
+ * sum_k w_k / 2 (x_k - v_k)^2 - <c, N p>, x = M p, which is line 8 of Algorithm 1 with mu~ = x / delta. */
+#ifndef SPARSEKIT_FACTOR_GRAPH_H
+#define SPARSEKIT_FACTOR_GRAPH_H
+
+#include <float.h>
+#include <stdlib.h>
+
+#include "factor_graph/factor_watch.h"
+#include "shared/kernels.h"
+#include "numbers.h"
+
+enum { FG_DENSE, FG_SEQUENCE, FG_TREE, FG_PROJECTIVE, FG_MATCHING, FG_CUSTOM };
+/* a factor of which only a MAP oracle is known */
+typedef struct {
+    int kind, flag;         /* flag: single_root */
+    sk_size slot, d;        /* its variables */
+    sk_size add, n_add;     /* its additional scores */
+    sk_size rows, columns;  /* of its variables: positions and tags, words and words, a table's sides */
+    sk_size n_on, n_bonus;  /* entries that a structure has among them; FG_CUSTOM: all, with values */
+    const sk_size *sizes, *offsets; /* FG_DENSE: of the variables, and where their indicators begin */
+    sk_size room;           /* doubles that its oracle works in */
+    void *object;           /* FG_CUSTOM: the Python object */
+} fg_spec;
+
+typedef struct {
+    sk_size n_var, n_slot, n_add, n_pair, n_linear, n_orout, n_struct;
+    int is_separate;                    /* no variable is in two factors */
+    const int32_t *var;                 /* (n_slot) */
+    const sk_size *var_start;           /* (n_var + 1): slots of a variable are var_slot[start .. next) */
+    const int32_t *var_slot;
+    const double *deg, *w;              /* (n_slot): degree of the slot's variable, and its inverse */
+    const double *a, *ad;               /* (n_slot): coefficients of linear factors and of OrOut, times deg */
+    const int32_t *pair_add;            /* (n_pair) */
+    const sk_size *linear;              /* (n_linear + 1): slots */
+    const int32_t *relation;            /* (n_linear) */
+    const double *bound;                /* (n_linear) */
+    const sk_size *orout;               /* (n_orout + 1): slots */
+    const int32_t *negated;             /* (n_slot), read for OrOut */
+    sk_size n_flip;                     /* slots of negated variables of pairs */
+    const int32_t *flip;
+    const fg_spec *spec;                /* (n_struct) */
+} fg_plan;
+
+typedef struct fg_potentials fg_potentials; /* factor_matching.h */
+typedef struct fg_cuts fg_cuts;             /* factor_cuts.h */
+typedef struct fg_flow fg_flow;             /* factor_chain.h */
+
+/* structures in use by a factor with an oracle, and the Cholesky factor of K = M' W M + shift 1 1' on them;
+ * its first m rows and columns are those of the structures, `size` apart */
+typedef struct {
+    sk_size m, size;
+    int32_t *on, *bonus;
+    double *value;                      /* FG_CUSTOM: (size, d + n_add) */
+    double *p, *L, *ones, *target;
+    double *load, *unit, *turn;         /* L^-1 times scores, and L^-1 1; (2 size): work */
+    double shift;                       /* 0 until there is a structure */
+    int solved;                         /* whether the last call ended because no structure is better */
+    sk_size calls;                      /* of the oracle since the solve began */
+    sk_size extra;                      /* so many of the m, the last ones, have no weight: factor_face.h */
+    struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
+    fg_potentials *potentials;          /* of a matching with many structures, else NULL */
+    fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
+    fg_flow *flow;                      /* of a sequence with many structures, else NULL */
+    int by_constraints, by_flow;        /* whether the last answer is theirs */
+    int refused;                        /* whether they failed in this solve: factor_structured.h */
+    double spent, most;                 /* work on structures for an answer, and where it ends; 0: nowhere */
+} fg_active;
+
+typedef struct {
+    double *block;                      /* all arrays up to `active` lie in it */
+    double *eta, *add, *mu, *old, *h;   /* (n_var), add (n_add) */
+    double *eta0, *add0, *h0;           /* LP-MAP: scores as given, mu of the last step */
+    double *z, *l, *v, *x, *s;          /* (n_slot) */
+    double *f, *e;                      /* (n_slot): local Jacobians f + e coef (w e)' of closed-form factors */
+    double *c, *q, *n1, *n2;            /* (n_pair): scores, 1 / (d1 + d2), d x / d c */
+    double *coef;                       /* (n_pair + n_linear + n_orout) */
+    double *tau;                        /* (n_linear + n_orout): thresholds, for the next solve */
+    double *cg;                         /* (5 n_var) */
+    double *work;                       /* of the active sets and oracles */
+    fg_active *active;                  /* (n_struct) */
+    unsigned char *off, *off_add;       /* (n_var), (n_add): what -inf forbids; its score is a large finite loss */
+    /* what the last solve says of itself */
+    double gamma, primal, dual, residual;
+    double inv;                         /* that the last answers' additional scores had */
+    sk_size n_iter, n_newton, calls;    /* calls: of one factor's oracle at most */
+    int status, warm, whole;            /* whole: Jacobians are those of whole faces: factor_face.h */
+    fg_watch *watch;                    /* of the thread that works on it, or NULL */
+} fg_state;
+
+typedef struct {
+    sk_size max_iter, inner_iter;
+    double step_size, relaxation, tol_primal, tol_dual;
+    int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
+} fg_options;
+
+/* whether a status says that a limit was reached: what has been found is the answer then, as far as it goes */
+SK_INLINE int fg_is_limit(int status) { return status == FG_MAX_ITER || status == FG_MAX_TIME; }
+
+SK_INLINE double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
+
+/* out = mean over its copies of every variable; variables in no factor stay as they are */
+SK_MULTI(void, fg_mean,
+         (const fg_plan *g, const double *x, double *out),
+         (g, x, out)) {
+    for (sk_size j = 0; j < g->n_var; j++) {
+        sk_size lo = g->var_start[j], hi = g->var_start[j + 1];
+        double t = 0.0;
+        if (lo == hi) continue;
+        if (hi - lo == 2) t = x[g->var_slot[lo]] + x[g->var_slot[lo + 1]];
+        else {
+            const int32_t *slot = g->var_slot;
+            SK_SIMD_WITH(reduction(+ : t)) for (sk_size k = lo; k < hi; k++) t += x[slot[k]];
+        }
+        out[j] = t / (double)(hi - lo);
+    }
+}
+
+/* sum of w a b over the slots: the inner product in which local Jacobians are symmetric */
+SK_MULTI(double, fg_dot,
+         (const fg_plan *g, const double *a, const double *b),
+         (g, a, b)) {
+    double t = 0.0;
+    const double *w = g->w;
+    SK_SIMD_WITH(reduction(+ : t)) for (sk_size s = 0; s < g->n_slot; s++) t += w[s] * a[s] * b[s];
+    return t;
+}
+
+/* u = in, a number a variable, at all copies */
+SK_MULTI(void, fg_copies,
+         (const fg_plan *g, const double *restrict in, double *restrict u),
+         (g, in, u)) {
+    const int32_t *restrict var = g->var;
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) u[s] = in[var[s]];
+}
+
+/* r = mu - x over the slots */
+SK_MULTI(void, fg_disagreement,
+         (const fg_plan *g, const double *restrict mu, const double *restrict x, double *restrict r),
+         (g, mu, x, r)) {
+    const int32_t *restrict var = g->var;
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) r[s] = mu[var[s]] - x[s];
+}
+
+/* norm of mu - x over the slots */
+SK_MULTI(double, fg_residual,
+         (const fg_plan *g, const double *mu, const double *x),
+         (g, mu, x)) {
+    double t = 0.0;
+    const double *w = g->w;
+    const int32_t *var = g->var;
+    SK_SIMD_WITH(reduction(+ : t)) for (sk_size s = 0; s < g->n_slot; s++) {
+        double r = mu[var[s]] - x[s];
+        t += w[s] * r * r;
+    }
+    return sqrt(t);
+}
+
+#endif

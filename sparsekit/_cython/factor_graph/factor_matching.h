@@ -1,0 +1,206 @@
+/* Matchings of weak scores, whose mixtures have a structure for almost each variable: the polytope's own constraints
+ * in place of structures. Each of the fewer ("rows", R) has one partner, each of the others ("columns", C) at most one,
+ * or one where there are as many; no mixture of matchings is more than that (Birkhoff, von Neumann).
+ *
+ * With d = 1 / w, x_ij = max(0, v_ij - d_ij (a_i + b_j)). For given a the best b is a projection of each column on its
+ * simplex, and the dual that is left is convex and smooth in a, with the gradient 1 - sum_j x_ij and the generalised
+ * Hessian S = sum over free entries of d_ij e_i e_i' less, of a column that is full, its vector of d times itself over
+ * their sum: Newton's method ends exactly on the right piece. S is a Laplacian of the rows. */
+#ifndef SPARSEKIT_FACTOR_MATCHING_H
+#define SPARSEKIT_FACTOR_MATCHING_H
+
+#include "factor_graph/factor_graph.h"
+#include "factor_graph/factor_newton.h"
+#include "factor_graph/factor_simplex.h"
+
+#define FG_POTENTIAL_STEPS 100
+#define FG_POTENTIAL_TRIALS 50
+
+struct fg_potentials {
+    sk_size R, C;
+    int equal, factored;
+    int whole;                      /* whether columns that are full with a multiplier of 0 count as such */
+    double near;                    /* an entry not above this is 0 */
+    double *a, *step, *g, *q, *row; /* (R): potentials, a direction, gradient, workspace */
+    double *tau, *mass;             /* (C): of columns: potentials, sums of d over free entries where full, else 0 */
+    double *v, *d, *x, *u;          /* (C, R), u (R) */
+    double *S;                      /* (R, R), its lower triangle: S, then its factor */
+    double *line;                   /* (3, C) */
+};
+
+static fg_potentials *fg_make_potentials(const fg_spec *f, const double *w) {
+    const sk_size R = f->rows < f->columns ? f->rows : f->columns, C = f->d / R;
+    fg_potentials *t = malloc(sizeof *t);
+    double *at;
+    if (t == NULL) return NULL;
+    at = t->a = calloc((size_t)(6 * R + 5 * C + 3 * R * C + R * R), sizeof(double));
+    if (at == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->R = R, t->C = C, t->equal = R == C;
+    at += R;
+    t->step = at, at += R;
+    t->g = at, at += R;
+    t->q = at, at += R;
+    t->row = at, at += R;
+    t->u = at, at += R;
+    t->tau = at, at += C;
+    t->mass = at, at += C;
+    t->v = at, at += R * C;
+    t->d = at, at += R * C;
+    t->x = at, at += R * C;
+    t->S = at, at += R * R;
+    t->line = at;
+    for (sk_size j = 0; j < C; j++)
+        for (sk_size i = 0; i < R; i++) t->d[j * R + i] = 1.0 / w[f->rows > f->columns ? j * R + i : i * C + j];
+    return t;
+}
+
+static void fg_free_potentials(fg_potentials *t) {
+    if (t != NULL) free(t->a);
+    free(t);
+}
+
+/* a start: each row by itself, so that what its scores have in common costs no steps and no digits */
+static void fg_potentials_start(fg_potentials *t) {
+    const sk_size R = t->R, C = t->C;
+    double *v = t->line, *d = v + C;
+    for (sk_size i = 0; i < R; i++) {
+        for (sk_size j = 0; j < C; j++) v[j] = t->v[j * R + i], d[j] = t->d[j * R + i];
+        t->a[i] = fg_column(C, v, d, 1, 0.0, d + C);
+    }
+}
+
+/* answers at a + step times the direction; the largest row's miss */
+static double fg_potentials_at(void *problem, double step, double *slope) {
+    fg_potentials *t = problem;
+    const sk_size R = t->R;
+    double worst = 0.0;
+    for (sk_size i = 0; i < R; i++) t->row[i] = t->a[i] + step * t->step[i], t->g[i] = 1.0;
+    for (sk_size j = 0; j < t->C; j++) {
+        double *x = t->x + j * R;
+        const double *v = t->v + j * R, *d = t->d + j * R;
+        for (sk_size i = 0; i < R; i++) t->u[i] = v[i] - t->row[i] * d[i];
+        t->tau[j] = fg_column(R, t->u, d, t->equal, t->tau[j], x);
+        for (sk_size i = 0; i < R; i++) t->g[i] -= x[i];
+    }
+    *slope = 0.0;
+    for (sk_size i = 0; i < R; i++) {
+        *slope += t->step[i] * t->g[i];
+        worst = fabs(t->g[i]) > worst ? fabs(t->g[i]) : worst;
+    }
+    return worst;
+}
+
+/* S + ridge, factorised */
+static void fg_factor_rows(fg_potentials *t, double ridge) {
+    const sk_size R = t->R;
+    double *S = t->S;
+    memset(S, 0, (size_t)(R * R) * sizeof(double));
+    for (sk_size j = 0; j < t->C; j++) {
+        const double *x = t->x + j * R, *d = t->d + j * R;
+        double mass = 0.0, sum = 0.0;
+        for (sk_size i = 0; i < R; i++) {
+            sum += x[i];
+            t->q[i] = x[i] > t->near ? d[i] : 0.0;
+            mass += t->q[i];
+            S[i * R + i] += t->q[i];
+        }
+        t->mass[j] = t->equal || t->tau[j] > 0.0 || (t->whole && sum > 1.0 - FG_FULL) ? mass : 0.0;
+        if (!(t->mass[j] > 0.0)) continue;
+        for (sk_size i = 0; i < R; i++)
+            if (t->q[i] != 0.0) fg_row_less(i + 1, t->q[i] / mass, t->q, S + i * R);
+    }
+    for (sk_size i = 0; i < R; i++) t->q[i] = 0.0;
+    for (sk_size j = 0; j < t->C; j++)
+        for (sk_size i = 0; i < R; i++) t->q[i] += t->x[j * R + i] > t->near ? t->d[j * R + i] : 0.0;
+    fg_factor_hessian(R, R, ridge, t->q, S);
+}
+
+/* Newton's method on the dual; whether it came to the solution */
+static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
+    const sk_size R = t->R, C = t->C;
+    fg_progress progress = FG_PROGRESS_BEGIN;
+    double start, miss;
+    memset(t->step, 0, (size_t)R * sizeof(double));
+    t->factored = t->whole = 0;
+    miss = fg_potentials_at(t, 0.0, &start);
+    for (int it = 0; it < FG_POTENTIAL_STEPS; it++) {
+        double size = 1.0, step, tol;
+        for (sk_size i = 0; i < R; i++) size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+        for (sk_size j = 0; j < C; j++) size = fabs(t->tau[j]) > size ? fabs(t->tau[j]) : size;
+        tol = 64.0 * DBL_EPSILON * size;
+        t->near = 1e-14 * size;
+        if (fg_is_rounding(&progress, miss, tol)) return 1;
+        if (fg_stopped(watch, R * C * (8 + R / 2)) || fg_late(watch)) return 0;
+        /* rows without a free entry are moved by their gradients */
+        fg_factor_rows(t, fg_ridge(1e-2, miss));
+        for (sk_size i = 0; i < R; i++) t->step[i] = -t->g[i];
+        fg_solve_hessian(R, R, t->S, t->step);
+        start = 0.0;
+        for (sk_size i = 0; i < R; i++) start += t->step[i] * t->g[i];
+        if (!(start < 0.0)) return 0;
+        if (fg_line_search(t, fg_potentials_at, start, tol, DBL_MAX, FG_POTENTIAL_TRIALS, &step, &miss) !=
+            FG_SEARCH_FOUND)
+            return 0;
+        for (sk_size i = 0; i < R; i++) t->a[i] += step * t->step[i];
+    }
+    return 0;
+}
+
+/* x for the scores v of a factor; whether it was found */
+static int fg_potentials_solve(const fg_spec *f, fg_potentials *t, const double *v, int is_new, double *x,
+                               fg_watch *watch) {
+    const int turned = f->rows > f->columns;
+    for (sk_size j = 0; j < t->C; j++)
+        for (sk_size i = 0; i < t->R; i++) t->v[j * t->R + i] = v[turned ? j * t->R + i : i * t->C + j];
+    if (is_new) fg_potentials_start(t);
+    if (!fg_potentials_newton(t, watch)) return 0;
+    for (sk_size j = 0; j < t->C; j++)
+        for (sk_size i = 0; i < t->R; i++) {
+            double y = t->x[j * t->R + i];
+            x[turned ? j * t->R + i : i * t->C + j] = y > t->near ? y : 0.0;
+        }
+    return 1;
+}
+
+/* the Jacobian becomes that of the smallest face that the answer lies in: factor_face.h */
+static void fg_potentials_complete(fg_potentials *t) {
+    t->whole = 1;
+    t->factored = 0;
+}
+
+/* y = J u of a matching by potentials: the projection on what leaves rows and full columns as they are */
+static void fg_potentials_jvp(const fg_spec *f, fg_potentials *t, const double *u, double *y) {
+    const sk_size R = t->R, C = t->C;
+    const int turned = f->rows > f->columns;
+    double *alpha = t->row;
+    if (!t->factored) fg_factor_rows(t, 0.0);
+    t->factored = 1;
+    memset(alpha, 0, (size_t)R * sizeof(double));
+    for (int pass = 0; pass < 3; pass++) {
+        /* b, then y and what rows miss, for alpha so far: the second pass refines the first, the last one writes */
+        memset(t->g, 0, (size_t)R * sizeof(double));
+        for (sk_size j = 0; j < C; j++) {
+            const double *x = t->x + j * R, *d = t->d + j * R;
+            double b = 0.0;
+            for (sk_size i = 0; i < R; i++) {
+                sk_size s = turned ? j * R + i : i * C + j;
+                y[s] = x[i] > t->near ? u[s] - alpha[i] * d[i] : 0.0;
+                b += y[s];
+            }
+            b = t->mass[j] > 0.0 ? b / t->mass[j] : 0.0;
+            for (sk_size i = 0; i < R; i++) {
+                sk_size s = turned ? j * R + i : i * C + j;
+                if (x[i] > t->near) y[s] -= b * d[i];
+                t->g[i] += y[s];
+            }
+        }
+        if (pass == 2) break;
+        fg_solve_hessian(R, R, t->S, t->g);
+        for (sk_size i = 0; i < R; i++) alpha[i] += t->g[i];
+    }
+}
+
+#endif

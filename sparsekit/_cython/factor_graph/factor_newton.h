@@ -1,0 +1,98 @@
+/* What Newton's methods on the duals of projections share: the line search, the ridge, the end by rounding, and factors
+ * of Hessians in which some directions are rounding. */
+#ifndef SPARSEKIT_FACTOR_NEWTON_H
+#define SPARSEKIT_FACTOR_NEWTON_H
+
+#include <float.h>
+
+#include "factor_graph/factor_triangle.h"
+
+/* share of a row's own diagonal up to which a pivot is rounding */
+#define FG_CLOSED 1e-10
+
+/* Evaluates a problem at a step along its direction: what is missing there, or -1 to end. The slope rises with it. */
+typedef double (*fg_trial)(void *problem, double step, double *slope);
+
+enum { FG_SEARCH_ENDED = -1, FG_SEARCH_FAILED, FG_SEARCH_FOUND };
+
+/* A step at which the slope, `start` < 0 at 0, is a tenth smaller or what is missing is at most `tol`, and no longer
+ * than `most`: secants in a bracket, after steps four times as long until the slope changes its sign. */
+static int fg_line_search(void *problem, fg_trial at, double start, double tol, double most, int trials, double *step,
+                          double *miss) {
+    double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, slope;
+    *step = most < 1.0 ? most : 1.0;
+    for (int trial = 0; trial < trials; trial++) {
+        double margin, next;
+        *miss = at(problem, *step, &slope);
+        if (*miss < 0.0) return FG_SEARCH_ENDED;
+        if (fabs(slope) <= -0.9 * start || *miss <= tol) return FG_SEARCH_FOUND;
+        if (slope > 0.0) hi = *step, at_hi = slope;
+        else lo = *step, at_lo = slope;
+        if (hi == 0.0) {
+            if (!(*step < most)) return FG_SEARCH_FOUND;
+            *step = 4.0 * *step < most ? 4.0 * *step : most;
+            continue;
+        }
+        margin = 0.05 * (hi - lo);
+        next = lo - at_lo * (hi - lo) / (at_hi - at_lo);
+        next = next > lo + margin ? next : lo + margin;
+        *step = next < hi - margin ? next : hi - margin;
+    }
+    return FG_SEARCH_FAILED;
+}
+
+/* what was missing after the last step, and steps in a row that did not halve it */
+typedef struct {
+    double last;
+    int slow;
+} fg_progress;
+
+#define FG_PROGRESS_BEGIN {DBL_MAX, 0}
+
+/* Whether what is missing is rounding of size `tol`: at most that, or not far above it and no longer falling. */
+static int fg_is_rounding(fg_progress *p, double miss, double tol) {
+    p->slow = miss > 0.5 * p->last ? p->slow + 1 : 0;
+    p->last = miss;
+    return miss <= tol || (miss <= 100.0 * tol && p->slow > 1);
+}
+
+/* Ridge of a Newton step: it moves what has no curvature, and vanishes with what is missing. */
+SK_INLINE double fg_ridge(double most, double miss) {
+    return miss > 1.0 ? most : (most * miss > 1e-9 ? most * miss : 1e-9);
+}
+
+/* to[0 .. n) -= s q[0 .. n) */
+SK_MULTI(void, fg_row_less,
+         (sk_size n, double s, const double *restrict q, double *restrict to),
+         (n, s, q, to)) {
+    SK_SIMD for (sk_size i = 0; i < n; i++) to[i] -= s * q[i];
+}
+
+/* Cholesky factor of H + ridge in H's lower triangle, rows `size` apart. A row whose pivot is rounding of its diagonal
+ * `own` depends on those before it: its diagonal becomes 0. */
+static void fg_factor_hessian(sk_size n, sk_size size, double ridge, const double *own, double *H) {
+    for (sk_size i = 0; i < n; i++) {
+        double *row = H + i * size, pivot = row[i] + ridge;
+        for (sk_size k = 0; k < i; k++) {
+            const double *other = H + k * size;
+            row[k] = other[k] > 0.0 ? (row[k] - fg_line_dot(k, row, other)) / other[k] : 0.0;
+            pivot -= row[k] * row[k];
+        }
+        row[i] = pivot > FG_CLOSED * own[i] ? sqrt(pivot) : 0.0;
+    }
+}
+
+/* r becomes a solution of L L' x = r, which has one */
+static void fg_solve_hessian(sk_size n, sk_size size, const double *L, double *r) {
+    for (sk_size i = 0; i < n; i++) {
+        const double *row = L + i * size;
+        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
+    }
+    for (sk_size i = n - 1; i >= 0; i--) {
+        const double *row = L + i * size;
+        r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
+        if (r[i] != 0.0) fg_row_less(i, r[i], row, r);
+    }
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* The MAP oracles of the factors that have one, by one name. */
+#ifndef SPARSEKIT_FACTOR_ORACLES_H
+#define SPARSEKIT_FACTOR_ORACLES_H
+
+#include "factor_graph/factor_graph.h"
+#include "shared/structures.h"
+#include "factor_graph/trees.h"
+
+/* The user's own oracle, called through the interpreter: writes the structure's parts, (d) and (n_add) numbers, and
+ * returns 0, or what is not 0 where an exception waits. Set by the extension module when it is loaded. */
+static int (*fg_custom)(void *object, sk_size d, sk_size n_add, const double *u, const double *c, double *parts);
+
+/* doubles that an oracle works in, with its answer's indices */
+static sk_size fg_oracle_room(const fg_spec *f) {
+    switch (f->kind) {
+    case FG_DENSE: return f->rows + sk_dense_room(f->rows, f->sizes);
+    case FG_SEQUENCE: return f->rows + sk_viterbi_room(f->rows, f->columns);
+    case FG_TREE: return f->rows + sk_arborescence_room(f->rows);
+    case FG_PROJECTIVE: return f->rows + sk_eisner_room(f->rows);
+    case FG_MATCHING: return f->rows + f->columns + sk_matching_room(f->rows, f->columns);
+    default: return 0;
+    }
+}
+
+/* on (n_on) and bonus (n_bonus): the parts of the structure that is best for scores u and c */
+static void fg_maximize(const fg_spec *f, const double *u, const double *c, int32_t *on, int32_t *bonus,
+                        double *work) {
+    sk_size *answer = sk_take_indices(&work, f->rows > f->n_on ? f->rows : f->n_on);
+    const sk_size n = f->columns;
+    switch (f->kind) {
+    case FG_DENSE: {
+        sk_size place;
+        sk_dense(f->rows, f->sizes, f->offsets, u, c, answer, &place, work);
+        for (sk_size k = 0; k < f->rows; k++) on[k] = (int32_t)(f->offsets[k] + answer[k]);
+        bonus[0] = (int32_t)place;
+        break;
+    }
+    case FG_SEQUENCE:
+        sk_viterbi(f->rows, n, u, c, answer, work);
+        for (sk_size t = 0; t < f->rows; t++) on[t] = (int32_t)(t * n + answer[t]);
+        for (sk_size t = 1; t < f->rows; t++) bonus[t - 1] = (int32_t)(((t - 1) * n + answer[t - 1]) * n + answer[t]);
+        break;
+    case FG_TREE:
+    case FG_PROJECTIVE:
+        if (f->kind == FG_TREE) sk_arborescence(n, u, f->flag, answer, work);
+        else sk_eisner(n, u, f->flag, answer, work);
+        for (sk_size i = 0; i < n; i++) on[i] = (int32_t)(i * n + answer[i]);
+        break;
+    default:
+        sk_matching(f->rows, n, u, answer, work);
+        for (sk_size i = 0; i < f->n_on; i++)
+            on[i] = (int32_t)(f->rows <= n ? i * n + answer[i] : answer[i] * n + i);
+    }
+}
+
+#endif

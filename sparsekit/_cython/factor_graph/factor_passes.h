@@ -1,0 +1,254 @@
+/* Passes over all factors of a graph: their answers, products with their Jacobians, proofs of infeasibility; and the
+ * memory that a graph's state takes. */
+#ifndef SPARSEKIT_FACTOR_PASSES_H
+#define SPARSEKIT_FACTOR_PASSES_H
+
+#include "factor_graph/factor_closed.h"
+#include "factor_graph/factor_structured.h"
+
+/* oracle calls for one local problem, when it is to be exact */
+#define FG_ROUNDS 2000
+/* distance from a bound at which a solution's marginal is there */
+#define FG_DUST 1e-9
+
+/* all factors' answers x to the scores v (n_slot) and inv times their additional ones; whether it failed, or, with
+ * answers of some kind from all factors, that a limit was reached */
+static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_size rounds, double *x,
+                     int jacobian) {
+    const sk_size np = g->n_pair;
+    int ended = 0;
+    double *f = jacobian ? t->f : NULL, *e = jacobian ? t->e : NULL;
+    if (fg_stopped(t->watch, 4 * g->n_slot)) return FG_INTERRUPTED;
+    t->inv = inv;
+    for (sk_size i = 0; i < g->n_flip; i++) v[g->flip[i]] = 1.0 - v[g->flip[i]];
+    if (np) {
+        fg_pairs(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, x, x + np);
+        if (jacobian)
+            fg_pairs_jacobian(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, t->f, t->f + np, t->e,
+                              t->e + np, t->coef, t->n1, t->n2);
+    }
+    for (sk_size i = 0; i < g->n_flip; i++) {
+        sk_size s = g->flip[i];
+        v[s] = 1.0 - v[s];
+        x[s] = 1.0 - x[s];
+        if (jacobian) {
+            double *n = s < np ? t->n1 + s : t->n2 + (s - np);
+            e[s] = -e[s];
+            *n = -*n;
+        }
+    }
+    for (sk_size i = 0; i < g->n_linear; i++) {
+        sk_size s = g->linear[i];
+        fg_linear(g->linear[i + 1] - s, v + s, g->a + s, g->ad + s, g->relation[i], g->bound[i], t->tau + i, x + s,
+                  jacobian ? f + s : NULL, jacobian ? e + s : NULL, t->coef + np + i);
+    }
+    for (sk_size i = 0; i < g->n_orout; i++) {
+        sk_size s = g->orout[i];
+        fg_orout(g->orout[i + 1] - s, v + s, g->a + s, g->ad + s, g->w + s, g->negated + s,
+                 t->tau + g->n_linear + i, x + s, t->work, jacobian ? f + s : NULL, jacobian ? e + s : NULL,
+                 t->coef + np + g->n_linear + i);
+    }
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        const fg_spec *p = g->spec + i;
+        fg_active *active = t->active + i;
+        sk_size left = t->calls > active->calls ? t->calls - active->calls : 0;
+        double *c = t->work;
+        int status;
+        for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * inv;
+        status = fg_structured_solve(p, active, v + p->slot, g->w + p->slot, c, rounds < left ? rounds : left,
+                                     x + p->slot, t->work + p->n_add, t->watch);
+        if (status) return status;
+        if (!active->solved && (left < rounds || fg_late(t->watch))) ended = left < rounds ? FG_MAX_ITER : FG_MAX_TIME;
+    }
+    return ended;
+}
+
+/* y = J u over the slots; y may not be u */
+static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *y) {
+    const sk_size np = g->n_pair, closed = np + g->n_linear + g->n_orout;
+    const double *f = t->f, *e = t->e, *w = g->w;
+    if (np) fg_pairs_product(np, f, e, w, t->coef, u, y);
+    for (sk_size i = np; i < closed; i++) {
+        sk_size k = i - np;
+        const sk_size *start = k < g->n_linear ? g->linear + k : g->orout + (k - g->n_linear);
+        sk_size s = start[0];
+        fg_factor_product(start[1] - s, f + s, e + s, w + s, t->coef[i], u + s, y + s);
+    }
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        const fg_spec *p = g->spec + i;
+        fg_structured_jvp(p, t->active + i, u + p->slot, w + p->slot, y + p->slot, t->work);
+    }
+}
+
+/* out = B in = mean J (copies of in): C~' J C~ of eq. (13). u, y: n_slot doubles each. */
+static void fg_agree(const fg_plan *g, fg_state *t, const double *in, double *out, double *u, double *y) {
+    fg_copies(g, in, u);
+    fg_jacobian(g, t, u, y);
+    fg_mean(g, y, out);
+}
+
+/* solution (n_var) of ((1 + eps) I - B) solution = right; with eps = 0, where the matrix is singular, the one of
+ * least norm for a right side in its range. The residual is brought down to `tol`. */
+static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *right, double tol, double *solution,
+                     double *u, double *y) {
+    const sk_size n = g->n_var;
+    double *r = t->cg, *p = r + n, *ap = p + n, rr = 0.0;
+    sk_size most = 2 * n + 50, it;
+    for (sk_size j = 0; j < n; j++) {
+        solution[j] = 0.0;
+        /* variables in no factor have no part in it */
+        r[j] = p[j] = g->var_start[j] < g->var_start[j + 1] ? right[j] : 0.0;
+        rr += r[j] * r[j];
+    }
+    for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot) && !fg_late(t->watch); it++) {
+        double curvature = 0.0, square = 0.0, step, next = 0.0;
+        for (sk_size j = 0; j < n; j++) ap[j] = p[j];
+        fg_agree(g, t, p, ap, u, y);
+        for (sk_size j = 0; j < n; j++) {
+            ap[j] = (1.0 + eps) * p[j] - ap[j];
+            curvature += p[j] * ap[j];
+            square += p[j] * p[j];
+        }
+        /* what is left is in the null space, where products are rounding */
+        if (!(curvature > 1e-9 * square)) break;
+        step = rr / curvature;
+        for (sk_size j = 0; j < n; j++) {
+            solution[j] += step * p[j];
+            r[j] -= step * ap[j];
+            next += r[j] * r[j];
+        }
+        for (sk_size j = 0; j < n; j++) p[j] = r[j] + next / rr * p[j];
+        rr = next;
+    }
+    return it;
+}
+
+/* Whether the slots' vector r, of mean 0 over every variable's copies, proves that no mu serves all factors: any mu
+ * has <r, copies of mu> = 0, so the factors' largest <r_f, x_f> cannot sum to less. */
+static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
+    double total = 0.0, size = 0.0, *rho = t->s, best;
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        rho[s] = g->w[s] * r[s];
+        size += fabs(rho[s]);
+    }
+    /* Forbidden variables are 0 in every mu: there the direction may be anything. More than all others can gain is
+     * enough, and costs no digits. */
+    for (sk_size s = 0; s < g->n_slot; s++)
+        if (t->off[g->var[s]]) rho[s] = -2.0 * size;
+    for (sk_size i = 0; i < g->n_flip; i++) { /* of 1 - x, less what x counts for */
+        total += rho[g->flip[i]];
+        rho[g->flip[i]] = -rho[g->flip[i]];
+    }
+    for (sk_size i = 0; i < g->n_pair; i++) {
+        double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g->n_pair + i] > 0.0 ? rho[g->n_pair + i] : 0.0;
+        total += t->off_add[g->pair_add[i]] ? (a > b ? a : b) : a + b;
+    }
+    for (sk_size i = 0; i < g->n_linear; i++) {
+        sk_size s = g->linear[i];
+        total += fg_linear_support(g->linear[i + 1] - s, rho + s, g->a + s, g->relation[i], g->bound[i]);
+    }
+    for (sk_size i = 0; i < g->n_orout; i++) {
+        sk_size s = g->orout[i];
+        total += fg_orout_support(g->orout[i + 1] - s, rho + s, g->negated + s);
+    }
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        const fg_spec *p = g->spec + i;
+        double *c = t->work;
+        for (sk_size k = 0; k < p->n_add; k++) c[k] = t->off_add[p->add + k] ? -2.0 * size : 0.0;
+        if (fg_ask(p, t->active + i, rho + p->slot, c, t->work + p->n_add, &best)) return 0;
+        total += best;
+    }
+    return total < -1e-9 * size;
+}
+
+/* the largest of all scores that forbid nothing: so far multipliers may have to go */
+static double fg_largest_score(const fg_plan *g, const fg_state *t) {
+    double most = 0.0;
+    for (sk_size j = 0; j < g->n_var; j++)
+        if (!t->off[j] && fabs(t->eta[j]) > most) most = fabs(t->eta[j]);
+    for (sk_size k = 0; k < g->n_add; k++)
+        if (!t->off_add[k] && fabs(t->add[k]) > most) most = fabs(t->add[k]);
+    return most;
+}
+
+/* Mean square root, over the variables, of what scores meet there: its own, and those of its pairs. */
+static double fg_strength(const fg_plan *g, const fg_state *t) {
+    const double most = fg_largest_score(g, t), by = most > 0.0 ? 1.0 / most : 0.0;
+    double total = 0.0;
+    for (sk_size j = 0; j < g->n_var; j++) total += t->off[j] ? 0.0 : by * t->eta[j] * (by * t->eta[j]);
+    for (sk_size i = 0; i < g->n_pair; i++) {
+        const double c = t->off_add[g->pair_add[i]] ? 0.0 : by * t->add[g->pair_add[i]];
+        total += 2.0 * c * c;
+    }
+    return most * sqrt(total / (double)(g->n_var > 0 ? g->n_var : 1));
+}
+
+/* mu is a mean of copies that agree to rounding; where one of them is at a bound, or mu within the residual of it, mu
+ * is there */
+static void fg_snap(const fg_plan *g, fg_state *t) {
+    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_DUST;
+    for (sk_size j = 0; j < g->n_var; j++) {
+        if (fabs(t->mu[j]) < near) t->mu[j] = 0.0;
+        if (fabs(t->mu[j] - 1.0) < near) t->mu[j] = 1.0;
+    }
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        double *mu = t->mu + g->var[s];
+        if (t->x[s] == 0.0 && fabs(*mu) < FG_DUST) *mu = 0.0;
+        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_DUST) *mu = 1.0;
+    }
+}
+
+/* arrays of one graph's state; whether there was memory. work: what the largest factor needs */
+static int fg_allocate(const fg_plan *g, fg_state *t) {
+    const sk_size nv = g->n_var, ns = g->n_slot, np = g->n_pair, closed = np + g->n_linear + g->n_orout;
+    sk_size work = 1, total;
+    double *at;
+    for (sk_size i = 0; i < g->n_orout; i++)
+        work = g->orout[i + 1] - g->orout[i] > work ? g->orout[i + 1] - g->orout[i] : work;
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        const fg_spec *f = g->spec + i;
+        sk_size need = f->n_add + 2 * f->d + f->room;
+        work = need > work ? need : work;
+    }
+    total = 12 * nv + 2 * g->n_add + 7 * ns + 4 * np + closed + g->n_linear + g->n_orout + work;
+    memset(t, 0, sizeof *t);
+    t->active = calloc((size_t)(g->n_struct + 1), sizeof(fg_active));
+    t->off = calloc((size_t)(nv + g->n_add + 1), 1);
+    if (t->off != NULL) t->off_add = t->off + nv;
+    t->block = at = calloc((size_t)total, sizeof(double));
+    if (at == NULL || t->active == NULL || t->off == NULL) return 0;
+    t->eta = at, at += nv;
+    t->add = at, at += g->n_add;
+    t->eta0 = at, at += nv;
+    t->h0 = at, at += nv;
+    t->add0 = at, at += g->n_add;
+    t->mu = at, at += nv;
+    t->old = at, at += nv;
+    t->h = at, at += nv;
+    t->z = at, at += ns;
+    t->l = at, at += ns;
+    t->v = at, at += ns;
+    t->x = at, at += ns;
+    t->s = at, at += ns;
+    t->f = at, at += ns;
+    t->e = at, at += ns;
+    t->c = at, at += np;
+    t->q = at, at += np;
+    t->n1 = at, at += np;
+    t->n2 = at, at += np;
+    t->coef = at, at += closed;
+    t->tau = at, at += g->n_linear + g->n_orout;
+    t->cg = at, at += 5 * nv;
+    t->work = at;
+    return 1;
+}
+
+static void fg_free(const fg_plan *g, fg_state *t) {
+    if (t->active != NULL)
+        for (sk_size i = 0; i < g->n_struct; i++) fg_release_structured(t->active + i);
+    free(t->active);
+    free(t->off);
+    free(t->block);
+}
+
+#endif

@@ -1,0 +1,484 @@
+/* Forward: ADMM (Algorithm 1), then Newton's method on the dual; LP-MAP by proximal points.
+ *
+ * With l = delta lambda (the sign of line 11), x the factors' answers to scores v and mu the means of the copies,
+ * an iteration is
+ *     v = (eta + l + gamma mu) / (1 + gamma),   mu = mean x,   l += gamma (mu - x),
+ * and in between only z = l - gamma x is kept. The dual of (10) is smooth: its gradient at l is mu - x for the
+ * answers x to v = eta + l (gamma = 0), and vanishes only at the solution. The answers are piecewise linear with the
+ * local Jacobians J, orthogonal projections in the inner product of fg_dot, so Newton's method ends exactly. */
+#ifndef SPARSEKIT_FACTOR_SOLVE_H
+#define SPARSEKIT_FACTOR_SOLVE_H
+
+#include "factor_graph/factor_newton.h"
+#include "factor_graph/factor_passes.h"
+
+/* residual at which Newton's method is tried; iterations between changes of the step size, and the largest change */
+#ifndef FG_NEAR
+#define FG_NEAR 0.05
+#define FG_ADAPT 5
+#define FG_MOST 4.0
+/* times so much the first step is longer at most: longer ones cost digits */
+#define FG_STRONG 1e5
+#endif
+/* LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho */
+#define FG_BLURRED 1e-7
+
+/* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
+SK_MULTI(void, fg_gather,
+         (const fg_plan *g, fg_state *t, double inv, double step),
+         (g, t, inv, step)) {
+    const int32_t *restrict var = g->var;
+    double *restrict z = t->z, *restrict v = t->v;
+    const double *restrict x = t->x, *restrict old = t->old, *restrict h = t->h;
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) {
+        double next = z[s] + step * (old[var[s]] - x[s]);
+        z[s] = next;
+        v[s] = h[var[s]] + next * inv;
+    }
+}
+
+static int fg_admm_step(const fg_plan *g, fg_state *t, const fg_options *o, double *primal, double *dual,
+                        double enough) {
+    const double gamma = t->gamma, inv = 1.0 / (o->quadratic + gamma), relax = o->relaxation;
+    double moved = 0.0;
+    int status;
+    for (sk_size j = 0; j < g->n_var; j++) t->h[j] = (t->eta[j] + 2.0 * gamma * t->mu[j]) * inv;
+    fg_gather(g, t, inv, gamma * relax);
+    status = fg_answer(g, t, t->v, inv, o->inner_iter, t->x, 0);
+    if (status && !fg_is_limit(status)) return status;
+    memcpy(t->old, t->mu, (size_t)g->n_var * sizeof(double));
+    fg_mean(g, t->x, t->mu);
+    for (sk_size j = 0; j < g->n_var; j++) {
+        double d = relax * (t->mu[j] - t->old[j]);
+        moved += d * d;
+    }
+    *dual = sqrt(moved);
+    /* another pass, which mu that still moves makes superfluous */
+    *primal = *dual < enough ? fg_residual(g, t->mu, t->x) : INFINITY;
+    for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = relax * t->mu[j] + (1.0 - relax) * t->old[j];
+    return status;
+}
+
+/* mu and l become what the iteration starts from */
+static void fg_admm_begin(const fg_plan *g, fg_state *t) {
+    memcpy(t->old, t->mu, (size_t)g->n_var * sizeof(double));
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        t->x[s] = t->mu[g->var[s]];
+        t->z[s] = t->l[s] - t->gamma * t->x[s];
+    }
+}
+
+static void fg_admm_end(const fg_plan *g, fg_state *t, double relax) {
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        sk_size j = g->var[s];
+        t->l[s] = t->z[s] + t->gamma * (relax * (t->old[j] - t->x[s]) + t->mu[j]);
+    }
+}
+
+SK_MULTI(void, fg_dual_scores,
+         (const fg_plan *g, fg_state *t, double step),
+         (g, t, step)) {
+    const int32_t *restrict var = g->var;
+    const double *restrict eta = t->eta, *restrict l = t->l, *restrict d = t->s;
+    double *restrict v = t->v;
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) v[s] = eta[var[s]] + l[s] + step * d[s];
+}
+
+/* s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), of r in v and J r in z, less its means */
+SK_MULTI(void, fg_newton_step,
+         (const fg_plan *g, const double *restrict v, const double *restrict z, double eps,
+          double *restrict mean, double *restrict d),
+         (g, v, z, eps, mean, d)) {
+    const int32_t *restrict var = g->var;
+    const double inner = 1.0 / eps, along = 1.0 / (1.0 + eps);
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) d[s] = (v[s] - z[s]) * inner + z[s] * along;
+    fg_mean(g, d, mean);
+    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) d[s] -= mean[var[s]];
+}
+
+/* answers, means and residual at l + step s; the dual's slope along s */
+static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope) {
+    int status;
+    fg_dual_scores(g, t, step);
+    t->n_iter++;
+    status = fg_answer(g, t, t->v, 1.0, FG_ROUNDS, t->x, 1);
+    if (status && !fg_is_limit(status)) return status;
+    fg_mean(g, t->x, t->mu);
+    t->residual = fg_residual(g, t->mu, t->x);
+    *slope = fg_dot(g, t->s, t->x);
+    return status;
+}
+
+/* rounding of what answers are made of */
+static double fg_dual_rounding(const fg_plan *g, const fg_state *t) {
+    double size = 1.0;
+    for (sk_size s = 0; s < g->n_slot; s++) {
+        const double eta = fabs(t->eta[g->var[s]]), l = fabs(t->l[s]);
+        if (!(t->x[s] > 0.0 && t->x[s] < 1.0)) continue;
+        size = eta > size ? eta : size;
+        size = l > size ? l : size;
+    }
+    return 64.0 * DBL_EPSILON * sqrt((double)g->n_slot) * size;
+}
+
+/* The Newton direction in s, and its slope. (P J P + eps) s = mu - x on what has mean 0, P taking off means: with nu
+ * from the n_var equations ((1 + eps) I - B) nu = -mean J r, s = (J + eps)^-1 (r - nu), where
+ * (J + eps)^-1 = (I - J) / eps + J / (1 + eps) as J is a projection. Where J is 0 answers are at their bounds, and a
+ * small eps moves l far enough to free them. */
+static double fg_dual_direction(const fg_plan *g, fg_state *t) {
+    const double last = t->residual, eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
+    double *nu = t->cg + 3 * g->n_var, *right = nu + g->n_var;
+    fg_disagreement(g, t->mu, t->x, t->v);
+    fg_jacobian(g, t, t->v, t->z);
+    memset(right, 0, (size_t)g->n_var * sizeof(double));
+    fg_mean(g, t->z, right);
+    for (sk_size j = 0; j < g->n_var; j++) right[j] = -right[j];
+    fg_cg(g, t, eps, right, 1e-2 * eps * last, nu, t->z, t->s);
+    for (sk_size j = 0; j < g->n_var; j++) right[j] = t->mu[j] - nu[j];
+    fg_disagreement(g, right, t->x, t->v);
+    fg_jacobian(g, t, t->v, t->z);
+    fg_newton_step(g, t->v, t->z, eps, right, t->s);
+    fg_disagreement(g, t->mu, t->x, t->v);
+    t->n_newton++;
+    return -fg_dot(g, t->s, t->v);
+}
+
+/* a line search on the dual: `status` of the answers, and the passes at which it ends */
+typedef struct {
+    const fg_plan *g;
+    fg_state *t;
+    sk_size most;
+    int status;
+} fg_dual;
+
+static double fg_dual_trial(void *problem, double step, double *slope) {
+    fg_dual *d = problem;
+    if (d->t->n_iter >= d->most || (d->status = fg_dual_at(d->g, d->t, step, slope))) return -1.0;
+    return d->t->residual;
+}
+
+/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
+ * solution's, else the best that was met. */
+static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
+    const double rounding = fg_dual_rounding(g, t);
+    fg_dual dual = {g, t, most, 0};
+    double slope;
+    int slow = 0;
+    tol = tol > rounding ? tol : rounding;
+    memset(t->s, 0, (size_t)g->n_slot * sizeof(double));
+    if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
+    for (sk_size it = 0; it < 50 && t->n_iter < most; it++) {
+        const double last = t->residual;
+        double start, step, miss;
+        int found;
+        if (last <= tol) return 1;
+        if (fg_late(t->watch)) return 0;
+        start = fg_dual_direction(g, t);
+        if (!(start < 0.0)) return 0;
+        found = fg_line_search(&dual, fg_dual_trial, start, tol, DBL_MAX, 12, &step, &miss);
+        if (found != FG_SEARCH_FOUND) {
+            *status = dual.status;
+            if (found == FG_SEARCH_ENDED || t->n_iter >= most) return 0;
+            if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
+            return t->residual <= tol;
+        }
+        for (sk_size s = 0; s < g->n_slot; s++) t->l[s] += step * t->s[s];
+        slow = t->residual > 0.5 * last ? slow + 1 : 0;
+        if (slow == 4) return 0;
+    }
+    return t->residual <= tol;
+}
+
+/* Where a solve starts; first: gamma where nothing is known. */
+static void fg_begin(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
+    for (sk_size i = 0; i < g->n_pair; i++) {
+        t->c[i] = t->add[g->pair_add[i]];
+        t->q[i] = 1.0 / (g->deg[i] + g->deg[g->n_pair + i]);
+    }
+    t->n_iter = t->n_newton = 0;
+    t->residual = INFINITY;
+    if (!t->warm || !o->adaptive || t->status != FG_CONVERGED) t->gamma = t->warm ? o->step_size : first;
+    if (!t->warm) {
+        memset(t->l, 0, (size_t)g->n_slot * sizeof(double));
+        memset(t->tau, 0, (size_t)(g->n_linear + g->n_orout) * sizeof(double));
+        for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = fg_clip(t->eta[j]);
+    }
+    for (sk_size j = 0; j < g->n_var; j++)
+        if (g->var_start[j] == g->var_start[j + 1])
+            t->mu[j] = t->old[j] = o->quadratic ? fg_clip(t->eta[j]) : t->eta[j] > 0.0;
+}
+
+/* No factors share a variable: their answers are the solution. */
+static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o) {
+    for (sk_size s = 0; s < g->n_slot; s++) t->v[s] = t->eta[g->var[s]];
+    t->status = FG_MAX_ITER;
+    while (t->status == FG_MAX_ITER && t->n_iter < o->max_iter) {
+        int status;
+        t->n_iter++;
+        status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1);
+        if (status) {
+            t->status = status;
+            if (fg_is_limit(status)) break;
+            return status;
+        }
+        t->status = FG_CONVERGED;
+        for (sk_size i = 0; i < g->n_struct; i++)
+            if (!t->active[i].solved) t->status = FG_MAX_ITER;
+    }
+    fg_mean(g, t->x, t->mu);
+    t->dual = t->residual = 0.0;
+    t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* how much is missing is not known */
+    if (t->status == FG_CONVERGED) fg_snap(g, t);
+    return t->status;
+}
+
+/* gamma follows the ratio of the residuals, up to `longest`: where there is no solution the disagreement never ends, and
+ * no step is large enough */
+static void fg_adapt_step(const fg_plan *g, fg_state *t, const fg_options *o, double longest) {
+    double by = sqrt(t->primal / (t->dual + 1e-300)), gamma;
+    if (by <= 1.5 && by >= 0.67) return;
+    by = by > FG_MOST ? FG_MOST : (by < 1.0 / FG_MOST ? 1.0 / FG_MOST : by);
+    gamma = by * t->gamma;
+    if (gamma > longest) gamma = longest;
+    if (gamma < 1e-3 * o->step_size) gamma = 1e-3 * o->step_size;
+    fg_admm_end(g, t, o->relaxation);
+    t->gamma = gamma;
+    fg_admm_begin(g, t);
+}
+
+/* The iteration ends without a solution: mu without relaxation, which leaves the box, and the answers' Jacobians where
+ * the last pass left them. is_stale: v is not the iteration's. */
+static int fg_end_early(const fg_plan *g, fg_state *t, const fg_options *o, int is_stale) {
+    int status;
+    fg_admm_end(g, t, o->relaxation);
+    if (is_stale)
+        for (sk_size s = 0; s < g->n_slot; s++) {
+            const sk_size j = g->var[s];
+            t->v[s] = (t->eta[j] + t->l[s] + t->gamma * t->mu[j]) / (o->quadratic + t->gamma);
+        }
+    status = fg_answer(g, t, t->v, 1.0 / (o->quadratic + t->gamma), o->inner_iter, t->x, 1);
+    fg_mean(g, t->x, t->mu);
+    t->primal = fg_residual(g, t->mu, t->x);
+    return status && !fg_is_limit(status) ? (t->status = status) : t->status;
+}
+
+/* Whether the iteration is over; t->status says how. */
+static int fg_has_ended(fg_state *t, const fg_options *o) {
+    if (t->n_iter >= o->max_iter) t->status = FG_MAX_ITER;
+    else if (fg_late(t->watch)) t->status = FG_MAX_TIME;
+    else return 0;
+    return 1;
+}
+
+/* Newton's method from where the iteration is. Whether the solve is over: by a solution, or because it failed. */
+static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
+    int status;
+    fg_admm_end(g, t, o->relaxation);
+    if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
+        t->primal = t->residual;
+        t->dual = 0.0;
+        t->status = FG_CONVERGED;
+        fg_snap(g, t);
+        return 1;
+    }
+    if (status) { /* answers that are not the best ones disagree by no known amount */
+        t->primal = t->dual = INFINITY;
+        t->status = status;
+        return 1;
+    }
+    fg_admm_begin(g, t);
+    return 0;
+}
+
+static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
+    double primal, moved, enough = FG_NEAR, longest;
+    sk_size check = 50, adapt = FG_ADAPT;
+    int status, is_due, is_stale = 1;
+    fg_begin(g, t, o, first);
+    if (g->n_slot == 0) {
+        t->primal = t->dual = t->residual = 0.0;
+        return t->status = FG_CONVERGED;
+    }
+    if (o->quadratic && g->is_separate) return fg_solve_separate(g, t, o);
+    longest = fmax(fmax(1e3 * o->step_size, first), 0.1 * fg_largest_score(g, t));
+    t->gamma = fmin(t->gamma, longest); /* a warm start's may be that of larger scores */
+    fg_admm_begin(g, t);
+    for (;;) {
+        if (fg_has_ended(t, o)) break;
+        is_due = t->n_iter + 1 >= check || t->n_iter + 1 >= adapt || t->n_iter + 1 >= o->max_iter || !o->exact;
+        status = fg_admm_step(g, t, o, &primal, &moved, is_due ? INFINITY : enough);
+        if (status && !fg_is_limit(status)) return t->status = status;
+        t->n_iter++;
+        is_stale = 0;
+        t->primal = primal;
+        t->dual = t->gamma * moved;
+        if (status) {
+            t->status = status;
+            break;
+        }
+        if (!o->exact) {
+            if (primal <= o->tol_primal && moved <= o->tol_dual) {
+                t->status = FG_CONVERGED;
+                break;
+            }
+        } else if (primal + moved < enough && t->n_iter < o->max_iter) {
+            if (fg_try_newton(g, t, o)) return t->status;
+            enough = 0.1 * (primal + moved);
+            is_stale = 1;
+            continue;
+        }
+        if (t->n_iter >= check) {
+            check = 2 * t->n_iter;
+            fg_mean(g, t->x, t->h);
+            fg_disagreement(g, t->h, t->x, t->e); /* which holds nothing until the end */
+            /* a direction as small as this is rounding */
+            if (primal > 1e-7 && fg_is_infeasible(g, t, t->e)) return t->status = FG_INFEASIBLE;
+        }
+        if (o->adaptive && t->n_iter >= adapt) {
+            adapt = t->n_iter + (t->n_iter < 40 ? FG_ADAPT : t->n_iter / 4);
+            fg_adapt_step(g, t, o, longest);
+        }
+    }
+    return fg_end_early(g, t, o, is_stale);
+}
+
+/* LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores eta / rho + the mu before, and once mu
+ * stays it solves the linear program. The number of steps is finite; rho falls from step to step, so that small scores
+ * beside large ones have their turn. Every step starts from the multipliers of the last one. */
+typedef struct {
+    double size, most, smallest; /* of the scores: their sum, the largest, the smallest that is not 0 */
+    double rho, first;           /* weight of the quadratic term, and the one at the start */
+    double least, exact;         /* it tells the smallest score apart; answers to a smaller one are rounding, or 0 */
+} fg_proximal;
+
+static fg_proximal fg_proximal_begin(const fg_plan *g, const fg_state *t) {
+    fg_proximal p = {0.0, 0.0, DBL_MAX, 1.0, 1.0, 0.0, 0.0};
+    for (sk_size k = 0; k < g->n_var + g->n_add; k++) {
+        const sk_size i = k - g->n_var;
+        const double score = k < g->n_var ? (t->off[k] ? 0.0 : fabs(t->eta[k])) : (t->off_add[i] ? 0.0 : fabs(t->add[i]));
+        p.size += score;
+        p.most = score > p.most ? score : p.most;
+        p.smallest = score > 0.0 && score < p.smallest ? score : p.smallest;
+    }
+    if (p.size > 0.0) p.rho = 0.2 * p.size / (double)(g->n_var + g->n_add);
+    else p.smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
+    p.least = 0.5 * p.smallest > 1e-13 * p.most ? 0.5 * p.smallest : 1e-13 * p.most;
+    p.rho = p.first = p.rho < p.least ? p.least : p.rho;
+    return p;
+}
+
+/* scores of the proximal point from mu, in units of rho */
+static void fg_proximal_scores(const fg_plan *g, fg_state *t, double rho) {
+    memcpy(t->h0, t->mu, (size_t)g->n_var * sizeof(double));
+    for (sk_size j = 0; j < g->n_var; j++) {
+        t->eta[j] = t->eta0[j] / rho + t->mu[j];
+        /* alone: on or off at once */
+        if (g->var_start[j] == g->var_start[j + 1]) t->eta[j] = t->h0[j] = t->eta0[j] > 0.0;
+    }
+    for (sk_size k = 0; k < g->n_add; k++) t->add[k] = t->add0[k] / rho;
+}
+
+/* multipliers are in units of rho, which changes */
+static void fg_proximal_rescale(const fg_plan *g, fg_state *t, fg_proximal *p, double rho) {
+    for (sk_size s = 0; s < g->n_slot; s++) t->l[s] *= p->rho / rho;
+    for (sk_size i = 0; i < g->n_linear + g->n_orout; i++) t->tau[i] *= p->rho / rho;
+    p->rho = rho;
+}
+
+static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
+    fg_options o = *given;
+    fg_proximal p = fg_proximal_begin(g, t);
+    sk_size passes = 0, newton = 0;
+    int status;
+    o.quadratic = 1;
+    t->gamma = o.step_size; /* the last solve's may be that of strong scores: here they are in units of rho */
+    memcpy(t->eta0, t->eta, (size_t)g->n_var * sizeof(double));
+    memcpy(t->add0, t->add, (size_t)g->n_add * sizeof(double));
+    if (!t->warm) memset(t->mu, 0, (size_t)g->n_var * sizeof(double));
+    for (;;) {
+        double moved = 0.0, next = 0.25 * p.rho, worth = 0.0;
+        fg_proximal_scores(g, t, p.rho);
+        o.max_iter = given->max_iter - passes;
+        /* scores that are large beside rho leave fewer digits for the marginals */
+        o.tol_primal = given->tol_primal * (1e-3 * p.most / p.rho > 1.0 ? 1e-3 * p.most / p.rho : 1.0);
+        if (o.tol_primal > FG_BLURRED && given->tol_primal < FG_BLURRED) o.tol_primal = FG_BLURRED;
+        status = fg_solve(g, t, &o, o.step_size);
+        passes += t->n_iter;
+        newton += t->n_newton;
+        if (status || p.size == 0.0) break; /* of scores that are all 0 every mu is best */
+        if (t->residual > fmax(o.tol_primal, FG_BLURRED) && p.rho < p.first && passes < given->max_iter) {
+            /* rounding of scores in units of so small a rho is no solution: back to the last mu and a larger one */
+            memcpy(t->mu, t->h0, (size_t)g->n_var * sizeof(double));
+            p.exact = fmin(4.0 * p.rho, p.first);
+            p.least = fmax(p.least, p.exact);
+            fg_proximal_rescale(g, t, &p, p.exact);
+            continue;
+        }
+        for (sk_size j = 0; j < g->n_var; j++) {
+            double d = t->mu[j] - t->h0[j];
+            moved += d * d;
+            if (!t->off[j]) worth += fabs(t->eta0[j] * t->mu[j]);
+        }
+        t->dual = sqrt(moved);
+        /* mu is best for scores that differ by rho times the step: it lacks no more than that over the box */
+        if (p.rho * t->dual * sqrt((double)g->n_var) <= 1e-9 * worth) break;
+        /* a step moves no less than its own error */
+        if (t->dual <= given->tol_dual + 30.0 * o.tol_primal) {
+            if (p.rho <= p.least) break;
+            next = p.least; /* where it stays for the smallest score as well, it stays for good */
+        }
+        if (passes >= given->max_iter) {
+            status = FG_MAX_ITER;
+            break;
+        }
+        t->warm = 1;
+        next = next < p.exact ? p.exact : next;
+        /* near ties of scores take a rho as near to 0 */
+        if (next < 1e-10 * (worth > p.smallest ? worth : p.smallest)) next = p.rho;
+        if (next < p.rho) fg_proximal_rescale(g, t, &p, next);
+    }
+    t->n_iter = passes;
+    t->n_newton = newton;
+    memcpy(t->eta, t->eta0, (size_t)g->n_var * sizeof(double));
+    memcpy(t->add, t->add0, (size_t)g->n_add * sizeof(double));
+    return t->status = status;
+}
+
+static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
+    t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
+    /* what derivatives have added to the last solution */
+    t->whole = 0;
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        t->active[i].calls = 0;
+        t->active[i].m -= t->active[i].extra;
+        t->active[i].extra = 0;
+        fg_span_release(t->active[i].span);
+        t->active[i].span = NULL;
+    }
+    if (!o->exact) return fg_solve(g, t, o, o->step_size);
+    if (!o->quadratic) return fg_map(g, t, o);
+    /* multipliers have as far to go as scores are large */
+    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmin(FG_STRONG, fmax(1.0, fg_strength(g, t))) : 1.0));
+}
+
+/* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the
+ * interpreter until the others are done. */
+static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_size total, fg_call *call, int is_caller) {
+    fg_watch watch = {call, is_caller, 0, 0.0, 0};
+    sk_size i;
+    while ((i = atomic_fetch_add_explicit(&call->next, 1, memory_order_relaxed)) < total) {
+        t[i]->watch = &watch;
+        /* an oracle that failed ends them all: its error is what the call raises */
+        if (fg_run(g[i], t[i], o) == FG_ORACLE_FAILED) fg_stop(call);
+        t[i]->watch = NULL;
+        atomic_fetch_add_explicit(&call->done, 1, memory_order_relaxed);
+    }
+    if (!is_caller) return;
+    watch.due = fg_seconds() + FG_LOOK_SECONDS;
+    for (sk_size turn = 0; atomic_load_explicit(&call->done, memory_order_relaxed) < total && !fg_is_stopped(call); turn++) {
+        if (turn % 64 == 0) fg_look(&watch);
+        if (turn > 10000) fg_pause(); /* the first moments are too short to sleep in */
+    }
+}
+
+#endif

@@ -1,0 +1,338 @@
+/* The best dependency tree by scores (n, n), row = modifier, column = head, diagonal = the arc from
+ * the root; head[i] = i says that word i hangs on the root. What structures.h says holds here. */
+#ifndef SPARSEKIT_TREES_H
+#define SPARSEKIT_TREES_H
+
+#include "shared/structures.h"
+
+static sk_size sk_arborescence_room(sk_size n) { return n * n + 20 * n; }
+
+/* where the parts of a search for an arborescence are; words and sets of words are its nodes */
+typedef struct {
+    sk_size n, nodes;      /* nodes 0 .. n - 1 are the words */
+    const double *scores;
+    double *rows;          /* of the sets: the best arc into the set from each word, -inf from its own */
+    double *root;          /* the best arc into a node from the root */
+    double *entry;         /* the best arc into a node from all */
+    sk_size *source;       /* the word where that comes from, -1 for the root */
+    sk_size *parent, *child, *sibling; /* sets in sets */
+    sk_size *first, *last, *next;      /* the words of a node, as a list */
+    sk_size *node;         /* the largest node around a word */
+    sk_size *path, *state; /* nodes on the path; 0: not yet, 1: on the path, 2: hanging on the root */
+} sk_arcs;
+
+SK_INLINE const double *sk_arcs_into(const sk_arcs *a, sk_size node) {
+    return node < a->n ? a->scores + node * a->n : a->rows + (node - a->n) * a->n;
+}
+
+/* A word's own column is the root's: it is among the sources or, with any = 0, is not. */
+SK_INLINE void sk_enter_word(const sk_arcs *a, sk_size i, int any) {
+    const sk_size n = a->n;
+    const double *restrict s = a->scores + i * n;
+    double top;
+    sk_size j;
+    if (any) {
+        top = sk_top(s, n);
+        j = sk_place(s, n, top);
+        j = j < n && j != i ? j : -1;
+    } else {
+        double left = sk_top(s, i), right = sk_top(s + i + 1, n - i - 1);
+        top = left > right ? left : right;
+        j = left > right ? sk_place(s, i, top) : i + 1 + sk_place(s + i + 1, n - i - 1, top);
+        if (j >= n) j = i > 0 ? 0 : 1;
+    }
+    a->entry[i] = top;
+    a->source[i] = j;
+}
+
+/* The nodes path[from .. to] are a cycle: they become one set. Arcs into it count by what they
+ * are worth more than the arc that they replace, so the sets themselves cost nothing. */
+SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
+    const sk_size n = a->n, set = a->nodes++;
+    double *restrict row = a->rows + (set - n) * n;
+    sk_size b = a->path[from], c = a->path[from + 1], j;
+    const double *restrict p = sk_arcs_into(a, b), *restrict q = sk_arcs_into(a, c);
+    double e = a->entry[b], f = a->entry[c], top, root = -INFINITY;
+    SK_SIMD
+    for (sk_size k = 0; k < n; k++) {
+        double s = p[k] - e, t = q[k] - f;
+        row[k] = s > t ? s : t;
+    }
+    for (sk_size d = from + 2; d <= to; d++) {
+        const double *restrict r = sk_arcs_into(a, a->path[d]);
+        e = a->entry[a->path[d]];
+        SK_SIMD
+        for (sk_size k = 0; k < n; k++) {
+            double s = r[k] - e, t = row[k];
+            row[k] = s > t ? s : t;
+        }
+    }
+    a->child[set] = -1;
+    a->parent[set] = -1;
+    for (sk_size d = from; d <= to; d++) {
+        b = a->path[d];
+        a->parent[b] = set;
+        a->sibling[b] = a->child[set];
+        a->child[set] = b;
+        if (d == from)
+            a->first[set] = a->first[b];
+        else
+            a->next[a->last[set]] = a->first[b];
+        a->last[set] = a->last[b];
+        if (a->root[b] - a->entry[b] > root) root = a->root[b] - a->entry[b];
+    }
+    a->root[set] = root;
+    for (sk_size k = a->first[set];; k = a->next[k]) {
+        a->node[k] = set;
+        row[k] = -INFINITY;
+        if (k == a->last[set]) break;
+    }
+    top = sk_top(row, n);
+    if (any && !(top > root)) {
+        top = root;
+        j = -1;
+    } else {
+        j = sk_place(row, n, top);
+        if (j == n || a->node[j] == set) { /* no numbers: any word outside, so that it ends */
+            j = -1;
+            for (sk_size k = 0; !any && k < n && j < 0; k++) j = a->node[k] == set ? -1 : k;
+        }
+    }
+    a->entry[set] = top;
+    a->source[set] = j;
+}
+
+/* From each word the best arcs are followed backwards; a path that runs into itself has a cycle,
+ * which is contracted. With any = 0 the root is left out until all words are one set. */
+SK_INLINE void sk_follow(sk_arcs *a, int any) {
+    const sk_size n = a->n;
+    sk_size tops = n;
+    a->nodes = n;
+    for (sk_size i = 0; i < n; i++) {
+        a->node[i] = a->first[i] = a->last[i] = i;
+        a->parent[i] = -1;
+        a->state[i] = 0;
+        a->root[i] = a->scores[i * n + i];
+    }
+    for (sk_size start = 0; start < (any ? n : 1); start++) {
+        sk_size length = 0, node = start, to;
+        if (a->state[start]) continue;
+        for (;;) {
+            a->path[length++] = node;
+            a->state[node] = 1;
+            if (node < n && (any || n > 1)) sk_enter_word(a, node, any);
+            for (;;) { /* contract until the arc comes from a node off the path */
+                if (!any && tops == 1) return;
+                to = a->source[node];
+                to = to < 0 ? -1 : a->node[to];
+                if (to < 0 || a->state[to] != 1) break;
+                sk_size from = length - 1;
+                while (a->path[from] != to) from--;
+                sk_contract(a, from, length - 1, any);
+                tops -= length - 1 - from;
+                length = from;
+                node = a->nodes - 1;
+                a->path[length++] = node;
+                a->state[node] = 1;
+            }
+            if (to < 0 || a->state[to] == 2) break;
+            node = to;
+        }
+        while (length > 0) a->state[a->path[--length]] = 2;
+    }
+}
+
+/* The word on which the one arc from the root is best when all words are one set: what it replaces
+ * is the sum of the entries of all sets around a word. A word that must be the root has huge ones,
+ * which cancel among the words of a set, so sums are taken in two doubles each. */
+SK_INLINE sk_size sk_one_root(const sk_arcs *a, double *restrict high, double *restrict low) {
+    double most = -INFINITY, rest = 0.0;
+    sk_size best = 0;
+    for (sk_size d = a->nodes - 1; d >= 0; d--) {
+        double h = 0.0, l = 0.0, sum, part, gain, mine = d < a->n ? a->root[d] : 0.0;
+        if (a->parent[d] >= 0) {
+            double e = a->entry[d];
+            h = high[a->parent[d]];
+            sum = h + e;
+            part = sum - h;
+            l = low[a->parent[d]] + ((h - (sum - part)) + (e - part));
+            h = sum + l;
+            l -= h - sum;
+        }
+        high[d] = h;
+        low[d] = l;
+        if (d >= a->n) continue;
+        sum = mine - h;
+        part = sum - mine;
+        l = ((mine - (sum - part)) - (h + part)) - l;
+        gain = sum + l;
+        l -= gain - sum;
+        if (gain > most || (gain == most && l > rest)) {
+            most = gain;
+            rest = l;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* Each set, from the outermost in, hands its arc to the one of its nodes that the arc enters; the
+ * others keep the arcs of the cycle. */
+SK_INLINE double sk_expand(const sk_arcs *a, sk_size one, sk_size *restrict head) {
+    const sk_size n = a->n;
+    double value = 0.0;
+    if (one >= 0)
+        for (sk_size d = one; d >= 0; d = a->parent[d]) a->source[d] = -1;
+    for (sk_size set = a->nodes - 1; set >= n; set--) {
+        sk_size j = a->source[set], into = a->child[set];
+        double most = -INFINITY;
+        if (j < 0 && one >= 0) continue;
+        for (sk_size d = into; d >= 0; d = a->sibling[d]) {
+            double s = (j < 0 ? a->root[d] : sk_arcs_into(a, d)[j]) - a->entry[d];
+            if (s > most) {
+                most = s;
+                into = d;
+            }
+        }
+        a->source[into] = j;
+    }
+    for (sk_size i = 0; i < n; i++) {
+        head[i] = a->source[i] < 0 ? i : a->source[i];
+        value += a->scores[i * n + head[i]];
+    }
+    return value;
+}
+
+/* The method of Chu and Liu and of Edmonds, with rows of sets merged in place of copies of graphs:
+ * O(n^2), as there are at most n - 1 sets, 2 n - 2 nodes in sets, and a row has n entries. The
+ * entries of sets never grow huge if a tree of allowed arcs exists, as one of them enters each set;
+ * but a set with the only root has none from other words, hence the care in sk_one_root. */
+SK_MULTI(double, sk_arborescence,
+         (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
+         (n, scores, single_root, head, work)) {
+    sk_arcs a;
+    double value;
+    sk_size roots = 0;
+    a.n = n;
+    a.scores = scores;
+    a.rows = sk_take(&work, n * n - n);
+    a.root = sk_take(&work, 2 * n);
+    a.entry = sk_take(&work, 2 * n);
+    a.source = sk_take_indices(&work, 2 * n);
+    a.parent = sk_take_indices(&work, 2 * n);
+    a.child = sk_take_indices(&work, 2 * n);
+    a.sibling = sk_take_indices(&work, 2 * n);
+    a.first = sk_take_indices(&work, 2 * n);
+    a.last = sk_take_indices(&work, 2 * n);
+    a.state = sk_take_indices(&work, 2 * n);
+    a.path = sk_take_indices(&work, n);
+    a.next = sk_take_indices(&work, n);
+    a.node = sk_take_indices(&work, n);
+    sk_follow(&a, 1);
+    value = sk_expand(&a, -1, head);
+    if (!single_root) return value;
+    for (sk_size i = 0; i < n; i++) roots += head[i] == i;
+    if (roots == 1) return value;
+    sk_follow(&a, 0);
+    /* the words' lists have served: their room holds the sums */
+    return sk_expand(&a, sk_one_root(&a, (double *)a.first, (double *)a.last), head);
+}
+
+static sk_size sk_eisner_room(sk_size n) { return 3 * n * n + 7 * n + 6; }
+
+/* where x + y is the largest in [from, to) */
+SK_INLINE sk_size sk_best_split(const double *restrict x, const double *restrict y, sk_size from,
+                                sk_size to) {
+    double most = -INFINITY;
+    sk_size at = from;
+    for (sk_size k = from; k < to; k++)
+        if (x[k] + y[k] > most) {
+            most = x[k] + y[k];
+            at = k;
+        }
+    return at;
+}
+
+/* Eisner's chart over the words. whole[h, e]: the best tree over the words from h to e, on either
+ * side, whose head is h; whole_t is its transpose. half[h, d]: the same between h and d with the
+ * arc from h to d and what is under d on this side. The root comes last, along the sentence:
+ * rooted[e]: the best trees over the words before e; hung[d]: the same up to d, with d on the root
+ * and nothing yet on its right. Each row of scores is taken relative to its largest. */
+SK_MULTI(double, sk_eisner,
+         (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
+         (n, scores, single_root, head, work)) {
+    double *restrict whole = sk_take(&work, n * n), *restrict whole_t = sk_take(&work, n * n);
+    double *restrict half = sk_take(&work, n * n), *restrict high = sk_take(&work, n);
+    double *restrict rooted = sk_take(&work, n + 1), *restrict hung = sk_take(&work, n + 1);
+    sk_size *restrict stack = sk_take_indices(&work, 4 * n + 4);
+    sk_size depth = 0, end;
+    double value = 0.0;
+    for (sk_size i = 0; i < n; i++) {
+        high[i] = sk_top(scores + i * n, n);
+        whole[i * n + i] = whole_t[i * n + i] = 0.0;
+    }
+    for (sk_size width = 1; width < n; width++)
+        for (sk_size s = 0; s + width < n; s++) {
+            const sk_size t = s + width;
+            const double *restrict ws = whole + s * n, *restrict wt = whole + t * n;
+            const double *restrict vs = whole_t + s * n, *restrict vt = whole_t + t * n;
+            const double *restrict hs = half + s * n, *restrict ht = half + t * n;
+            double both = wt[s + 1], right = -INFINITY, left = -INFINITY, arc_right, arc_left;
+            SK_SIMD_MAX(reduction(max : both, right, left))
+            for (sk_size k = s + 1; k < t; k++) {
+                double e = ws[k] + wt[k + 1], f = hs[k] + vt[k], g = ht[k] + vs[k];
+                both = e > both ? e : both;
+                right = f > right ? f : right;
+                left = g > left ? g : left;
+            }
+            arc_right = both + (scores[t * n + s] - high[t]);
+            arc_left = both + (scores[s * n + t] - high[s]);
+            half[s * n + t] = arc_right;
+            half[t * n + s] = arc_left;
+            right = right > arc_right ? right : arc_right;
+            left = left > arc_left ? left : arc_left;
+            whole[s * n + t] = whole_t[t * n + s] = right;
+            whole[t * n + s] = whole_t[s * n + t] = left;
+        }
+    rooted[0] = 0.0;
+    for (sk_size d = 0; d < n; d++) {
+        const double *restrict w = whole + d * n, *restrict v = whole_t + d * n;
+        double top = w[0], total = -INFINITY;
+        if (!single_root)
+            for (sk_size k = 1; k <= d; k++) top = rooted[k] + w[k] > top ? rooted[k] + w[k] : top;
+        hung[d] = top + (scores[d * n + d] - high[d]);
+        for (sk_size k = 0; k <= d; k++) total = hung[k] + v[k] > total ? hung[k] + v[k] : total;
+        rooted[d + 1] = total;
+    }
+    for (end = n; end > 0;) {
+        const sk_size d = sk_best_split(hung, whole_t + (end - 1) * n, 0, end);
+        head[d] = d;
+        stack[depth++] = d;
+        stack[depth++] = end - 1;
+        end = single_root ? 0 : sk_best_split(rooted, whole + d * n, 0, d + 1);
+        stack[depth++] = d;
+        stack[depth++] = end;
+        /* each step gives one word its head: at most 2 n + 2 trees wait, two indices each */
+        while (depth > 0) {
+            const sk_size e = stack[--depth], h = stack[--depth];
+            const double *restrict x = half + h * n, *restrict y = whole_t + e * n;
+            sk_size m, s, t, k;
+            if (h == e) continue;
+            m = h < e ? sk_best_split(x, y, h + 1, e + 1) : sk_best_split(x, y, e, h);
+            head[m] = h;
+            s = h < m ? h : m;
+            t = h < m ? m : h;
+            k = sk_best_split(whole + s * n, whole + t * n + 1, s, t);
+            stack[depth++] = m;
+            stack[depth++] = e;
+            stack[depth++] = s;
+            stack[depth++] = k;
+            stack[depth++] = t;
+            stack[depth++] = k + 1;
+        }
+    }
+    for (sk_size i = 0; i < n; i++) value += scores[i * n + head[i]];
+    return value;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""Kernels of one wing: sparsemax and softmax regression."""

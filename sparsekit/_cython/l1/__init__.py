@@ -1,0 +1,1 @@
+"""Kernels of one wing: L1-regularised models by OBA."""

@@ -1,0 +1,421 @@
+"""The piecewise quadratic model q of OBA (eq. 2.2) and its minimisation on a face.
+
+An operator holds H on the m working variables: as a Gram matrix, as rows of X with a
+diagonal, or as a Python callable. ``solve_model`` runs lines 10-24 of Algorithm 1 on it, by
+default several times: the model costs no pass over the data, so its active set is settled
+here before the data is touched again.
+"""
+import numpy as np
+
+from cpython.exc cimport PyErr_CheckSignals
+from libc.math cimport fabs
+from libc.stdlib cimport free, malloc
+
+from ..shared._operators cimport QuadOperator
+from ..shared._orthant cimport below_zero, median
+
+
+cdef enum:
+    # Free variables up to which a matrix is factorised at once. With 0 the iterations on unscaled data double.
+    DIRECT_SIZE = 100
+
+
+cdef struct model_t:
+    # a model over m variables, the point x that was reached, and room
+    int m
+    const double* x0
+    const double* g0
+    const double* l1
+    double* x
+    double* grad  # of q without its penalty, at x
+    double* pg  # that of the orthant's side, where a variable may move
+    double* d  # direction
+    double* r
+    double* p
+    double* hp
+    double* trial
+    double* step  # from x0 to trial
+    int* free
+    signed char* kind  # 0: at zero, 1: free, 2: may leave zero, 3: held on its way to zero
+    int side  # of the largest matrix that is factorised
+    double* matrix
+    int n_held
+    bint one_sided  # whether variables with a penalty must not be negative
+    bint hard  # whether CG did not get there once: from then on a matrix is factorised
+    long n_cg, n_direct
+
+
+cdef class _Room:
+    # memory of one call
+    cdef model_t M
+    cdef double* numbers
+
+    def __cinit__(self, int m, int side):
+        cdef double* at
+        self.M.m, self.M.side = m, side
+        self.M.kind = NULL
+        self.M.free = NULL
+        self.numbers = at = <double*>malloc(sizeof(double) * (8 * <size_t>m + <size_t>side * side + 1))
+        self.M.free = <int*>malloc(sizeof(int) * (m + 1))
+        self.M.kind = <signed char*>malloc(m + 1)
+        if at == NULL or self.M.free == NULL or self.M.kind == NULL:
+            raise MemoryError
+        self.M.grad, self.M.d, self.M.r, self.M.p = at, at + m, at + 2 * m, at + 3 * m
+        self.M.hp, self.M.pg, self.M.trial, self.M.step = at + 4 * m, at + 5 * m, at + 6 * m, at + 7 * m
+        self.M.matrix = at + 8 * <size_t>m
+
+    def __dealloc__(self):
+        free(self.numbers)
+        free(self.M.free)
+        free(self.M.kind)
+
+
+def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, const double[::1] l1, double[::1] x,
+                effort, bint one_sided=False):
+    """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
+
+    Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the corrective cycle with
+    Cholesky or preconditioned CG, and the projected backtracking search on q. A step that would cross zeros is
+    searched straight on as well, through them, and the better point is taken; ``op.crossed`` counts these.
+    Sweeps of coordinate descent come before each cycle.
+
+    ``effort`` says when to end: ``max_cycles``; ``forcing``, the fall of the model's residual; ``cg_tol`` and
+    ``cg_max``, relative residual and steps of CG; ``largest_factor``, free variables up to which a matrix is
+    factorised (but with ``op.always_direct``); ``sweeps``; and ``holds``, rounds in which free variables that would
+    change sign are held at zero.
+
+    ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
+
+    q is taken relative to x0, so that small decreases are not lost in rounding.
+    Writes the minimiser to ``x``. Returns the decrease of q, and the numbers of cycles, of the first one's
+    corrections, of CG steps and of direct solves.
+    """
+    cdef int m = op.size, j, cycle, max_cycles = effort.max_cycles, cg_max = effort.cg_max, holds = effort.holds
+    cdef int most_holds = effort.holds, n_sweeps = effort.sweeps, corrections, nf, first = 0, n_cycles = 0
+    cdef double forcing = effort.forcing, cg_tol = effort.cg_tol
+    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
+    cdef bint stalled = False
+    cdef _Room room
+    cdef model_t* M
+    op.crossed = 0
+    if m == 0:
+        return 0.0, 0, 0, 0, 0
+    room = _Room(m, min(m, <int>effort.largest_factor))
+    M = &room.M
+    M.x0, M.g0, M.l1, M.x = &x0[0], &g0[0], &l1[0], &x[0]
+    M.n_cg = M.n_direct = 0
+    M.one_sided = op.one_sided = one_sided
+    M.hard = False
+    if op.intercept and not op.knows_common:
+        op.common = np.empty(m)
+        for j in range(m):
+            M.step[j] = 1.0 if j == m - 1 else 0.0
+        op.product(M.step, &op.common[0])
+        op.knows_common = True
+    with nogil:
+        for j in range(m):
+            M.x[j] = M.x0[j]
+            M.grad[j] = M.g0[j]
+        cycle = -1
+        while cycle + 1 < max_cycles:
+            cycle += 1
+            # where H is a matrix a few sweeps of coordinate descent settle the signs first:
+            # they cross zero freely, which a step on a face must not
+            if op.sweep(M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
+                q = 0.0
+                for j in range(m):
+                    q += ((M.x[j] - M.x0[j]) * 0.5 * (M.grad[j] + M.g0[j])
+                          + M.l1[j] * (fabs(M.x[j]) - fabs(M.x0[j])))
+            nf = _identify_on_model(M, &res)
+            if res0 < 0.0:
+                res0 = _residual(M)
+            if nf == 0 or res <= forcing * res0:
+                break
+            n_cycles += 1
+            corrections = _correct(op, M, cg_tol, cg_max, holds)
+            if cycle == 0:
+                first = corrections
+            q_trial = _search(op, M, q, &alpha)
+            if not (q_trial <= q):
+                if not M.n_held:
+                    break
+                # the held variables spoilt the descent: this cycle again without holding any
+                holds = 0
+                cycle -= 1
+                continue
+            holds = most_holds
+            stalled = q - q_trial <= 1e-15 * fabs(q)
+            q = q_trial
+            for j in range(m):
+                M.x[j] = M.trial[j]
+                M.grad[j] = M.g0[j] + M.hp[j]
+            if stalled:
+                break
+    return -q, n_cycles, first, M.n_cg, M.n_direct
+
+
+cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
+    # eqs. (2.4)-(2.7) on the model: the face in ``kind``, its gradient in ``pg``, where zeta is sgn(x) or sgn(-pg);
+    # returns the number of variables that may move
+    cdef int j, nf = 0
+    cdef double s, up, down, res = 0.0
+    for j in range(M.m):
+        up, down = M.grad[j] + M.l1[j], M.grad[j] - below_zero(M.l1[j], M.one_sided)
+        if M.x[j] != 0.0:
+            M.pg[j] = up if M.x[j] > 0.0 else down
+            M.kind[j] = 1
+            s = fabs(median(down, M.x[j], up))
+        elif up < 0.0:
+            M.pg[j] = up
+            M.kind[j] = 2
+            s = -M.pg[j]
+        elif down > 0.0:
+            M.pg[j] = down
+            M.kind[j] = 2
+            s = M.pg[j]
+        else:
+            M.pg[j] = 0.0
+            M.kind[j] = 0
+            s = 0.0
+        if M.kind[j]:
+            nf += 1
+        if s > res:
+            res = s
+    worst[0] = res
+    return nf
+
+
+cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int holds) except -1 nogil:
+    # the corrective cycle: solve on the face, drop what did not move as predicted, again; returns the corrections
+    cdef int j, nf, n_bad, corrections = 0
+    M.n_held = 0
+    for j in range(M.m):
+        M.d[j] = 0.0
+    while True:
+        with gil:
+            PyErr_CheckSignals()  # Ctrl-C ends a long model as well
+        nf = 0
+        for j in range(M.m):
+            if M.kind[j] == 1 or M.kind[j] == 2:
+                M.free[nf] = j
+                nf += 1
+        if nf == 0:
+            break
+        _solve_face(op, M, nf, cg_tol, cg_max)
+        n_bad = 0
+        for j in range(M.m):
+            # eq. (2.11): a variable of U must move to the side its subgradient says
+            if M.kind[j] == 2 and not (M.d[j] * M.pg[j] < 0.0):
+                M.kind[j] = 0
+                M.d[j] = 0.0
+                n_bad += 1
+            elif M.kind[j] == 1 and (M.x[j] + M.d[j]) * M.x[j] < 0.0 and corrections < holds:
+                # our addition: one of F that would leave the orthant ends at zero, and
+                # the others are told; projecting it alone spoils ill-conditioned steps
+                M.kind[j] = 3
+                M.d[j] = -M.x[j]
+                n_bad += 1
+                M.n_held += 1
+        if n_bad == 0:
+            break
+        corrections += 1
+    return corrections
+
+
+cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg_max) noexcept nogil:
+    # H d = -pg on the nf variables in ``free``: by a factor where that costs less, or CG from the d that is there
+    cdef int j, steps
+    cdef bint done = False
+    if (nf > DIRECT_SIZE or nf > M.side) and not M.hard and not op.always_direct:
+        # as many CG steps as cost about one factorisation; past them, factorise
+        # from here on (if there is a matrix and room for its factor)
+        steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
+        M.n_cg += _pcg(op, M, cg_tol, steps, &done)
+        M.hard = not done and nf <= M.side
+    if op.always_direct or (nf <= M.side and (M.hard or nf <= DIRECT_SIZE)):
+        if M.n_held:
+            # what the variables on their way to zero do to the others
+            for j in range(M.m):
+                M.step[j] = M.d[j] if M.kind[j] == 3 else 0.0
+            op.product(M.step, M.hp)
+        for j in range(nf):
+            M.r[j] = -M.pg[M.free[j]] - (M.hp[M.free[j]] if M.n_held else 0.0)
+        if op.factor(M.free, nf, M.r, M.matrix):
+            M.n_direct += 1
+            for j in range(nf):
+                M.d[M.free[j]] = M.r[j]
+        elif not done:
+            M.n_cg += _pcg(op, M, cg_tol, cg_max, &done)
+
+
+cdef double _at_trial(QuadOperator op, model_t* M) noexcept nogil:
+    # q at ``trial``, with the step from x0 and its product by H
+    cdef int j
+    cdef double q = 0.0
+    for j in range(M.m):
+        M.step[j] = M.trial[j] - M.x0[j]
+    op.product(M.step, M.hp)
+    for j in range(M.m):
+        q += M.step[j] * (M.g0[j] + 0.5 * M.hp[j]) + M.l1[j] * (fabs(M.trial[j]) - fabs(M.x0[j]))
+    return q
+
+
+cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexcept nogil:
+    # projected backtracking on the piecewise quadratic model, or the step straight on through zeros
+    cdef int j, trials = 0
+    cdef double alpha = 1.0, s, q_trial
+    cdef bint cut = False
+    while True:
+        for j in range(M.m):
+            s = M.x[j] + alpha * M.d[j]
+            # the orthant of eqs. (2.12)-(2.13); only members of F can leave it
+            if M.kind[j] == 1 and s * M.x[j] < 0.0:
+                s = 0.0
+                cut = True
+            M.trial[j] = s
+        q_trial = _at_trial(op, M)
+        if cut and trials == 0:
+            # projection spoils a step along which many variables cross zero; q itself falls along it
+            op.product(M.d, M.p)
+            if q + _straight(M) < min(q_trial, q):
+                op.crossed += 1
+                for j in range(M.m):
+                    M.trial[j] = M.pg[j]
+                q_trial = _at_trial(op, M)
+        if q_trial <= q:
+            break
+        alpha *= 0.5
+        trials += 1
+        if trials > 40 or (M.n_held and trials > 2):
+            break
+    length[0] = alpha
+    return q_trial
+
+
+cdef double _straight(model_t* M) noexcept nogil:
+    # the minimiser of q along x + t d, 0 <= t <= 1, into ``pg``, and the change of q (0 where it does not fall);
+    # ``p`` is H d. In ``r`` stands the t at which each variable crosses zero. The slope jumps there by 2 l1 |d|
+    cdef int j, at = -1
+    cdef double slope = 0.0, curve = 0.0, last = 0.0, fall = 0.0, t, move
+    cdef double* zero = M.r
+    cdef const double* x = M.x
+    cdef const double* d = M.d
+    cdef const double* l1 = M.l1
+    for j in range(M.m):
+        zero[j] = 2.0
+        if d[j] == 0.0:
+            continue
+        curve += d[j] * M.p[j]
+        slope += d[j] * M.grad[j]
+        if x[j] == 0.0:
+            slope += l1[j] * fabs(d[j])
+        else:
+            slope += l1[j] * d[j] if x[j] > 0.0 else -l1[j] * d[j]
+            if x[j] * d[j] < 0.0:
+                zero[j] = -x[j] / d[j]
+    if not (slope < 0.0) or not (curve > 0.0):
+        return 0.0
+    while True:
+        at = -1
+        t = 1.0
+        for j in range(M.m):
+            if zero[j] < t:
+                t = zero[j]
+                at = j
+        move = -slope / curve
+        if at < 0 or move <= t:
+            t = min(move, t)
+            at = -1
+        fall += (t - last) * (slope + 0.5 * curve * (t + last))
+        last = t
+        if at < 0:
+            break
+        slope += (l1[at] + below_zero(l1[at], M.one_sided)) * fabs(d[at])
+        if slope + t * curve >= 0.0:
+            break
+        zero[at] = 2.0
+    for j in range(M.m):
+        M.pg[j] = x[j] + t * d[j]
+    if at >= 0:
+        M.pg[at] = 0.0
+    return fall
+
+
+cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done) noexcept nogil:
+    # preconditioned CG on the face kind = 1, 2 for H d = -pg (d of the other variables is given), from the d that
+    # is there (zero, or the last solve of the corrective cycle); stops at ||Hd + pg||_inf <= tol ||pg||_inf
+    cdef int j, steps, m = M.m
+    cdef double rz = 0.0, rz_new, php, alpha, beta, worst, bound = 0.0
+    cdef bint warm = False
+    cdef const double* pg = M.pg
+    cdef const signed char* kind = M.kind
+    cdef double* d = M.d
+    cdef double* r = M.r
+    cdef double* p = M.p
+    cdef double* hp = M.hp
+    for j in range(m):
+        if (kind[j] == 1 or kind[j] == 2) and fabs(pg[j]) > bound:
+            bound = fabs(pg[j])
+        if d[j] != 0.0:
+            warm = True
+    bound *= tol
+    if warm:  # with variables on their way to zero, which are off the face
+        op.product(d, hp)
+    worst = 0.0
+    for j in range(m):
+        if kind[j] == 1 or kind[j] == 2:
+            r[j] = -pg[j] - (hp[j] if warm else 0.0)
+            if fabs(r[j]) > worst:
+                worst = fabs(r[j])
+        else:
+            r[j] = 0.0
+    op.face(kind)
+    op.precondition(r, kind, p)
+    for j in range(m):
+        rz += r[j] * p[j]
+    done[0] = worst <= bound
+    if done[0]:
+        return 0
+    for steps in range(1, max_steps + 1):
+        op.product_on(p, hp)
+        php = 0.0
+        for j in range(m):
+            php += p[j] * hp[j]
+        if not (php > 0.0):
+            # singular or spoilt by rounding; keep what is there, or one scaled gradient step
+            done[0] = True
+            if steps == 1 and not warm:
+                for j in range(m):
+                    d[j] = p[j]
+            return steps
+        alpha = rz / php
+        rz_new = 0.0
+        worst = 0.0
+        for j in range(m):
+            if kind[j] == 1 or kind[j] == 2:
+                d[j] += alpha * p[j]
+                r[j] -= alpha * hp[j]
+                if fabs(r[j]) > worst:
+                    worst = fabs(r[j])
+        if worst <= bound:
+            done[0] = True
+            return steps
+        op.precondition(r, kind, hp)
+        for j in range(m):
+            rz_new += r[j] * hp[j]
+        beta = rz_new / rz
+        rz = rz_new
+        for j in range(m):
+            p[j] = hp[j] + beta * p[j]
+    return max_steps
+
+
+cdef double _residual(model_t* M) noexcept nogil:
+    # that of q at x0
+    cdef int j
+    cdef double r, worst = 0.0
+    for j in range(M.m):
+        r = fabs(median(M.g0[j] - below_zero(M.l1[j], M.one_sided), M.x0[j], M.g0[j] + M.l1[j]))
+        if r > worst:
+            worst = r
+    return worst

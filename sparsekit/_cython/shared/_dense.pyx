@@ -1,0 +1,150 @@
+"""Products and Gram matrices of dense rows by blocks, for threads of our own.
+
+BLAS runs on one thread inside a solve: its threads spin after each call, and then the kernels'
+threads wait for them. Blocks depend on the data alone, so results do not depend on the threads.
+"""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport sqrt
+from ._blas cimport dgemv, dsyrk, ssyrk
+
+
+cdef extern from "shared/kernels.h" nogil:
+    void sk_float_rows_dot(const float*, Py_ssize_t, Py_ssize_t, const double*, double*)
+    void sk_float_rows_sum(const float*, Py_ssize_t, Py_ssize_t, const double*, double*)
+    void sk_dense_squares(const float*, const double*, Py_ssize_t, Py_ssize_t, float*, Py_ssize_t)
+
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused part:
+    float
+    double
+
+
+cdef void _gemv(bint transposed, const real* A, Py_ssize_t rows, Py_ssize_t cols, const double* v,
+                double* out) noexcept nogil:
+    # out = A v or A^T v; A (rows, cols) in C order is a Fortran (cols, rows) matrix
+    cdef int m = <int>cols, n = <int>rows, one = 1
+    cdef char trans = b'N' if transposed else b'T'
+    cdef double alpha = 1.0, beta = 0.0
+    if real is double:
+        dgemv(&trans, &m, &n, &alpha, <double*>A, &m, <double*>v, &one, &beta, out, &one)
+    elif transposed:
+        sk_float_rows_sum(A, rows, cols, v, out)
+    else:
+        sk_float_rows_dot(A, rows, cols, v, out)
+
+
+cdef void _gemv_columns(const real[:, ::1] A, Py_ssize_t first, Py_ssize_t last, const double* u,
+                        double* out) noexcept nogil:
+    # out[first:last] of A^T u
+    cdef int m = <int>(last - first), n = <int>A.shape[0], lead = <int>A.shape[1], one = 1
+    cdef char trans = b'N'
+    cdef double alpha = 1.0, beta = 0.0
+    if real is double and m > 0:
+        dgemv(&trans, &m, &n, &alpha, <double*>&A[0, first], &lead, <double*>u, &one, &beta, out + first, &one)
+
+
+def dense_matvec(const real[:, ::1] A, const double[::1] v, double[::1] out, Py_ssize_t parts, int n_threads):
+    """out = A v for A (rows, cols) in C order; neither side may be empty."""
+    cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        if (n * (b + 1)) // parts > (n * b) // parts:
+            _gemv(False, &A[(n * b) // parts, 0], (n * (b + 1)) // parts - (n * b) // parts, p, &v[0],
+                  &out[(n * b) // parts])
+
+
+def dense_rmatvec(const real[:, ::1] A, const double[::1] u, double[::1] out, Py_ssize_t parts, int n_threads):
+    """out = A^T u for A (rows, cols) in C order; neither side may be empty."""
+    cdef Py_ssize_t n = A.shape[0], p = A.shape[1], b, j
+    cdef double[:, ::1] work
+    if real is double and p > n:  # sums over parts of the rows would be as large as A itself
+        for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+            _gemv_columns(A, (p * b) // parts, (p * (b + 1)) // parts, &u[0], &out[0])
+        return
+    work = np.zeros((parts, p))
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        if (n * (b + 1)) // parts > (n * b) // parts:
+            _gemv(True, &A[(n * b) // parts, 0], (n * (b + 1)) // parts - (n * b) // parts, p,
+                  &u[(n * b) // parts], &work[b, 0])
+    with nogil:
+        for j in range(p):
+            out[j] = work[0, j]
+        for b in range(1, parts):
+            for j in range(p):
+                out[j] += work[b, j]
+
+
+def dense_squares(const float[:, ::1] A, const double[::1] d, double[::1] out, Py_ssize_t parts, int n_threads):
+    """out[j] = sum_i d_i A[i, j]^2 for A (rows, cols) in C order."""
+    cdef Py_ssize_t n = A.shape[0], p = out.shape[0], b, j
+    cdef float[:, ::1] work = np.zeros((parts, p), dtype=np.float32)
+    if n == 0 or p == 0:
+        out[:] = 0.0
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        sk_dense_squares(&A[0, 0], &d[0], (n * b) // parts, (n * (b + 1)) // parts, &work[b, 0], p)
+    with nogil:
+        for j in range(p):
+            out[j] = work[0, j]
+        for b in range(1, parts):
+            for j in range(p):
+                out[j] += work[b, j]
+
+
+def dense_gram(const real[:, :] X, const int[::1] cols, const double[::1] d, double[:, :, ::1] G,
+               bint intercept, part[:, :, ::1] block, part[:, :, ::1] acc, int n_threads):
+    """G[0] = A^T diag(d) A, A = X[:, cols] or [X[:, cols], 1]; X (n, p) in any order, not copied.
+
+    For each of some parts of the rows, ``G`` (parts, m, m) holds a sum, and ``block``
+    (parts, rows, m) and ``acc`` (parts, m, m) are scratch for one block of rows, whose type is
+    that of the sums within a block; m counts the intercept. ``G[0]`` gets both triangles.
+    """
+    cdef Py_ssize_t n = X.shape[0], size = G.shape[1], parts = G.shape[0], i, j, b
+    if size == 0:
+        return
+    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
+        _gram_part(X, cols, d, G, intercept, block, acc, b, (n * b) // parts, (n * (b + 1)) // parts)
+    with nogil:
+        for b in range(1, parts):
+            for i in range(size):
+                for j in range(i, size):
+                    G[0, i, j] += G[b, i, j]
+        for i in range(size):
+            for j in range(i):
+                G[0, i, j] = G[0, j, i]
+
+
+cdef void _gram_part(const real[:, :] X, const int[::1] cols, const double[::1] d, double[:, :, ::1] G,
+                     bint intercept, part[:, :, ::1] block, part[:, :, ::1] acc, Py_ssize_t b,
+                     Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+    cdef Py_ssize_t m = cols.shape[0], size = G.shape[1], i, j, rows
+    cdef int k, mm = <int>size
+    cdef part one = 1.0, root, beta = 0.0
+    cdef char uplo = b'L', trans = b'N'
+    for i in range(size):
+        for j in range(size):
+            G[b, i, j] = 0.0
+    while start < stop:
+        rows = min(block.shape[1], stop - start)
+        for i in range(rows):
+            root = <part>sqrt(d[start + i])
+            for j in range(m):
+                block[b, i, j] = root * <part>X[start + i, cols[j]]
+            if intercept:
+                block[b, i, m] = root
+        k = <int>rows
+        # a C-ordered (rows, m) block is a Fortran (m, rows) matrix: B B^T is what we want
+        if part is double:
+            dsyrk(&uplo, &trans, &mm, &k, &one, &block[b, 0, 0], &mm, &beta, &acc[b, 0, 0], &mm)
+        else:
+            ssyrk(&uplo, &trans, &mm, &k, &one, &block[b, 0, 0], &mm, &beta, &acc[b, 0, 0], &mm)
+        for i in range(size):
+            for j in range(i, size):
+                # Fortran lower (j, i) is C element [i, j]
+                G[b, i, j] += acc[b, i, j]
+        start = start + rows

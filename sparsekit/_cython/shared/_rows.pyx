@@ -1,0 +1,298 @@
+"""Model copies of chosen columns in short rows, and the Hessian operators that live on them."""
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint16_t
+from libc.string cimport memset
+
+from ._operators cimport QuadOperator
+
+ctypedef fused real:
+    float
+    double
+
+ctypedef fused index:
+    int32_t
+    int64_t
+
+
+cdef extern from "shared/kernels.h" nogil:
+    void sk_hessian_rows_u16(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
+                             Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, int)
+    void sk_hessian_rows_i32(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
+                             Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, int)
+    void sk_gram_rows_u16_double(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, int)
+    void sk_gram_rows_u16_float(const int64_t*, const int64_t*, const uint16_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, float*, Py_ssize_t, int)
+    void sk_gram_rows_i32_double(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, int)
+    void sk_gram_rows_i32_float(const int64_t*, const int64_t*, const int32_t*, const float*, const double*,
+                          Py_ssize_t, Py_ssize_t, float*, Py_ssize_t, int)
+    void sk_hessian_dense(const float*, const double*, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t,
+                          int)
+    void sk_diagonal_rows_u16(const int64_t*, const int64_t*, const uint16_t*, const float*,
+                              const double*, Py_ssize_t, Py_ssize_t, double*)
+    void sk_diagonal_rows_i32(const int64_t*, const int64_t*, const int32_t*, const float*,
+                              const double*, Py_ssize_t, Py_ssize_t, double*)
+    void sk_select_i32_f64_u16(const int32_t*, const int32_t*, const double*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, uint16_t*, float*)
+    void sk_select_i64_f64_u16(const int64_t*, const int64_t*, const double*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, uint16_t*, float*)
+    void sk_select_i32_f32_u16(const int32_t*, const int32_t*, const float*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, uint16_t*, float*)
+    void sk_select_i64_f32_u16(const int64_t*, const int64_t*, const float*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, uint16_t*, float*)
+    void sk_select_i32_f64_i32(const int32_t*, const int32_t*, const double*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, int32_t*, float*)
+    void sk_select_i64_f64_i32(const int64_t*, const int64_t*, const double*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, int32_t*, float*)
+    void sk_select_i32_f32_i32(const int32_t*, const int32_t*, const float*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, int32_t*, float*)
+    void sk_select_i64_f32_i32(const int64_t*, const int64_t*, const float*, const int32_t*, Py_ssize_t,
+                               Py_ssize_t, int64_t, int64_t*, int64_t*, int32_t*, float*)
+
+
+cdef class ModelRows:
+    """X[:, cols] as rows with float32 values and 16-bit columns where they fit.
+
+    ``parts`` cuts the rows for threads and for sums; each part is written from the offset its
+    rows have in X, so that no counting pass is needed. The buffers are reused by ``fill``.
+    """
+    cdef readonly Py_ssize_t n, m
+    cdef readonly double nnz, square_work
+    cdef int64_t[::1] start, stop
+    cdef Py_ssize_t[::1] parts
+    cdef uint16_t[::1] col16
+    cdef int32_t[::1] col32
+    cdef float[::1] val
+    cdef int n_threads
+
+    def __init__(self, Py_ssize_t n, Py_ssize_t capacity, parts, int n_threads):
+        self.n = n
+        self.parts = np.ascontiguousarray(parts, dtype=np.intp)
+        self.start = np.empty(n, dtype=np.int64)
+        self.stop = np.empty(n, dtype=np.int64)
+        # one spare place: the branch-free copy writes before it knows whether to keep
+        self.val = np.empty(capacity + 1, dtype=np.float32)
+        self.n_threads = n_threads
+
+    def fill(self, const index[::1] indptr, const index[::1] indices, const real[::1] data,
+             const int32_t[::1] position, Py_ssize_t m):
+        """Copy the columns with ``position`` >= 0; m of them."""
+        cdef Py_ssize_t b, i, blocks = self.parts.shape[0] - 1
+        cdef double r, total = 0.0, square = 0.0
+        cdef bint small = m <= 65535
+        self.m = m
+        if small and self.col16.shape[0] == 0:
+            self.col16 = np.empty(self.val.shape[0], dtype=np.uint16)
+        if not small and self.col32.shape[0] == 0:
+            self.col32 = np.empty(self.val.shape[0], dtype=np.int32)
+        if self.n and data.shape[0]:
+            for b in prange(blocks, nogil=True, num_threads=self.n_threads, schedule='static'):
+                self._fill_part(indptr, indices, data, position, b, small)
+        else:
+            self.start[:] = 0
+            self.stop[:] = 0
+        with nogil:
+            for i in range(self.n):
+                r = <double>(self.stop[i] - self.start[i])
+                total += r
+                square += 0.5 * r * (r + 1.0)
+        self.nnz = total
+        self.square_work = square
+
+    cdef void _fill_part(self, const index[::1] indptr, const index[::1] indices, const real[::1] data,
+                         const int32_t[::1] position, Py_ssize_t b, bint small) noexcept nogil:
+        cdef Py_ssize_t lo = self.parts[b], hi = self.parts[b + 1]
+        cdef int64_t* start = &self.start[0]
+        cdef int64_t* stop = &self.stop[0]
+        if lo >= hi:
+            return
+        if small:
+            if index is int32_t:
+                if real is float:
+                    sk_select_i32_f32_u16(&indptr[0], &indices[0], &data[0], &position[0], lo, hi, indptr[lo],
+                                          start, stop, &self.col16[0], &self.val[0])
+                else:
+                    sk_select_i32_f64_u16(&indptr[0], &indices[0], &data[0], &position[0], lo, hi, indptr[lo],
+                                          start, stop, &self.col16[0], &self.val[0])
+            else:
+                if real is float:
+                    sk_select_i64_f32_u16(&indptr[0], &indices[0], &data[0],
+                                          &position[0], lo, hi, indptr[lo], start, stop, &self.col16[0],
+                                          &self.val[0])
+                else:
+                    sk_select_i64_f64_u16(&indptr[0], &indices[0], &data[0],
+                                          &position[0], lo, hi, indptr[lo], start, stop, &self.col16[0],
+                                          &self.val[0])
+        else:
+            if index is int32_t:
+                if real is float:
+                    sk_select_i32_f32_i32(&indptr[0], &indices[0], &data[0], &position[0], lo, hi, indptr[lo],
+                                          start, stop, &self.col32[0], &self.val[0])
+                else:
+                    sk_select_i32_f64_i32(&indptr[0], &indices[0], &data[0], &position[0], lo, hi, indptr[lo],
+                                          start, stop, &self.col32[0], &self.val[0])
+            else:
+                if real is float:
+                    sk_select_i64_f32_i32(&indptr[0], &indices[0], &data[0],
+                                          &position[0], lo, hi, indptr[lo], start, stop, &self.col32[0],
+                                          &self.val[0])
+                else:
+                    sk_select_i64_f64_i32(&indptr[0], &indices[0], &data[0],
+                                          &position[0], lo, hi, indptr[lo], start, stop, &self.col32[0],
+                                          &self.val[0])
+
+    cdef void hessian_part(self, Py_ssize_t b, const double* d, const double* v, double* out,
+                           bint intercept) noexcept nogil:
+        if self.m <= 65535:
+            sk_hessian_rows_u16(&self.start[0], &self.stop[0], &self.col16[0], &self.val[0], d, self.parts[b],
+                                self.parts[b + 1], v, out, self.m, intercept)
+        else:
+            sk_hessian_rows_i32(&self.start[0], &self.stop[0], &self.col32[0], &self.val[0], d, self.parts[b],
+                                self.parts[b + 1], v, out, self.m, intercept)
+
+    def gram(self, const double[::1] d, bint intercept, real[:, :, ::1] work):
+        """work[0] = A^T diag(d) A, A = X or [X, 1]; ``work`` (one or all parts, size, size)."""
+        cdef Py_ssize_t blocks = work.shape[0], parts = self.parts.shape[0] - 1, b, i, j
+        cdef Py_ssize_t size = self.m + intercept
+        cdef real* G
+        cdef real* part
+        if size == 0:
+            return
+        for b in prange(blocks, nogil=True, num_threads=self.n_threads, schedule='static'):
+            memset(&work[b, 0, 0], 0, size * size * sizeof(real))
+            if self.n:
+                self._gram_part((parts * b) // blocks, (parts * (b + 1)) // blocks, &d[0], &work[b, 0, 0],
+                                size, intercept)
+        G = &work[0, 0, 0]
+        with nogil:
+            for b in range(1, blocks):
+                part = &work[b, 0, 0]
+                for i in range(size * size):
+                    G[i] += part[i]
+            # each pair was added once, below the diagonal where a row's columns ascend and
+            # anywhere where they do not: the two halves together are the matrix
+            for i in range(size):
+                for j in range(i):
+                    G[i * size + j] += G[j * size + i]
+                    G[j * size + i] = G[i * size + j]
+
+    cdef void _gram_part(self, Py_ssize_t first, Py_ssize_t last, const double* d, real* G, Py_ssize_t size,
+                         bint intercept) noexcept nogil:
+        cdef const int64_t* start = &self.start[0]
+        cdef const int64_t* stop = &self.stop[0]
+        cdef Py_ssize_t lo = self.parts[first], hi = self.parts[last]
+        if self.m <= 65535:
+            if real is double:
+                sk_gram_rows_u16_double(start, stop, &self.col16[0], &self.val[0], d, lo, hi, G, size, intercept)
+            else:
+                sk_gram_rows_u16_float(start, stop, &self.col16[0], &self.val[0], d, lo, hi, G, size, intercept)
+        elif real is double:
+            sk_gram_rows_i32_double(start, stop, &self.col32[0], &self.val[0], d, lo, hi, G, size, intercept)
+        else:
+            sk_gram_rows_i32_float(start, stop, &self.col32[0], &self.val[0], d, lo, hi, G, size, intercept)
+
+    def diagonal(self, const double[::1] d, bint intercept):
+        """Diagonal of A^T diag(d) A, (m or m + 1,)."""
+        out = np.zeros(self.m + intercept)
+        cdef double[::1] view = out
+        cdef Py_ssize_t i
+        if self.n and out.shape[0]:
+            if self.m <= 65535:
+                sk_diagonal_rows_u16(&self.start[0], &self.stop[0], &self.col16[0], &self.val[0], &d[0], 0,
+                                     self.n, &view[0])
+            else:
+                sk_diagonal_rows_i32(&self.start[0], &self.stop[0], &self.col32[0], &self.val[0], &d[0], 0,
+                                     self.n, &view[0])
+            if intercept:
+                view[self.m] = 0.0
+                for i in range(self.n):
+                    view[self.m] += d[i]
+        return out
+
+
+cdef class RowOperator(QuadOperator):
+    """H = A^T diag(d) A by one fused pass over model rows a product."""
+    cdef ModelRows rows
+    cdef const double[::1] d
+    cdef double[:, ::1] work
+
+    def __init__(self, ModelRows rows, const double[::1] d, bint intercept, double ridge):
+        self.rows = rows
+        self.d = d
+        self.intercept = intercept
+        self.diagonal = rows.diagonal(d, intercept)
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.work = np.empty((rows.parts.shape[0] - 1, self.size))
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int m = self.size, i
+        cdef Py_ssize_t b, parts = self.work.shape[0]
+        cdef double acc
+        self.n_products += 1
+        for b in prange(parts, num_threads=self.rows.n_threads, schedule='static'):
+            memset(&self.work[b, 0], 0, m * sizeof(double))
+            if self.rows.n:
+                self.rows.hessian_part(b, &self.d[0], v, &self.work[b, 0], self.intercept)
+        for i in range(m):
+            acc = self.ridge * self.diagonal[i] * v[i]
+            for b in range(parts):
+                acc += self.work[b, i]
+            out[i] = acc
+        self.add_plus(v, out)
+
+
+cdef class DenseOperator(QuadOperator):
+    """H = A^T diag(d) A by one fused pass over a float32 copy of dense columns.
+
+    Sums are float32 within a part of the rows and float64 across parts.
+    """
+    cdef const float[:, ::1] A
+    cdef const double[::1] d
+    cdef float[:, ::1] work
+    cdef float[::1] v32
+    cdef Py_ssize_t parts
+    cdef int n_threads
+
+    def __init__(self, A, const double[::1] d, diagonal, bint intercept, double ridge, int n_threads):
+        self.reads = "dense"
+        self.A = A
+        self.d = d
+        self.diagonal = diagonal
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.intercept = intercept
+        self.n_threads = n_threads
+        # parts depend on the data alone, so that sums do not depend on the threads
+        self.parts = min(max(A.shape[0] // 64, 1), 16)
+        self.work = np.empty((self.parts, self.size), dtype=np.float32)
+        self.v32 = np.empty(self.size, dtype=np.float32)
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int i, m = self.size
+        cdef Py_ssize_t b, n = self.A.shape[0]
+        cdef double acc, scale = 0.0
+        self.n_products += 1
+        # scaled to unit size, because float32 has little room for very small steps
+        for i in range(m):
+            acc = v[i] if v[i] >= 0.0 else -v[i]
+            if acc > scale:
+                scale = acc
+        if scale == 0.0:
+            scale = 1.0
+        for i in range(m):
+            self.v32[i] = <float>(v[i] / scale)
+        for b in prange(self.parts, num_threads=self.n_threads, schedule='static'):
+            memset(&self.work[b, 0], 0, m * sizeof(float))
+            if n:
+                sk_hessian_dense(&self.A[0, 0], &self.d[0], (n * b) // self.parts, (n * (b + 1)) // self.parts,
+                                 &self.v32[0], &self.work[b, 0], m - self.intercept, self.intercept)
+        for i in range(m):
+            acc = 0.0
+            for b in range(self.parts):
+                acc += self.work[b, i]
+            out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
+        self.add_plus(v, out)

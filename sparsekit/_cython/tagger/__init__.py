@@ -1,0 +1,1 @@
+"""Kernels of one wing: labels of sequences."""

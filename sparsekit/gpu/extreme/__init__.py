@@ -1,0 +1,1 @@
+"""CUDA versions of kernels of one wing: softmax over very many classes."""

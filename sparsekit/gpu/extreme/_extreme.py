@@ -1,0 +1,201 @@
+"""Kernels of softmax with very many classes on a GPU: stochastic steps, their parts, hashed scores.
+
+What `run_steps` does in ``n_threads`` threads on the CPU, without locks and in whatever order they take, it
+does here in rounds: in each, every one of ``n_threads`` parts of the order takes its next batch, all of them
+from the weights as they are at the round's start, and then each class gets its changes in the order of the
+parts. One part makes the steps of one thread on the CPU, with the same classes from the same generator.
+The classes of many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically
+and equal calls give equal bits. Only a hashed table, whose classes share entries, is added to atomically: its
+last bits change from run to run.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._typing import DeviceArray
+from ..shared._compile import kernel
+from ._step_arguments import Noise, Options, Rows, State, Work
+
+# places for drawn classes that one launch fills: 24 bytes each
+PLACES = 2**22
+# rounds of one row that one launch runs: some tenths of a second
+ROUNDS_ALONE = 2**15
+# the bits of extreme.cuh that tell which arrays are there
+_FLAGS = (
+    "indptr", "row_of", "weight", "u", "bias", "scale", "square", "beta", "total", "tau", "log_noise",
+    "classes", "noise", "value",
+)  # fmt: skip
+# phases of a round
+_CHANGE, _MOVE = np.int64(0), np.int64(1)
+# the kernels that stand beside the steps are in the module of those by one block
+_ALONE = {"SK_EXTREME_JOINT": 0, "SK_EXTREME_ALONE": 1}
+_FINITE = np.iinfo(np.uint64).max
+
+
+def _absent(xp, x, dtype):
+    """x, or where it is None an array that no kernel reads."""
+    return xp.zeros(1, dtype=dtype) if x is None else x
+
+
+def _flags(**arrays):
+    return sum(
+        1 << bit for bit, name in enumerate(_FLAGS) if arrays[name] is not None and arrays[name] is not False
+    )
+
+
+def _threads(width):
+    """Threads that share a row of ``width`` entries."""
+    return 32 if width <= 128 else 128 if width <= 1024 else 256
+
+
+def _sort_by_block(xp, order, y, classes, place, parts, K):
+    """order, stably by the block of classes that each label is in; place becomes the inverse of classes."""
+    place[classes] = xp.arange(K)
+    order[...] = order[xp.argsort(place[y[order]] * parts // K)]
+
+
+class _Rounds:
+    """Arrays of the drawn classes and of the rooms, and the launches over them."""
+
+    def __init__(self, xp, data, indices, *, units, stride, joint, batch_size, rounds, value):
+        places = units * stride
+        self.per_draw = max(1, min(rounds, PLACES // places, rounds if units > 1 else ROUNDS_ALONE))
+        room = (
+            batch_size * (2 * stride + batch_size + 2) + 6 * stride if joint else 4 * stride + 2
+        )  # as in extreme.cu
+        self.units, self.stride, self.value = units, stride, value
+        n = self.per_draw * units
+        self.k = xp.empty(n * stride, dtype=np.int64)
+        self.r = xp.empty(n * stride)
+        self.keys = xp.empty(n * stride, dtype=np.int64)
+        self.count = xp.empty(n, dtype=np.int64)
+        self.label = xp.empty(n * batch_size if joint else 1, dtype=np.int64)
+        self.doubles = xp.empty(units * room)
+        self.values = xp.zeros((2, n if value else 1))
+        defines = {"SK_EXTREME_JOINT": int(joint), "SK_EXTREME_ALONE": int(units == 1)}
+        of = {"real": data.dtype, "index": indices.dtype, "defines": defines}
+        self.steps = kernel("extreme/extreme", "sk_extreme_steps", **of)
+        self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
+
+
+def _parts(noise: Noise | None) -> tuple[DeviceArray | None, ...]:
+    """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
+    return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
+
+
+def run_steps(
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
+    work: Work, options: Options, eta: float, begin: int, end: int, value: bool,
+) -> int:  # fmt: skip
+    """Steps of length eta over the examples work.examples[begin : end], options.n_threads parts at a time.
+
+    Arguments are those of ``_cython.extreme._extreme.run_steps``; the work space of the CPU's threads is not
+    used. ``n_threads`` is the number of parts, which take one batch each in a round; see this module.
+
+    Returns -1, or the place in order of the first step that was not finite: the first round's, and in it the
+    first place; nothing moved in that round or after it. This is the only value that is waited for.
+    """
+    import cupy
+
+    n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
+    row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
+    bias, scale, square, total, tau = state.bias, state.scale, state.square, state.total, state.tau
+    method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
+    noise, log_noise, keep, alias = _parts(work.noise)
+    if n <= 0:
+        return -1
+    parts = max(1, min(options.n_threads, n // batch_size))
+    classes, place = work.classes, work.place
+    if classes is not None and parts == options.n_threads and parts > 1:
+        classes = cupy.asarray(classes)
+        _sort_by_block(cupy, order[begin:end], y, classes, place, parts, K)
+    else:
+        classes = None
+    joint = method == 0 and batch_size > 1
+    units = parts if joint else parts * batch_size
+    stride = n_negatives + (batch_size if joint else 1)
+    if noise is None and method != 3:
+        stride = min(stride, K)
+    batches = -(-n // batch_size)
+    rounds = -(-batches // parts)
+    sparse = len(indptr) > 0
+    if not sparse or not len(indices):
+        indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
+    shares = data.size / max(1, len(indptr) - 1) if sparse else width
+    R = _Rounds(
+        cupy, data, indices, units=units, stride=stride, joint=joint, batch_size=batch_size,
+        rounds=rounds, value=value,
+    )  # fmt: skip
+    flags = _flags(
+        indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, square=square,
+        beta=beta, total=total, tau=tau, log_noise=log_noise, classes=classes, noise=noise, value=value,
+    )  # fmt: skip
+    real = data.dtype
+    lengths = [eta, options.alpha, options.delta, options.u_bound, options.weight_bound]
+    numbers = cupy.asarray(np.array(lengths, dtype=np.float64))
+    bad = cupy.full(1, _FINITE, dtype=np.uint64)
+    before = (
+        _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
+        _absent(cupy, row_of, np.int64), y, _absent(cupy, weight, np.float64), _absent(cupy, u, np.float64),
+        _absent(cupy, W if W.size else None, real), _absent(cupy, bias, real),
+        _absent(cupy, scale, np.float64),
+        _absent(cupy, square, np.float64), _absent(cupy, beta, np.float64),
+        _absent(cupy, total if total is not None and total.size else None, real),
+        _absent(cupy, state.total_bias, real), _absent(cupy, tau, np.float64),
+        _absent(cupy, state.last, np.int64),
+        _absent(cupy, log_noise, np.float64), R.k, R.r, R.count, R.label, R.keys, R.doubles, R.values, bad,
+    )  # fmt: skip
+    drawing = (
+        order, y, _absent(cupy, classes, np.int64), _absent(cupy, place, np.int64),
+        _absent(cupy, noise, np.float64), _absent(cupy, keep, np.float64), _absent(cupy, alias, np.int64),
+        work.states, R.k, R.r, R.count, R.label, R.keys,
+    )  # fmt: skip
+    changing = 128 if joint else 32 * min(8, stride)
+    moving = changing if units == 1 else _threads(shares)
+    for first in range(0, rounds, R.per_draw):
+        here = min(R.per_draw, rounds - first)
+        whole = [
+            flags, width, K, state.shift, begin, n, parts, batch_size, method, options.raman, n_negatives,
+            stride, units, options.average_from, state.steps, first,
+        ]  # fmt: skip
+        numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
+        R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))
+        R.keys[: here * units * stride].sort()
+        if units == 1:
+            R.steps(1, max(changing, moving), (*before, *numbers_, 0, first, here, R.per_draw))
+        else:
+            for round_ in range(first, first + here):
+                # as Launcher would convert them, which takes as long as a small round
+                rest = (np.int64(round_), np.int64(1), np.int64(R.per_draw))
+                R.steps.function((units,), (changing,), (*before, *numbers_, _CHANGE, *rest))
+                R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, *rest))
+        if value:
+            looked = R.values[:, : here * units].reshape(2, here, parts, -1).sum(axis=(1, 3))
+            work.loss[:parts] += looked.T
+            R.values[...] = 0.0
+    where = int(bad[0])
+    return -1 if where == _FINITE else begin + where % n
+
+
+def hashed_scores(
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, width: int, lo: int, hi: int,
+    W: DeviceArray, shift: int, classes: DeviceArray, out: DeviceArray,
+) -> None:  # fmt: skip
+    """out (hi - lo, n) = scores of rows lo .. hi for the n classes, from a hashed table W."""
+    import cupy
+
+    sparse, n = len(indptr) > 0, len(classes)
+    if hi <= lo or not n:
+        return
+    if not sparse or not len(indices):
+        indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
+    launch = kernel("extreme/extreme", "sk_hashed_scores", real=W.dtype, index=indices.dtype, defines=_ALONE)
+    launch(
+        min(-(-(hi - lo) * n // 8), 2**20), 256,
+        (
+            _absent(cupy, data if data.size else None, W.dtype), indices, indptr if sparse else indices,
+            width,
+            int(sparse), lo, hi - lo, W, shift, classes, n, out,
+        ),
+    )  # fmt: skip

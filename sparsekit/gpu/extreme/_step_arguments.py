@@ -1,0 +1,99 @@
+"""What steps of softmax with very many classes are given, as far as kernels on a GPU read it.
+
+The classes that hold it are those of the solver, on a floor above.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..._typing import Array, DeviceArray
+
+
+class Rows(Protocol):
+    """The examples."""
+
+    n_features: int
+    y: DeviceArray
+    weight: DeviceArray | None
+    row_of: DeviceArray | None
+
+
+class State(Protocol):
+    """The model beside its weights."""
+
+    n_classes: int
+    shift: int
+    steps: int
+    bias: DeviceArray | None
+    scale: DeviceArray | None
+    square: DeviceArray | None
+    total: DeviceArray | None
+    total_bias: DeviceArray | None
+    tau: DeviceArray | None
+    last: DeviceArray | None
+
+
+class Noise(Protocol):
+    """A distribution of negatives and its alias table."""
+
+    p: DeviceArray
+    log: DeviceArray
+    keep: DeviceArray
+    alias: DeviceArray
+
+
+class Work(Protocol):
+    """What a run allocates once."""
+
+    examples: DeviceArray
+    states: DeviceArray
+    loss: DeviceArray
+    u: DeviceArray | None
+    beta: DeviceArray | None
+    log_noise: DeviceArray | None
+    classes: Array | None  # shuffled in main memory
+    place: DeviceArray | None
+    columns: DeviceArray | None
+
+    @property
+    def noise(self) -> Noise | None: ...
+
+
+class Options(Protocol):
+    """How to step."""
+
+    batch_size: int
+    n_negatives: int
+    n_threads: int
+    raman: bool
+    alpha: float
+    delta: float
+    u_bound: float
+    weight_bound: float
+
+    @property
+    def method_number(self) -> int: ...
+
+    @property
+    def average_from(self) -> int: ...
+
+
+class Plan(Protocol):
+    """Blocks of classes."""
+
+    @property
+    def n_blocks(self) -> int: ...
+
+    @property
+    def n_head(self) -> int: ...
+
+    @property
+    def n_drawn(self) -> int: ...
+
+
+class BlockOptions(Options, Protocol):
+    """How to step where negatives are blocks."""
+
+    @property
+    def plan(self) -> Plan: ...

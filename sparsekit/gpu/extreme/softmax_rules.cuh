@@ -1,0 +1,153 @@
+// What the steps of softmax with very many classes share, wherever the weights lie: generator, hash, and the
+// changes of the scores that each method asks for. The rules are those of _cython/extreme/softmax_rules.h.
+#include "draws.h"
+#include "extreme/implicit.cuh"
+#include "losses.h"
+#include "numbers.h"
+#ifndef SK_SOFTMAX_RULES_CUH
+#define SK_SOFTMAX_RULES_CUH
+
+namespace sk_softmax {
+
+using sk_implicit::team;
+
+constexpr double BEYOND = 1e300;  // what is not below it counts as not finite
+
+struct rule {
+    long long method, raman, n_negatives, n_classes;
+    double eta, ridge, delta, u_bound, w_bound;
+    const double* log_noise;  // (n_classes), or NULL: uniform
+    const double* beta;       // (n_classes), or NULL: no ridge
+};
+
+// shrinkage of class k by the ridge, in a step of length eta
+static __device__ __forceinline__ double shrink(const rule& R, long long k, double eta) {
+    return R.beta ? 1.0 / (1.0 + eta * R.ridge * R.beta[k]) : 1.0;
+}
+
+// log of the sum of exp(f[j] - from) over the negatives with r[j] > 0 and of exp(start)
+static __device__ __forceinline__ double log_sum(team t, long long n, const double* f, const double* r,
+                                                 double from, double start) {
+    double high = start, sum = 0.0;
+    for (long long j = 1 + t.rank(); j <= n; j += t.size())
+        high = r[j] > 0.0 && f[j] - from > high ? f[j] - from : high;
+    high = t.max(high);
+    for (long long j = 1 + t.rank(); j <= n; j += t.size())
+        sum += r[j] > 0.0 ? exp(f[j] - from - high) : 0.0;
+    return high + log(exp(start - high) + t.sum(sum));
+}
+
+// What the drawn classes say of u: log K where all scores are equal. Sums that are NaN by themselves, of r =
+// 0 with a score out of range, do not come up: what is no negative has the label's score.
+static __device__ __forceinline__ double first_u(team t, long long n, const double* f, const double* r,
+                                                 double raman) {
+    double high = 0.0, total = 0.0;
+    for (long long j = 1 + t.rank(); j <= n; j += t.size()) high = f[j] - f[0] > high ? f[j] - f[0] : high;
+    high = t.max(high);
+    for (long long j = 1 + t.rank(); j <= n; j += t.size()) total += r[j] * exp(f[j] - f[0] - high);
+    return high + log(exp(-high) + t.sum(total)) + raman;
+}
+
+// Gradient along x: g[j] of class k[j], j = 1 .. n, and as *own that of the label, from the scores f; may
+// change u. Every thread writes its own g. Returns the value of the sampled objective, in all threads.
+static __device__ double slopes(team t, const rule& R, long long n, double eta, const long long* k,
+                                const double* f, const double* r, double* g, double* own, double* u_) {
+    double fy = f[0], total = 0.0, loss = 0.0;
+    const long long first = 1 + t.rank(), by = t.size();
+    if (R.method == SK_OVE) {
+        for (long long j = first; j <= n; j += by) {
+            g[j] = r[j] / (1.0 + exp(fy - f[j]));
+            total += g[j];
+            loss += r[j] * sk_softplus(f[j] - fy);
+        }
+        *own = -t.sum(total);
+        return t.sum(loss);
+    }
+    if (R.method == SK_IS) {
+        double high = 0.0;
+        for (long long j = first; j <= n; j += by)
+            high = r[j] > 0.0 && f[j] - fy > high ? f[j] - fy : high;
+        high = t.max(high);
+        for (long long j = first; j <= n; j += by) {
+            g[j] = r[j] * exp(f[j] - fy - high);
+            total += g[j];
+        }
+        total = t.sum(total);
+        double all = total + exp(-high);
+        for (long long j = first; j <= n; j += by) g[j] /= all;
+        *own = -total / all;
+        return high + log(all);
+    }
+    if (R.method == SK_NCE) {
+        double log_m = log((double)R.n_negatives), uniform = -log((double)R.n_classes);
+        double x = fy - log_m - (R.log_noise ? R.log_noise[k[0]] : uniform);
+        for (long long j = first; j <= n; j += by) {
+            double z = f[j] - log_m - (R.log_noise ? R.log_noise[k[j]] : uniform);
+            loss += sk_softplus(z);
+            g[j] = 1.0 / (1.0 + exp(-z));
+        }
+        *own = -1.0 / (1.0 + exp(x));
+        return sk_softplus(-x) + t.sum(loss);
+    }
+    double u = *u_, from = R.raman ? 0.0 : fy;
+    if (R.method == SK_UMAX) {
+        double bound = log_sum(t, n, f, r, from, R.raman ? fy : 0.0);
+        if (u < bound - R.delta) u = bound;
+    }
+    for (long long j = first; j <= n; j += by) {
+        g[j] = r[j] * exp(f[j] - from - u);
+        total += g[j];
+    }
+    total = t.sum(total);
+    if (!R.raman) {  // eq. (7)
+        *own = -total;
+        loss = u + exp(-u) + total - 1.0;
+        u -= eta * (1.0 - exp(-u) - total);
+        // the optimal u is not negative
+        if (R.method == SK_UMAX) u = u < 0.0 ? 0.0 : u > R.u_bound ? R.u_bound : u;
+    } else {  // eq. (8)
+        *own = exp(fy - u) - 1.0;
+        total += *own + 1.0;
+        loss = u - fy + total - 1.0;
+        u -= eta * (1.0 - total);
+        if (R.method == SK_UMAX && u > R.u_bound) u = R.u_bound;
+    }
+    *u_ = u;
+    return loss;
+}
+
+// The step of one row from the scores f of its classes k, entry 0 the label's; eta has the batch's share in
+// it; rho and q are room. Leaves the changes of the classes (before the shrinkage) in g: each thread its own
+// entries, and g[0] the first. Returns the value of the sampled objective; it and u in all threads.
+static __device__ double solve(team t, const rule& R, long long n, const long long* k, const double* f,
+                               const double* r, double* g, double* rho, double* q, double s, double eta,
+                               double* u) {
+    double own = 0.0, loss = 0.0;
+    if (*u != *u) *u = first_u(t, n, f, r, R.raman ? f[0] : 0.0);  // not seen yet
+    if (R.method != SK_IMPLICIT) {
+        loss = slopes(t, R, n, eta, k, f, r, g, &own, u);
+        for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] *= -eta;
+        if (t.rank() == 0) g[0] = -eta * own;
+        return loss;
+    }
+    double old = *u, ry = shrink(R, k[0], eta);
+    for (long long j = 1 + t.rank(); j <= n; j += t.size()) {
+        loss += r[j] * exp(f[j] - f[0] - old);
+        rho[j] = shrink(R, k[j], eta);
+        g[j] = rho[j] * f[j] - ry * f[0];
+    }
+    loss = t.sum(loss) + old + exp(-old) - 1.0;
+    if (n == 1) {
+        double rk = shrink(R, k[1], eta);
+        own = sk_implicit_one(rk * f[1] - ry * f[0], log(r[1]), eta, s * (rk + ry), old, u);
+        if (t.rank() == 0) g[1] = own;
+    } else {
+        own = sk_implicit::many(t, n, g + 1, r + 1, rho + 1, q + 1, eta, s, ry, old, u);
+    }
+    for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] = -g[j];
+    if (t.rank() == 0) g[0] = own;
+    return loss;
+}
+
+}  // namespace sk_softmax
+#endif

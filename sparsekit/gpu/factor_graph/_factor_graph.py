@@ -1,0 +1,266 @@
+"""LP-SparseMAP inference in factor graphs on a GPU: twins of those in ``_cython``.
+
+One launch solves a batch, a block a graph: a block ends when its graph is solved, whatever the others do.
+Every sum is in a fixed order, so runs repeat bit by bit. Of the factors with a MAP oracle only Dense ones are
+here, a thread a factor, so that they should be small.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._typing import Array, CompressedParts, DeviceArray
+from ..shared._compile import grid1d, kernel, largest_shared
+
+# bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
+# multiprocessor
+SHARED_STATE = 96 * 1024
+# length of a linear factor or an OrOut from which a warp works at one, else a thread
+WARP_FROM = 24
+# joint assignments of a Dense factor, which a thread goes through one by one
+DENSE_MOST = 4096
+DENSE = 0
+# doubles that the state of a Dense factor begins with, as factor_active.cuh has them
+HEAD = 5
+_STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
+
+
+def room() -> int:
+    """Bytes of shared memory that a block may have for a state."""
+    # what kernels have of their own beside it
+    return min(SHARED_STATE, largest_shared() - 4096)
+
+
+def count_threads(n_slots: int) -> int:
+    """Threads of the block that works at a graph of so many slots."""
+    threads = 32
+    while threads < 256 and 4 * threads < n_slots:
+        threads *= 2
+    return threads
+
+
+def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Array, int]:
+    """Integers of Dense factors as factor_active.cuh reads them, and the doubles of their states."""
+    heads, tables, used, at = [], [], 0, 8 * len(structured)
+    for given in structured:
+        d, K = given["d"], len(given["sizes"])
+        # affinely independent structures, the one asked for last, and one to spare
+        most = d - K + 3
+        heads.append([given["slot"], d, given["add"], given["n_add"], K, most, used, at])
+        tables += [given["sizes"], given["offsets"]]
+        at += 2 * K
+        used += HEAD + 3 * most + most * most + 2 * d + (most * (K + 1) + 1) // 2
+    return np.concatenate([np.ravel(heads), *tables, []]).astype(np.int32), used
+
+
+def state_size(n_var: int, n_add: int, n_slot: int, n_pair: int, n_closed: int) -> int:
+    """Doubles of a graph's state, as factor_graph.cuh places them."""
+    return 11 * n_var + 2 * n_add + 8 * n_slot + 2 * n_pair + 2 * n_closed
+
+
+class Plan:
+    """A graph without its scores, on the current device.
+
+    Parameters
+    ----------
+    n_var, n_add : int
+    arrays : dict
+        The NumPy arrays that the twin takes.
+    structured : list
+        Factors with an oracle: Dense ones, of at most `DENSE_MOST` joint assignments.
+    """
+
+    def __init__(
+        self, n_var: int, n_add: int, arrays: dict[str, Array], structured: list[dict[str, Any]]
+    ) -> None:
+        import cupy
+
+        elsewhere = [f for f in structured if f["kind"] != DENSE or f["n_add"] > DENSE_MOST]
+        if elsewhere:
+            names = sorted({_STRUCTURED[given["kind"]] for given in elsewhere})
+            raise TypeError(
+                f"of factors with a MAP oracle only Dense ones, of up to {DENSE_MOST} scores, are solved on "
+                f"the GPU, and the graph holds {', '.join(names)}: pass NumPy scores (cupy.asnumpy), which "
+                "solves it in main memory"
+            )
+        # all arrays but those of counts have one entry more than they need
+        ints = {
+            name: arrays[name][:-1] for name in ("var", "var_slot", "pair_add", "relation", "negated", "flip")
+        }
+        negated = ints["negated"].copy()
+        negated[ints["flip"]] = 1
+        deg, n_pair = arrays["deg"][:-1], len(ints["pair_add"])
+        linear, orout = arrays["linear"], arrays["orout"]
+        lengths = np.concatenate([np.diff(linear), np.diff(orout)])
+        lanes = 32 if len(lengths) and lengths.mean() >= WARP_FROM else 1
+        self.n_var, self.n_add, self.n_slot, self.n_pair = n_var, n_add, len(deg), n_pair
+        n_closed = len(lengths)
+        counts = [
+            n_var,
+            self.n_slot,
+            n_add,
+            n_pair,
+            len(linear) - 1,
+            len(orout) - 1,
+            deg.max(initial=0) <= 1,
+            lanes,
+            len(structured),
+        ]
+        dense, dense_room = _dense_tables(structured)
+        self.n_dense, self.dense, self.defines = len(structured), dense, {}
+        if structured:
+            self.defines = {"FACTORS_DENSE": 1}
+        counts.append(dense_room)
+        parts = [
+            ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
+            orout, negated, dense,
+        ]  # fmt: skip
+        reals = [arrays[name][:-1] for name in ("deg", "w", "a", "ad")]
+        reals += [1.0 / (deg[:n_pair] + deg[n_pair : 2 * n_pair]), arrays["bound"][:-1]]
+        self.arrays = (
+            cupy.asarray(np.array(counts, dtype=np.int64)),
+            cupy.asarray(np.concatenate(parts).astype(np.int32)),
+            cupy.asarray(np.concatenate([*reals, [0.0]])),
+        )
+        self.n_threads = count_threads(self.n_slot)
+        # factor_graph.cuh places the state's arrays in this order
+        sizes = {"eta": n_var, "mu": n_var, "add": n_add, "x": self.n_slot, "l": self.n_slot}
+        self.places: dict[str, slice] = {}
+        at = 0
+        for name, size in sizes.items():
+            self.places[name] = slice(at, at + size)
+            at += size
+        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_room
+        self.dense_at = self.stride - dense_room
+        self.oracles: list[object] = []
+
+    @property
+    def n_shared(self) -> int:
+        """Doubles of a state that lies in shared memory while it is worked at, or 0."""
+        return self.stride if 8 * self.stride <= room() else 0
+
+
+class States:
+    """What is known of the solutions of ``n`` graphs of one plan: scores, answers, multipliers, Jacobians."""
+
+    def __init__(self, plan: Plan, n: int) -> None:
+        import cupy
+
+        self.plan, self.n = plan, n
+        self.block = cupy.zeros((n, plan.stride))
+        self.off = cupy.zeros((n, plan.n_var + plan.n_add), dtype=np.uint8)
+        self.whole = cupy.zeros((n, 3), dtype=np.int64)
+        self.levels = cupy.zeros((n, 4))
+
+    def _part(self, name: str) -> DeviceArray:
+        return self.block[:, self.plan.places[name]]
+
+    def _check(self, first: DeviceArray, second: DeviceArray, what: str) -> None:
+        if first.shape != (self.n, self.plan.n_var) or second.shape != (self.n, self.plan.n_add):
+            raise ValueError(f"{what} do not have the shape of the states")
+
+    def set_scores(self, eta: DeviceArray, add: DeviceArray, off: DeviceArray, off_add: DeviceArray) -> None:
+        """Scores of the variables (n, n_var) and the additional ones (n, n_add), and which of them forbid."""
+        self._check(eta, add, "scores")
+        self._check(off, off_add, "flags")
+        self._part("eta")[...] = eta
+        self._part("add")[...] = add
+        self.off[:, : self.plan.n_var] = off
+        self.off[:, self.plan.n_var :] = off_add
+
+    def marginals(self) -> DeviceArray:
+        """mu (n, n_var)."""
+        return self._part("mu").copy()
+
+    def additionals(self) -> DeviceArray:
+        """N p of all factors, (n, n_add)."""
+        import cupy
+
+        out = cupy.zeros((self.n, self.plan.n_add))
+        if out.size:
+            launch = kernel(
+                "factor_graph/factor_graph", "sk_factor_graph_additionals", defines=self.plan.defines
+            )
+            args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
+            launch(grid1d(self.n * max(self.plan.n_pair, self.plan.n_dense)), 256, args)
+        return out
+
+    def copies(self, i: int) -> DeviceArray:
+        """Local solutions x of graph i, (n_slot,)."""
+        return self._part("x")[i].copy()
+
+    def structures(self, i: int, k: int) -> CompressedParts:
+        """Structures in use by Dense factor k in graph i: weights (m,), parts (m, d) and (m, n_add)."""
+        import cupy
+
+        _, d, _, n_add, K, most, at, _ = map(int, self.plan.dense[8 * k : 8 * k + 8])
+        state = self.block[i, self.plan.dense_at + at :]
+        # without those that a derivative's face has besides
+        m, first = int(state[0] - state[3]), HEAD + 3 * most + most * most + 2 * d
+        ints = cupy.ascontiguousarray(state[first : first + (most * (K + 1) + 1) // 2]).view(np.int32)
+        parts, joint = cupy.zeros((m, d)), cupy.zeros((m, n_add))
+        parts[cupy.arange(m)[:, None], ints[: m * K].reshape(m, K)] = 1.0
+        joint[cupy.arange(m), ints[most * K : most * K + m]] = 1.0
+        return state[HEAD : HEAD + m].copy(), parts, joint
+
+    def report(self) -> dict[str, DeviceArray]:
+        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
+        names = ("status", "n_iter", "n_newton", "primal", "dual", "step_size")
+        both = [self.whole[:, k] for k in range(3)] + [self.levels[:, k] for k in range(3)]
+        return {name: values.copy() for name, values in zip(names, both)}
+
+    def _launch(self, name: str, *args: object) -> None:
+        plan = self.plan
+        if not self.n:
+            return
+        shared = plan.n_shared
+        launch = kernel("factor_graph/factor_graph", f"sk_factor_graph_{name}", defines=plan.defines)
+        fixed = (*plan.arrays, self.block, plan.stride, self.off)
+        launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
+
+    def vjp(self, to_eta: DeviceArray, to_add: DeviceArray) -> None:
+        """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
+        self._check(to_eta, to_add, "directions")
+        if self.plan.n_var:
+            self._launch("vjp", to_eta, to_add, *self._rooms(), self.plan.n_shared)
+
+    def _rooms(self) -> tuple[DeviceArray, int]:
+        """What the faces of Dense factors need, a part a graph, and its size."""
+        import cupy
+
+        plan = self.plan
+        size = plan.stride - plan.dense_at + 5 * plan.n_slot if plan.n_dense else 0
+        return cupy.empty((self.n, size)), size
+
+    def jvp(self, d_eta: DeviceArray, d_add: DeviceArray) -> DeviceArray:
+        """How mu (n, n_var) moves with the scores."""
+        import cupy
+
+        self._check(d_eta, d_add, "directions")
+        out = cupy.empty((self.n, self.plan.n_var))
+        if self.plan.n_var:
+            self._launch("jvp", d_eta, d_add, out, *self._rooms(), self.plan.n_shared)
+        return out
+
+
+def plain_options(options: dict[str, float]) -> list[float]:
+    """fg_options' fields in the kernels' order."""
+    if options["max_time"] < float("inf"):
+        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU looks at no clock")
+    floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
+    flags = ("adaptive", "exact", "quadratic")
+    return [
+        int(options["max_iter"]),
+        *(float(options[name]) for name in floats),
+        *(bool(options[name]) for name in flags),
+        int(options["inner_iter"]),
+    ]
+
+
+def solve(batches: list[States], options: dict[str, float], warm: bool) -> None:
+    """Solve all graphs of a list of `States`; options are fg_options' fields."""
+    given = plain_options(options)
+    for batch in batches:
+        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, bool(warm), *given)

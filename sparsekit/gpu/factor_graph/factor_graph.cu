@@ -1,0 +1,130 @@
+#include "shared/common.cuh"
+#include "factor_graph/factor_solve.cuh"
+#include "factor_graph/factor_backward.cuh"
+
+// Kernels of gpu/factor_graph/_factor_graph.py: a block a graph. A state lies in shared memory while its block is at work
+// where it fits (n_shared doubles, else 0), and in global memory between the launches.
+
+namespace factors {
+
+// what a kernel's block works at, in shared memory
+struct Work {
+    Plan plan;
+    State state;
+    double team[128];
+};
+
+static __device__ __forceinline__ void open(Work& work, const long long* counts, const int* ints, const double* reals,
+                                            double* states, long long stride, const unsigned char* off, double* room,
+                                            long long n_shared) {
+    double* own = states + blockIdx.x * stride;
+    if (threadIdx.x == 0) {
+        read_counts(work.plan, counts);
+        place(work.plan, ints, reals);
+        place(work.state, work.plan, n_shared ? room : own);
+        work.state.off = off + (long long)blockIdx.x * (work.plan.n_var + work.plan.n_add);
+        work.state.off_add = work.state.off + work.plan.n_var;
+    }
+    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) room[i] = own[i];
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void close(double* states, long long stride, const double* room, long long n_shared) {
+    double* own = states + blockIdx.x * stride;
+    __syncthreads();
+    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) own[i] = room[i];
+}
+
+}  // namespace factors
+
+// counts (8), ints, reals: the plan. states (n, stride), off (n, n_var + n_add). whole (n, 3): status, n_iter,
+// n_newton. levels (n, 4): primal, dual, step size, residual.
+extern "C" __global__ void __launch_bounds__(256, 1)
+    sk_factor_graph_solve(const long long* __restrict__ counts, const int* __restrict__ ints,
+                          const double* __restrict__ reals, double* states, long long stride,
+                          const unsigned char* __restrict__ off, long long* whole, double* levels, long long n_shared,
+                          long long warm, long long max_iter, double step_size, double relaxation, double tol_primal,
+                          double tol_dual, long long adaptive, long long exact, long long quadratic,
+                          long long inner_iter) {
+    __shared__ factors::Work work;
+    SK_DYNAMIC_SHARED(double, room);
+    const long long i = blockIdx.x;
+    const factors::Options options = {max_iter, inner_iter, step_size, relaxation, tol_primal, tol_dual,
+                                      (int)adaptive, (int)exact, (int)quadratic};
+    factors::Team team = {work.team, 0};
+    factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
+                              whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)warm};
+    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::solve(team, work.plan, work.state, options, report);
+    factors::close(states, stride, room, n_shared);
+    if (threadIdx.x == 0) {
+        whole[3 * i] = report.status;
+        whole[3 * i + 1] = report.n_iter;
+        whole[3 * i + 2] = report.n_newton;
+        levels[4 * i] = report.primal;
+        levels[4 * i + 1] = report.dual;
+        levels[4 * i + 2] = report.gamma;
+        levels[4 * i + 3] = report.residual;
+    }
+}
+
+// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). rooms (n, size):
+// what the faces of Dense factors need.
+extern "C" __global__ void __launch_bounds__(256, 1)
+    sk_factor_graph_vjp(const long long* __restrict__ counts, const int* __restrict__ ints,
+                        const double* __restrict__ reals, double* states, long long stride,
+                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, double* rooms,
+                        long long size, long long n_shared) {
+    __shared__ factors::Work work;
+    SK_DYNAMIC_SHARED(double, room);
+    const long long i = blockIdx.x;
+    factors::Team team = {work.team, 0};
+    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add,
+                 rooms + i * size);
+}
+
+// out (n, n_var): how mu moves with the scores
+extern "C" __global__ void __launch_bounds__(256, 1)
+    sk_factor_graph_jvp(const long long* __restrict__ counts, const int* __restrict__ ints,
+                        const double* __restrict__ reals, double* states, long long stride,
+                        const unsigned char* __restrict__ off, const double* __restrict__ d_eta,
+                        const double* __restrict__ d_add, double* out, double* rooms, long long size,
+                        long long n_shared) {
+    __shared__ factors::Work work;
+    SK_DYNAMIC_SHARED(double, room);
+    const long long i = blockIdx.x;
+    factors::Team team = {work.team, 0};
+    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::jvp(team, work.plan, work.state, d_eta + i * work.plan.n_var, d_add + i * work.plan.n_add,
+                 out + i * work.plan.n_var, rooms + i * size);
+}
+
+// out (n, n_add) = N p of the pairs. Two variables with a score of 0 count as independent.
+extern "C" __global__ void sk_factor_graph_additionals(const long long* __restrict__ counts,
+                                                       const int* __restrict__ ints, const double* __restrict__ reals,
+                                                       double* states, long long stride, long long n, double* out) {
+    factors::Plan g;
+    factors::State t;
+    factors::read_counts(g, counts);
+    factors::place(g, ints, reals);
+    for (long long k = sk::thread_of_grid(); k < n * g.n_pair; k += sk::threads_of_grid()) {
+        const long long row = k / g.n_pair;
+        const int i = (int)(k % g.n_pair), o = g.n_pair + i;
+        factors::place(t, g, states + row * stride);
+        const double c = t.c[i], first = t.mu[g.var[i]], second = t.mu[g.var[o]];
+        const double a = g.negated[i] ? 1.0 - first : first, b = g.negated[o] ? 1.0 - second : second;
+        const double both = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
+        out[row * g.n_add + g.pair_add[i]] = both;
+    }
+#ifdef FACTORS_DENSE  // out is 0 there
+    for (long long k = sk::thread_of_grid(); k < n * g.n_dense; k += sk::threads_of_grid()) {
+        const long long row = k / g.n_dense;
+        const int i = (int)(k % g.n_dense);
+        factors::place(t, g, states + row * stride);
+        const factors::Active a(g, t, i);
+        for (int s = 0; s < a.count(); s++)
+            out[row * g.n_add + g.dense[8 * i + factors::D_ADD] + a.bonus[s]] += a.p[s];
+    }
+#endif
+}

@@ -1,0 +1,228 @@
+// Passes over all factors of a graph by the threads of a block: their answers, products with their Jacobians, conjugate
+// gradients, proofs of infeasibility. The twin of _cython/factor_graph/factor_passes.h. No pass begins with a barrier; each
+// says whether it ends with one.
+#ifndef SK_FACTOR_PASSES_CUH
+#define SK_FACTOR_PASSES_CUH
+
+#include "factor_graph/factor_active.cuh"
+#include "factor_graph/factor_closed.cuh"
+
+namespace factors {
+
+// Where a factor's scores come from: computed by the thread that needs them, and kept in v.
+struct Scores {
+    enum { GATHER, DUAL, GIVEN, KEPT } kind;
+    double step, inv;
+    int rounds; // most calls of an oracle
+
+    __device__ __forceinline__ double operator()(const Plan& g, const State& t, int s) const {
+        double v;
+        if (kind == KEPT) return t.v[s];
+        const int j = g.var[s];
+        if (kind == GATHER) { // an iteration's: z = l - gamma x moves with the last answers
+            const double z = t.z[s] + step * (t.old[j] - t.x[s]);
+            t.z[s] = z;
+            v = t.h[j] + z * inv;
+        } else if (kind == DUAL)
+            v = t.eta[j] + t.l[s] + step * t.s[s];
+        else
+            v = t.eta[j];
+        t.v[s] = v;
+        return v;
+    }
+};
+
+static __device__ __forceinline__ void answer_closed(const Plan& g, const State& t, const Scores& scores, bool jacobian) {
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
+    for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
+        const bool line = i < g.n_linear;
+        const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);
+        const int lo = start[0], d = start[1] - lo;
+        const double* v = t.v + lo;
+        double *x = t.x + lo, *f = jacobian ? t.f + lo : nullptr, *e = t.e + lo, *coef = t.coef + g.n_pair + i;
+        bool constrained = true;
+        SK_LANES(k, d) scores(g, t, lo + k);
+        if (!line) {
+            double* y = t.y + (lo - 2 * g.n_pair);
+            constrained = orout(lanes, d, v, g.w + lo, g.negated + lo, x, y, f, e, coef);
+            v = y;
+        }
+        if (constrained)
+            linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : FG_EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
+                          f, e, coef);
+        if (!line) SK_LANES(k, d) if (g.negated[lo + k]) {
+            x[k] = 1.0 - x[k];
+            if (jacobian) e[k] = -e[k];
+        }
+    }
+}
+
+// All factors' answers x to their scores and inv times their additional ones. A barrier is due before x is read.
+static __device__ __forceinline__ void answer(const Plan& g, const State& t, const Scores& scores, double inv,
+                                           bool jacobian) {
+    const int np = g.n_pair;
+    SK_SHARE(i, np) {
+        const int o = np + i;
+        const bool not1 = g.negated[i], not2 = g.negated[o];
+        double v1 = scores(g, t, i), v2 = scores(g, t, o);
+        PairJacobian j;
+        if (not1) v1 = 1.0 - v1;
+        if (not2) v2 = 1.0 - v2;
+        pair(v1, v2, g.deg[i], g.deg[o], g.q[i], t.c[i] * inv, jacobian ? &j : nullptr);
+        t.x[i] = not1 ? 1.0 - v1 : v1;
+        t.x[o] = not2 ? 1.0 - v2 : v2;
+        if (jacobian) {
+            t.f[i] = j.f1;
+            t.f[o] = j.f2;
+            t.e[i] = not1 ? -j.e1 : j.e1;
+            t.e[o] = not2 ? -j.e2 : j.e2;
+            t.coef[i] = j.coef;
+            t.n1[i] = not1 ? -j.n1 : j.n1;
+            t.n2[i] = not2 ? -j.n2 : j.n2;
+        }
+    }
+    answer_closed(g, t, scores, jacobian);
+#ifdef FACTORS_DENSE
+    SK_SHARE(i, g.n_dense) {
+        const int* f = g.dense + 8 * i;
+        const int lo = f[D_SLOT];
+        for (int k = 0; k < f[D_SIZE]; k++) scores(g, t, lo + k);
+        Active(g, t, i).solve(t.v + lo, g.w + lo, t.add + f[D_ADD], inv, scores.rounds, t.x + lo);
+    }
+#endif
+}
+
+static __device__ __forceinline__ void product_closed(const Plan& g, const State& t, const double* in, const double* less,
+                                                   double* y) {
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
+    for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
+        const int* start = i < g.n_linear ? g.linear + i : g.orout + (i - g.n_linear);
+        const int lo = start[0], hi = start[1];
+        double dot = 0.0;
+        for (int s = lo + lanes.lane(); s < hi; s += lanes.width) {
+            const double u = in[g.var[s]] - (less == nullptr ? 0.0 : less[s]);
+            y[s] = u;
+            dot += g.w[s] * t.e[s] * u;
+        }
+        dot = lanes.sum(dot) * t.coef[g.n_pair + i];
+        for (int s = lo + lanes.lane(); s < hi; s += lanes.width) y[s] = t.f[s] * y[s] + t.e[s] * dot;
+    }
+}
+
+// y = J u over the slots, u = copies of `in` (n_var), less `less` (n_slot) if that is given. A barrier is due before y
+// is read.
+static __device__ __forceinline__ void product(const Plan& g, const State& t, const double* in, const double* less,
+                                            double* y) {
+    const int np = g.n_pair;
+    SK_SHARE(i, np) {
+        const int o = np + i;
+        double u1 = in[g.var[i]], u2 = in[g.var[o]];
+        if (less != nullptr) u1 -= less[i], u2 -= less[o];
+        const double dot = t.coef[i] * (g.w[i] * t.e[i] * u1 + g.w[o] * t.e[o] * u2);
+        y[i] = t.f[i] * u1 + t.e[i] * dot;
+        y[o] = t.f[o] * u2 + t.e[o] * dot;
+    }
+    product_closed(g, t, in, less, y);
+#ifdef FACTORS_DENSE
+    SK_SHARE(i, g.n_dense) {
+        const Active a(g, t, i);
+        const int lo = g.dense[8 * i + D_SLOT];
+        for (int k = 0; k < a.d; k++) {
+            const int s = lo + k;
+            a.u[k] = g.w[s] * (in[g.var[s]] - (less == nullptr ? 0.0 : less[s]));
+        }
+        a.jvp(a.u, nullptr, y + lo);
+    }
+#endif
+}
+
+// solution (n_var) of ((1 + eps) I - B) solution = right, B = mean J (copies of .); with eps = 0, where the matrix is
+// singular, the one of least norm for a right side in its range. The residual is brought down to `tol`. Ends with a
+// barrier.
+static __device__ __forceinline__ void conjugate_gradients(Team& team, const Plan& g, const State& t, double eps,
+                                                        const double* right, double tol, double* solution) {
+    const int n = g.n_var;
+    double *r = t.cg, *p = r + n, *ap = p + n, rr = 0.0;
+    SK_SHARE(j, n) {
+        solution[j] = 0.0;
+        // variables in no factor have no part in it
+        r[j] = p[j] = is_alone(g, j) ? 0.0 : right[j];
+        ap[j] = 0.0;
+        rr += r[j] * r[j];
+    }
+    rr = team.sum(rr);
+    for (int it = 0; it < 2 * n + 50 && rr > tol * tol; it++) {
+        double curvature = 0.0, square = 0.0, next = 0.0;
+        product(g, t, p, nullptr, t.z);
+        __syncthreads();
+        mean(g, t.z, [&](int j, double b) {
+            ap[j] = (1.0 + eps) * p[j] - b;
+            curvature += p[j] * ap[j];
+            square += p[j] * p[j];
+        });
+        team.sum(curvature, square);
+        // what is left is in the null space, where products are rounding
+        if (!(curvature > 1e-9 * square)) break;
+        const double step = rr / curvature;
+        SK_SHARE(j, n) {
+            solution[j] += step * p[j];
+            r[j] -= step * ap[j];
+            next += r[j] * r[j];
+        }
+        next = team.sum(next);
+        SK_SHARE(j, n) p[j] = r[j] + next / rr * p[j];
+        rr = next;
+        __syncthreads();
+    }
+}
+
+static __device__ __forceinline__ double support_closed(const Plan& g, const double* rho) {
+    const Lanes lanes = {g.lanes};
+    const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
+    double total = 0.0;
+    for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
+        const bool line = i < g.n_linear;
+        const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);
+        const int lo = start[0], d = start[1] - lo;
+        total += line ? linear_support(lanes, d, rho + lo, g.a + lo, g.relation[i], g.bound[i])
+                      : orout_support(lanes, d, rho + lo, g.negated + lo);
+    }
+    return lanes.lane() == 0 ? total : 0.0;
+}
+
+// Whether the slots' vector r, of mean 0 over every variable's copies, proves that no mu serves all factors: any mu has
+// <r, copies of mu> = 0, so the factors' largest <r_f, x_f> cannot sum to less. Overwrites s.
+static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, const State& t, const double* r) {
+    double size = 0.0, total = 0.0, *rho = t.s;
+    SK_SHARE(s, g.n_slot) size += fabs(g.w[s] * r[s]);
+    size = team.sum(size);
+    SK_SHARE(s, g.n_slot) {
+        // Forbidden variables are 0 in every mu: there the direction may be anything. More than all others can gain is
+        // enough, and costs no digits.
+        double x = is_off(t.off, g.var[s]) ? -2.0 * size : g.w[s] * r[s];
+        if (s < 2 * g.n_pair && g.negated[s]) { // of 1 - x, less what x counts for
+            total += x;
+            x = -x;
+        }
+        rho[s] = x;
+    }
+    __syncthreads();
+    SK_SHARE(i, g.n_pair) {
+        const double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g.n_pair + i] > 0.0 ? rho[g.n_pair + i] : 0.0;
+        total += is_off(t.off_add, g.pair_add[i]) ? (a > b ? a : b) : a + b;
+    }
+    total += support_closed(g, rho);
+#ifdef FACTORS_DENSE
+    SK_SHARE(i, g.n_dense) {
+        const int* f = g.dense + 8 * i;
+        total += Active(g, t, i).ask(rho + f[D_SLOT],
+                                     [&](int k) { return is_off(t.off_add, f[D_ADD] + k) ? -2.0 * size : 0.0; });
+    }
+#endif
+    return team.sum(total) < -1e-9 * size;
+}
+
+}  // namespace factors
+#endif

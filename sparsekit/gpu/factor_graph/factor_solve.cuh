@@ -1,0 +1,448 @@
+// Forward: ADMM (Algorithm 1), then Newton's method on the dual; LP-MAP by proximal points. The twin of
+// _cython/factor_graph/factor_solve.h, whose comments say why: the same steps on the same numbers, so that passes and
+// exits are the same. All threads hold the same Report and take the same branches.
+#ifndef SK_FACTOR_SOLVE_CUH
+#define SK_FACTOR_SOLVE_CUH
+
+#include "factor_graph/factor_passes.cuh"
+
+namespace factors {
+
+static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
+static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
+// times so much the first step is longer at most: longer ones cost digits
+static constexpr double STRONG = 1e5;
+// LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho
+static constexpr double BLURRED = 1e-7;
+
+// x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
+static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
+    const double inv = 1.0 / (o.quadratic + gamma);
+    SK_SHARE(j, g.n_var) t.h[j] = (t.eta[j] + 2.0 * gamma * t.mu[j]) * inv;
+}
+
+// mu and l become what the iteration starts from; ends with a barrier
+static __device__ __forceinline__ void admm_begin(const Plan& g, const State& t, const Options& o, double gamma) {
+    __syncthreads();
+    SK_SHARE(j, g.n_var) t.old[j] = t.mu[j];
+    SK_SHARE(s, g.n_slot) {
+        t.x[s] = t.mu[g.var[s]];
+        t.z[s] = t.l[s] - gamma * t.x[s];
+    }
+    set_h(g, t, o, gamma);
+    __syncthreads();
+}
+
+static __device__ __forceinline__ void admm_end(const Plan& g, const State& t, double gamma, double relax) {
+    SK_SHARE(s, g.n_slot) {
+        const int j = g.var[s];
+        t.l[s] = t.z[s] + gamma * (relax * (t.old[j] - t.x[s]) + t.mu[j]);
+    }
+    __syncthreads();
+}
+
+// The rest of an iteration of Algorithm 1, when answers are there; ends with mu, old and h in place, behind a barrier.
+static __device__ __forceinline__ void admm_update(Team& team, const Plan& g, const State& t, const Options& o,
+                                                   double gamma, double& primal, double& dual, double enough) {
+    const double inv = 1.0 / (o.quadratic + gamma), relax = o.relaxation;
+    double moved = 0.0;
+    SK_SHARE(j, g.n_var) if (is_alone(g, j)) t.old[j] = t.mu[j];
+    mean(g, t.x, [&](int j, double mu) {
+        const double d = relax * (mu - t.mu[j]);
+        t.old[j] = t.mu[j];
+        t.mu[j] = mu;
+        moved += d * d;
+    });
+    dual = sqrt(team.sum(moved));
+    // another pass, which mu that still moves makes superfluous
+    primal = dual < enough ? sqrt(team.sum(residual_part(g, t.mu, t.x))) : INFINITY;
+    SK_SHARE(j, g.n_var) {
+        t.mu[j] = relax * t.mu[j] + (1.0 - relax) * t.old[j];
+        t.h[j] = (t.eta[j] + 2.0 * gamma * t.mu[j]) * inv;
+    }
+    __syncthreads();
+}
+
+// answers, means and residual at l + step s; the dual's slope along s; ends with a barrier
+static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, const State& t, Report& report, double step) {
+    const Scores scores = {Scores::DUAL, step, 1.0, EXACT_ROUNDS};
+    report.n_iter++;
+    answer(g, t, scores, 1.0, true);
+    __syncthreads();
+    mean(g, t.x, [&](int j, double mu) { t.mu[j] = mu; });
+    __syncthreads();
+    double square = residual_part(g, t.mu, t.x), slope = dot_part(g, t.s, t.x);
+    team.sum(square, slope);
+    report.residual = sqrt(square);
+    return slope;
+}
+
+// The direction s of Newton's method at l: s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), less its means, with
+// r = mu - x. The dual's slope along it.
+static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, const State& t, double residual) {
+    double *nu = t.cg + 3 * g.n_var, *right = nu + g.n_var, slope = 0.0;
+    const double eps = residual > 1e-2 ? 1e-2 : (residual < 1e-4 ? 1e-4 : residual);
+#pragma unroll 1
+    for (bool solved = false;; solved = true) { // once with r, and with r - nu: one copy of the code
+        product(g, t, solved ? right : t.mu, t.x, t.z);
+        __syncthreads();
+        if (solved) break;
+        SK_SHARE(j, g.n_var) if (is_alone(g, j)) right[j] = 0.0;
+        mean(g, t.z, [&](int j, double b) { right[j] = -b; });
+        __syncthreads();
+        conjugate_gradients(team, g, t, eps, right, 1e-2 * eps * residual, nu);
+        SK_SHARE(j, g.n_var) right[j] = t.mu[j] - nu[j];
+        __syncthreads();
+    }
+    SK_SHARE(s, g.n_slot) {
+        const double r = right[g.var[s]] - t.x[s];
+        t.s[s] = (r - t.z[s]) * (1.0 / eps) + t.z[s] * (1.0 / (1.0 + eps));
+    }
+    __syncthreads();
+    mean(g, t.s, [&](int j, double b) { right[j] = b; });
+    __syncthreads();
+    SK_SHARE(s, g.n_slot) {
+        const int j = g.var[s];
+        t.s[s] -= right[j];
+        slope -= g.w[s] * t.s[s] * (t.mu[j] - t.x[s]);
+    }
+    return team.sum(slope);
+}
+
+// Newton's method on the dual from l, until the residual is `tol`. Whether it converged; l is then the solution's, else
+// the best that was met. Every pass begins with an answer, which belongs to the search along s, to its end without
+// success, or before the first s to l itself.
+static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const State& t, Report& report, double tol,
+                                              long long most) {
+    enum { FIRST, SEARCH, LAST } phase = FIRST;
+    double size = 1.0, last = 0.0, start = 0.0, step = 0.0, lo = 0.0, hi = 0.0, at_lo = 0.0, at_hi = 0.0;
+    int slow = 0, it = 0, trial = 0;
+    SK_SHARE(s, g.n_slot) {
+        if (t.x[s] > 0.0 && t.x[s] < 1.0) {
+            const double eta = fabs(t.eta[g.var[s]]), l = fabs(t.l[s]);
+            size = eta > size ? eta : size;
+            size = l > size ? l : size;
+        }
+        t.s[s] = 0.0;
+    }
+    // rounding of what answers are made of
+    size = team.most(size) * 64.0 * EPSILON * sqrt((double)g.n_slot);
+    tol = tol > size ? tol : size;
+    for (;;) {
+        const double slope = dual_at(team, g, t, report, step);
+        if (phase == LAST) return report.residual <= tol;
+        if (phase == SEARCH) {
+            // the slope rises along the way and is 0 at the best step: secants in a bracket
+            if (!(fabs(slope) <= -0.9 * start || report.residual <= tol)) {
+                if (slope > 0.0) hi = step, at_hi = slope;
+                else lo = step, at_lo = slope;
+                if (hi == 0.0) step *= 4.0;
+                else {
+                    const double next = lo - at_lo * (hi - lo) / (at_hi - at_lo), margin = 0.05 * (hi - lo);
+                    step = next > lo + margin ? next : lo + margin;
+                    step = step < hi - margin ? step : hi - margin;
+                }
+                if (report.n_iter >= most) return false;
+                if (++trial == 12) {
+                    phase = LAST;
+                    step = 0.0;
+                }
+                continue;
+            }
+            SK_SHARE(s, g.n_slot) t.l[s] += step * t.s[s];
+            slow = report.residual > 0.5 * last ? slow + 1 : 0;
+            if (slow == 4) return false;
+            it++;
+        }
+        if (report.residual <= tol) return true;
+        if (it >= 50 || report.n_iter >= most) return false;
+        phase = SEARCH;
+        last = report.residual;
+        start = at_lo = newton_step(team, g, t, last);
+        report.n_newton++;
+        if (!(start < 0.0)) return false;
+        step = 1.0;
+        lo = hi = 0.0;
+        trial = 0;
+    }
+}
+
+// where a copy is at a bound, or mu within the residual of it, mu is there; ends with a barrier
+static __device__ __forceinline__ void snap(const Plan& g, const State& t, double residual) {
+    const double near = residual < 1e-10 ? 30.0 * residual + 1e-13 : DUST;
+    SK_SHARE(j, g.n_var) {
+        double mu = t.mu[j];
+        if (fabs(mu) < near) mu = 0.0;
+        if (fabs(mu - 1.0) < near) mu = 1.0;
+        for (int k = g.var_start[j]; k < g.var_start[j + 1]; k++) {
+            const double x = t.x[g.var_slot[k]];
+            if (x == 0.0 && fabs(mu) < DUST) mu = 0.0;
+            if (x == 1.0 && fabs(mu - 1.0) < DUST) mu = 1.0;
+        }
+        t.mu[j] = mu;
+    }
+    __syncthreads();
+}
+
+// Whether the oracle of some factor has a better structure; a barrier where there are such factors.
+static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const State& t) {
+#ifdef FACTORS_DENSE
+    double any = 0.0;
+    SK_SHARE(i, g.n_dense) any = Active(g, t, i).head[2] == 0.0 ? 1.0 : any;
+    return team.most(any) > 0.0;
+#else
+    return false;
+#endif
+}
+
+// Where it begins: scores of the pairs, and without a warm start no multipliers; ends with a barrier.
+static __device__ __forceinline__ void begin(const Plan& g, const State& t, const Options& o, double first,
+                                             Report& report) {
+    SK_SHARE(i, g.n_pair) t.c[i] = t.add[g.pair_add[i]];
+    report.n_iter = report.n_newton = 0;
+    report.residual = INFINITY;
+    if (!report.warm || !o.adaptive || report.status != FG_CONVERGED)
+        report.gamma = report.warm ? o.step_size : first;
+    if (!report.warm) {
+        SK_SHARE(s, g.n_slot) t.l[s] = 0.0;
+        SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] = 0.0;
+    }
+    SK_SHARE(j, g.n_var) {
+        if (is_alone(g, j)) t.mu[j] = t.old[j] = o.quadratic ? clip(t.eta[j]) : (double)(t.eta[j] > 0.0);
+        else if (!report.warm) t.mu[j] = clip(t.eta[j]);
+    }
+    __syncthreads();
+}
+
+static __device__ __forceinline__ double largest_score(Team& team, const Plan& g, const State& t) {
+    double most = 0.0;
+    SK_SHARE(j, g.n_var) if (!is_off(t.off, j)) most = fmax(most, fabs(t.eta[j]));
+    SK_SHARE(k, g.n_add) if (!is_off(t.off_add, k)) most = fmax(most, fabs(t.add[k]));
+    return team.most(most);
+}
+
+// mean square root, over the variables, of what scores meet there: its own, and those of its pairs
+static __device__ __forceinline__ double strength(Team& team, const Plan& g, const State& t) {
+    const double most = largest_score(team, g, t), by = most > 0.0 ? 1.0 / most : 0.0;
+    double total = 0.0;
+    SK_SHARE(j, g.n_var) if (!is_off(t.off, j)) total += by * t.eta[j] * (by * t.eta[j]);
+    SK_SHARE(i, g.n_pair) {
+        const double c = is_off(t.off_add, g.pair_add[i]) ? 0.0 : by * t.add[g.pair_add[i]];
+        total += 2.0 * c * c;
+    }
+    return most * sqrt(team.sum(total) / (double)(g.n_var > 0 ? g.n_var : 1));
+}
+
+// first: gamma where nothing is known
+static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
+                                              double first, Report& report) {
+    double primal = 1.0, moved = 1.0, enough = NEAR;
+    long long check = 50, adapt = ADAPT;
+    bool stale = false; // v is not the iteration's
+    begin(g, t, o, first, report);
+    if (g.n_slot == 0) {
+        report.primal = report.dual = report.residual = 0.0;
+        return report.status = FG_CONVERGED;
+    }
+    // no factors share a variable: their answers are the solution
+    const bool is_separate = o.quadratic && g.is_separate;
+    bool done = is_separate;
+    // so far multipliers may have to go
+    const double longest = fmax(fmax(1e3 * o.step_size, first), 0.1 * largest_score(team, g, t));
+    report.gamma = fmin(report.gamma, longest); // a warm start's may be that of larger scores
+    if (!done) admm_begin(g, t, o, report.gamma);
+    for (;;) {
+        if (!done && report.n_iter >= o.max_iter) {
+            report.status = FG_MAX_ITER;
+            done = true;
+        }
+        // the last answers are those whose Jacobians are wanted, where the last iteration left them
+        const double inv = is_separate ? 1.0 : 1.0 / (o.quadratic + report.gamma);
+        if (done && !is_separate) admm_end(g, t, report.gamma, o.relaxation);
+        if (done && stale) {
+            SK_SHARE(s, g.n_slot) {
+                const int j = g.var[s];
+                t.v[s] = (t.eta[j] + t.l[s] + report.gamma * t.mu[j]) * inv;
+            }
+            __syncthreads();
+        }
+        const Scores scores = {!done ? Scores::GATHER : (is_separate ? Scores::GIVEN : Scores::KEPT),
+                               report.gamma * o.relaxation, inv,
+                               is_separate && o.exact ? EXACT_ROUNDS : (int)o.inner_iter};
+        answer(g, t, scores, inv, done);
+        __syncthreads();
+        if (is_separate) {
+            report.n_iter++;
+            report.status = unsolved(team, g, t) ? FG_MAX_ITER : FG_CONVERGED;
+            if (report.status == FG_MAX_ITER && report.n_iter < o.max_iter) continue;
+        }
+        if (done) break;
+        const long long now = ++report.n_iter;
+        const bool due = now >= check || now >= adapt || now >= o.max_iter || !o.exact;
+        admm_update(team, g, t, o, report.gamma, primal, moved, due ? INFINITY : enough);
+        stale = false;
+        report.primal = primal;
+        report.dual = report.gamma * moved;
+        if (!o.exact) {
+            if (primal <= o.tol_primal && moved <= o.tol_dual) {
+                report.status = FG_CONVERGED;
+                done = true;
+                continue;
+            }
+        } else if (primal + moved < enough && report.n_iter < o.max_iter) {
+            admm_end(g, t, report.gamma, o.relaxation);
+            if (newton(team, g, t, report, o.tol_primal, o.max_iter)) {
+                report.primal = report.residual;
+                report.dual = 0.0;
+                snap(g, t, report.residual);
+                return report.status = FG_CONVERGED;
+            }
+            enough = 0.1 * (primal + moved);
+            admm_begin(g, t, o, report.gamma);
+            stale = true;
+            continue;
+        }
+        if (now >= check) {
+            check = 2 * now;
+            if (primal > 1e-7) { // a direction as small as this is rounding
+                mean(g, t.x, [&](int j, double mu) { t.h[j] = mu; });
+                __syncthreads();
+                SK_SHARE(s, g.n_slot) t.e[s] = t.h[g.var[s]] - t.x[s]; // e holds nothing until the end
+                __syncthreads();
+                if (is_infeasible(team, g, t, t.e)) return report.status = FG_INFEASIBLE;
+                set_h(g, t, o, report.gamma);
+                __syncthreads();
+            }
+        }
+        if (o.adaptive && now >= adapt) {
+            adapt = now + (now < 40 ? ADAPT : now / 4);
+            double ratio = sqrt(primal / (report.dual + 1e-300));
+            if (ratio > 1.5 || ratio < 0.67) {
+                ratio = ratio > LARGEST_CHANGE ? LARGEST_CHANGE : (ratio < 1.0 / LARGEST_CHANGE ? 1.0 / LARGEST_CHANGE : ratio);
+                double gamma = ratio * report.gamma;
+                // where there is no solution the disagreement never ends, and no step is large enough
+                if (gamma > longest) gamma = longest;
+                if (gamma < 1e-3 * o.step_size) gamma = 1e-3 * o.step_size;
+                admm_end(g, t, report.gamma, o.relaxation);
+                report.gamma = gamma;
+                admm_begin(g, t, o, gamma);
+            }
+        }
+    }
+    mean(g, t.x, [&](int j, double mu) { t.mu[j] = mu; }); // without relaxation, which leaves the box
+    __syncthreads();
+    if (is_separate) {
+        report.dual = report.residual = 0.0;
+        report.primal = report.status == FG_CONVERGED ? 0.0 : INFINITY; // how much is missing is not known
+        if (report.status == FG_CONVERGED) snap(g, t, 0.0);
+        return report.status;
+    }
+    report.primal = sqrt(team.sum(residual_part(g, t.mu, t.x)));
+    return report.status;
+}
+
+// LP-SparseMAP and AD3 by one solve, LP-MAP by proximal points: see factor_solve.h
+static __device__ __forceinline__ int solve(Team& team, const Plan& g, const State& t, const Options& given,
+                                            Report& report) {
+    const bool is_map = given.exact && !given.quadratic;
+    Options o = given;
+    double size = 0.0, none = 0.0, most = 0.0, smallest = -MOST_DOUBLE, rho, least, start, exact = 0.0;
+    long long passes = 0, steps = 0;
+    int status;
+    if (is_map) {
+        o.quadratic = 1;
+        report.gamma = o.step_size; // the last solve's may be that of strong scores: here they are in units of rho
+    }
+    for (int k = threadIdx.x; is_map && k < g.n_var + g.n_add; k += blockDim.x) {
+        const int i = k - g.n_var;
+        const double score = k < g.n_var ? (is_off(t.off, k) ? 0.0 : fabs(t.eta[k])) : (is_off(t.off_add, i) ? 0.0 : fabs(t.add[i]));
+        size += score;
+        most = score > most ? score : most;
+        smallest = score > 0.0 && -score > smallest ? -score : smallest;
+        if (k < g.n_var) {
+            t.eta0[k] = t.eta[k];
+            if (!report.warm) t.mu[k] = 0.0;
+        } else
+            t.add0[i] = t.add[i];
+    }
+    team.sum(size, none);
+    most = team.most(most);
+    smallest = -team.most(smallest);
+    if (!(size > 0.0)) smallest = 1.0; // nothing to tell apart, but what is forbidden still weighs against rho
+    rho = size > 0.0 ? 0.2 * size / (double)(g.n_var + g.n_add) : 1.0;
+    least = 0.5 * smallest > 1e-13 * most ? 0.5 * smallest : 1e-13 * most;
+    rho = start = rho < least ? least : rho;
+    // multipliers have as far to go as scores are large
+    const bool scaled = !is_map && given.exact && given.adaptive;
+    const double first = o.step_size * (scaled ? fmin(STRONG, fmax(1.0, strength(team, g, t))) : 1.0);
+    for (;;) {
+        double moved = 0.0, worth = 0.0, next = 0.25 * rho;
+        if (is_map) SK_SHARE(j, g.n_var) {
+            t.h0[j] = t.mu[j];
+            t.eta[j] = t.eta0[j] / rho + t.mu[j];
+            if (is_alone(g, j)) t.eta[j] = t.h0[j] = t.eta0[j] > 0.0; // on or off at once
+        }
+        if (is_map) {
+            SK_SHARE(k, g.n_add) t.add[k] = t.add0[k] / rho;
+            o.max_iter = given.max_iter - passes;
+            // scores that are large beside rho leave fewer digits for the marginals
+            o.tol_primal = given.tol_primal * (1e-3 * most / rho > 1.0 ? 1e-3 * most / rho : 1.0);
+            if (o.tol_primal > 1e-7 && given.tol_primal < 1e-7) o.tol_primal = 1e-7;
+        }
+        __syncthreads();
+        status = solve_once(team, g, t, o, first, report);
+        if (!is_map) return status;
+        passes += report.n_iter;
+        steps += report.n_newton;
+        if (status || size == 0.0) break; // of scores that are all 0 every mu is best
+        if (report.residual > fmax(o.tol_primal, BLURRED) && rho < start && passes < given.max_iter) {
+            // rounding of scores in units of so small a rho is no solution: back to the last mu and a larger one
+            exact = fmin(4.0 * rho, start);
+            least = fmax(least, exact);
+            SK_SHARE(j, g.n_var) t.mu[j] = t.h0[j];
+            SK_SHARE(s, g.n_slot) t.l[s] *= rho / exact;
+            SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] *= rho / exact;
+            rho = exact;
+            __syncthreads();
+            continue;
+        }
+        SK_SHARE(j, g.n_var) {
+            const double d = t.mu[j] - t.h0[j];
+            moved += d * d;
+            if (!is_off(t.off, j)) worth += fabs(t.eta0[j] * t.mu[j]);
+        }
+        team.sum(moved, worth);
+        report.dual = sqrt(moved);
+        // mu is best for scores that differ by rho times the step: it lacks no more than that over the box
+        if (rho * report.dual * sqrt((double)g.n_var) <= 1e-9 * worth) break;
+        // a step moves no less than its own error
+        if (report.dual <= given.tol_dual + 30.0 * o.tol_primal) {
+            if (rho <= least) break;
+            next = least; // where it stays for the smallest score as well, it stays for good
+        }
+        if (passes >= given.max_iter) {
+            status = FG_MAX_ITER;
+            break;
+        }
+        report.warm = 1;
+        next = next < exact ? exact : next;
+        // near ties of scores take a rho as near to 0
+        if (next < 1e-10 * (worth > smallest ? worth : smallest)) next = rho;
+        if (next < rho) { // multipliers are in units of rho
+            SK_SHARE(s, g.n_slot) t.l[s] *= rho / next;
+            SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] *= rho / next;
+            rho = next;
+        }
+        __syncthreads();
+    }
+    report.n_iter = passes;
+    report.n_newton = steps;
+    __syncthreads();
+    SK_SHARE(j, g.n_var) t.eta[j] = t.eta0[j];
+    SK_SHARE(k, g.n_add) t.add[k] = t.add0[k];
+    __syncthreads();
+    return report.status = status;
+}
+
+}  // namespace factors
+#endif

@@ -1,0 +1,1 @@
+"""CUDA versions of kernels of one wing: sparsemax and softmax regression."""

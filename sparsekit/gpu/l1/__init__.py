@@ -1,0 +1,1 @@
+"""CUDA versions of kernels of one wing: L1-regularised models by OBA."""

@@ -1,0 +1,63 @@
+"""Compressed rows times a table, the launch that several kernels share (spmm.cuh)."""
+
+from __future__ import annotations
+
+from numpy.typing import DTypeLike
+
+from ..._typing import DeviceArray
+from ._compile import kernel
+
+_THREADS = 128
+_WARP = 32
+# places of a piece, at least and at most: a function of the data alone, so that no sum depends on the device
+_LEAST, _MOST = 32, 512
+# pieces that keep a large device busy
+_PIECES = 16384
+
+
+def layout(K: int) -> dict[str, int]:
+    """How a warp divides ``K`` columns: the macros of spmm.cuh."""
+    lanes = min(_WARP, 1 << max(K - 1, 0).bit_length())
+    return {"SPMM_LANES": lanes, "SPMM_COLUMNS": max(1, min(4, -(-K // _WARP)))}
+
+
+def piece_size(places: int) -> int:
+    """Places of a piece, a power of two."""
+    return min(_MOST, max(_LEAST, 1 << (places // _PIECES).bit_length()))
+
+
+def multiply(
+    file: str,
+    name: str,
+    indptr: DeviceArray,
+    indices: DeviceArray,
+    data: DeviceArray,
+    V: DeviceArray,
+    out: DeviceArray,
+    real: DTypeLike | None = None,
+    index: DTypeLike | None = None,
+) -> None:
+    """Rows of ``out`` = A V by the kernels ``name`` and ``name``_carry of ``file``.cu.
+
+    A has as many rows as ``indptr`` says; ``V`` and ``out`` may have more than A has columns and rows.
+    """
+    import cupy
+
+    n, K = indptr.size - 1, out.shape[1]
+    if n <= 0 or K == 0:
+        return
+    macros = layout(K)
+    places = n + data.size
+    piece = piece_size(places)
+    pieces = -(-places // piece)
+    tiles = -(-K // (macros["SPMM_LANES"] * macros["SPMM_COLUMNS"]))
+    # each row of it is written where it is read, by the same division into pieces
+    carry = cupy.empty((pieces, K), dtype=out.dtype)
+    kernel(file, name, defines=macros, real=real, index=index)(
+        (-(-pieces * _WARP // _THREADS), tiles), _THREADS,
+        (indptr, indices, data, V, out, carry, n, K, piece, pieces),
+    )  # fmt: skip
+    if pieces > 1:
+        kernel(file, name + "_carry", defines=macros, real=real, index=index)(
+            (pieces - 1, tiles), _THREADS, (indptr, carry, out, n, K, piece)
+        )

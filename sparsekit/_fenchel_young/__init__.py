@@ -1,1 +1,6 @@
-"""Sparsemax and softmax regression by Fenchel-Young losses."""
+"""Sparsemax and softmax regression by Fenchel-Young losses.
+
+- ``estimators/``: SparsemaxClassifier, SoftmaxClassifier, their cross-validated forms, paths over alpha.
+- ``solver/``: Newton's method (``minimize_model.py``), dual ascent, duality gaps, blocks of rows.
+- ``losses/``: the losses of linear scores, Newton systems, and sparsemax as a function of arrays.
+"""

@@ -1,7 +1,7 @@
-"""Sequence tagger: linear chains of labels.
+"""SequenceTagger: labels of the positions of sequences.
 
-- estimators/: `SequenceTagger`, its batches and predictions; sequences as matrices.
-- plan.py: which loss and which minimiser a model gets.
-- solver/: L-BFGS, OBA in scaled variables, smoothing of the hinge loss, the perceptron, batches by FTRL.
-- losses/: chains, their likelihood and hinge loss, pairs with coefficients, allowed labellings.
+- ``estimators/``: the tagger, its features, predictions, and streams.
+- ``plan.py``: which loss and which minimiser a tagger gets.
+- ``solver/``: L-BFGS, OBA in scaled variables, the perceptron, FTRL.
+- ``losses/``: chains, their likelihood, the hinge loss, constraints.
 """

@@ -36,3 +36,13 @@ def python_files(source):
     files = sorted(source.rglob("*.py"))
     assert files
     return files
+
+
+def circles(arrows):
+    """Names that lead to themselves over others, as imports and includes may."""
+    left = {name: set(targets) & arrows.keys() for name, targets in arrows.items()}
+    while True:
+        free = {name for name, targets in left.items() if not targets & left.keys()}
+        if not free:
+            return sorted(left)
+        left = {name: targets for name, targets in left.items() if name not in free}

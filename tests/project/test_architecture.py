@@ -4,7 +4,7 @@ import ast
 import re
 
 import pytest
-from source_imports import imports, module_name, python_files
+from source_imports import circles, imports, module_name, python_files
 
 # Floors, lowest first. A module may import from its own floor and from those below.
 KERNELS, PIECES, LOSSES, SOLVERS, ESTIMATORS, TOOLS = range(6)
@@ -145,16 +145,6 @@ def test_wings_are_apart_but_for_the_ties_that_the_architecture_names(source, ch
         if wing(name) and wing(target) and wing(name) != wing(target)
     }
     assert found == ties and len(ties) == 5
-
-
-def circles(arrows):
-    """Modules that import themselves, over others."""
-    left = {name: set(targets) & arrows.keys() for name, targets in arrows.items()}
-    while True:
-        free = {name for name, targets in left.items() if not targets & left.keys()}
-        if not free:
-            return sorted(left)
-        left = {name: targets for name, targets in left.items() if name not in free}
 
 
 def test_circles_are_seen():

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from source_imports import circles
 
 SIDES = ("_cython", "gpu")
 # who else has kernels of its own
@@ -37,22 +38,11 @@ def foreign_imports(room, text):
     return [parts[0] or parts[1] for parts in rooms if (parts[0] or parts[1]) not in (room, "shared")]
 
 
-def circles(arrows):
-    """Names that lead to themselves, over others."""
-    left = {name: set(targets) & arrows.keys() for name, targets in arrows.items()}
-    while True:
-        free = {name for name, targets in left.items() if not targets & left.keys()}
-        if not free:
-            return sorted(left)
-        left = {name: targets for name, targets in left.items() if name not in free}
-
-
 def test_the_scans_see_what_they_look_for():
     text = '#include "l1/a.h"\n#include "shared/b.h"\ncdef extern from "tagger/c.h":\n#include "pair.h"\n'
     assert foreign_includes("tagger/x.h", text) == ["l1/a.h"]
     text = "from ..shared._a cimport b\nfrom ..l1._c import d\nfrom ._e import f\nfrom ..tagger import _g\n"
     assert foreign_imports("bounded", text) == ["l1", "tagger"]
-    assert circles({"a": {"b"}, "b": {"a"}, "c": {"a"}, "d": set()}) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("side", SIDES)

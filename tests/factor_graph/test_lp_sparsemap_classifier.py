@@ -40,11 +40,10 @@ every_loss = pytest.mark.parametrize("loss", LOSSES)
 @parametrize_with_checks(
     [
         LPSparseMAPClassifier(),
-        # of the hinge a gap leaves coefficients the more room the less the penalty
-        *(
-            LPSparseMAPClassifier(1e-2 if loss == "hinge" else 1e-4, pairs="all", loss=loss)
-            for loss in LOSSES
-        ),
+        # a gap determines coefficients the less, the weaker the penalty
+        LPSparseMAPClassifier(1e-4, pairs="all", loss="sparsemap"),
+        LPSparseMAPClassifier(1e-2, pairs="all", loss="hinge"),
+        LPSparseMAPClassifier(1e-4, pairs="all", loss="logistic", tol=1e-12),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

@@ -82,7 +82,7 @@ class OutputSystems:
     def _ridge(self, D):
         """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""
         own = INTERCEPT_RIDGE * _intercept_curvatures(D)
-        ridge = np.repeat(self.feature_ridge[:, None], D.shape[1], axis=1)
+        ridge = self.feature_ridge[:, None] + np.zeros_like(D[:1])
         return np.concatenate([ridge, own[None]]) if self.fit_intercept else ridge
 
     def _by_columns(self, G, D, enough):

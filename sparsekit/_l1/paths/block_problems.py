@@ -17,7 +17,7 @@ from .problems import LogisticProblem, SquaresProblem
 class BlocksMixin:
     """Problems over blocks of rows."""
 
-    fold = None
+    fold = gathered = None
 
     def prepare(self, folds):
         self.gathered = GatheredColumns(self.X.blocks, self.X.census)

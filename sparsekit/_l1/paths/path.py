@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import is_device, is_in_main_memory, namespace, to_host
-from ..._estimator.block_data import labels_of_blocks, numbers_of_blocks
+from ..._arrays import is_device, namespace, to_host
+from ..._estimator.block_data import BlockedMatrix, labels_of_blocks, numbers_of_blocks
 from ..._estimator.checks import (
     X_CHECKS,
     apply_class_weight,
@@ -29,12 +29,13 @@ from ..._estimator.validation import check_X_y
 from ..._linalg.threads import count_threads
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import null_intercept, unless_zero
-from .coefficients import center_target, penalty_of
-from .data_losses import check_positive, logistic_of, nonnegative_of, squares_of, weights_in_units
+from ..losses.null_intercept import unless_zero
+from .block_problems import LogisticBlockProblem, SquaresBlockProblem
+from .coefficients import penalty_of
+from .data_losses import check_positive, weights_in_units
 from .magnitudes import sum_in_units
-from .path_solver import RegularizationPath, solve_path, warn_if_path_unconverged
-from .problems import SquaresProblem
+from .path_solver import RegularizationPath, warn_if_path_unconverged
+from .problems import LogisticProblem, SquaresProblem
 from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 
 _PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
@@ -190,53 +191,19 @@ def l1_logistic_path(
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
     X, columns = without_empty_columns(X)
-    path = logistic_path(
-        X,
-        codes,
-        classes,
-        weight,
-        columns.restrict(penalty),
-        fit_intercept,
-        options,
-        n_threads=count_threads(n_jobs),
-        columns=columns,
-        lambdas=lambdas,
-        n_lambdas=n_lambdas,
-        eps=eps,
-        l1_ratio=l1_ratio,
-        max_time=max_time,
-        callback=callback,
-        coefs=coefs,
-        scale=1.0 / unit,
-        offset=check_offset(offset, X, 1 if len(classes) == 2 else len(classes)),
+    make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
+    offset = check_offset(offset, X, 1 if len(classes) == 2 else len(classes))
+    problem = make(
+        X, codes, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), classes, unit,
+        unless_zero(offset),
+    )  # fmt: skip
+    problem.columns, problem.l1_ratio = columns, l1_ratio
+    path = problem.regularization_path(
+        lambdas, n_lambdas, eps, options, coefs=coefs, callback=callback, max_time=max_time
     )
     path.classes, path.feature_names = classes, feature_names
     warn_if_path_unconverged(path, options, "l1_logistic_path")
     return path
-
-
-def logistic_path(
-    X, codes, classes, weight, penalty_weights, fit_intercept, options, *, n_threads=1, offset, **path_options
-):
-    """`l1_logistic_path` for checked input: class codes, folded weights, falling lambdas or None."""
-    n_classes = len(classes)
-    offset = unless_zero(offset)
-    null = None
-    if fit_intercept:
-        null = null_intercept(to_host(codes), to_host(weight), n_classes, to_host(offset))
-
-    def make_loss(X):
-        return logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset)
-
-    return solve_path(
-        make_loss,
-        X,
-        penalty_weights,
-        1 if n_classes == 2 else n_classes,
-        null,
-        options,
-        **path_options,
-    )
 
 
 @validate_params(
@@ -327,49 +294,22 @@ def lasso_path(
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
     weight, _ = weights_in_units(X, weight, in_units)
-    y = y if offset is None else y - check_offset(offset, X)
     if alphas is not None:
         alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
-    n_threads = count_threads(n_jobs)
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
     X, columns = without_empty_columns(X)
-    penalty = columns.restrict(penalty)
     if positive:
         check_positive(hessian)
-    if is_in_main_memory(X) and hessian == "exact":
-        problem = SquaresProblem(X, y, weight, penalty, fit_intercept, n_threads, positive, hessian)
-        problem.columns = columns
-        path = problem.mixing(l1_ratio).path_of_all_rows(
-            alphas, n_lambdas, eps, options, max_time=max_time, callback=callback, coefs=coefs
-        )
-        path.feature_names = feature_names
-        warn_if_path_unconverged(path, options, "lasso_path")
-        return path
-    y, mean = center_target(y, weight, fit_intercept, X.dtype)
-
-    def make_loss(X):
-        make = nonnegative_of if positive else squares_of
-        return make(X, y, mean, weight, fit_intercept, n_threads)
-
-    path = solve_path(
-        make_loss,
-        X,
-        penalty,
-        1,
-        np.zeros(1) if fit_intercept else None,
-        options,
-        lambdas=alphas,
-        n_lambdas=n_lambdas,
-        eps=eps,
-        columns=columns,
-        l1_ratio=l1_ratio,
-        max_time=max_time,
-        callback=callback,
-        coefs=coefs,
-        scale=float(X.shape[0]) if weight is None else float(weight.sum()),
+    make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
+    problem = make(
+        X, y, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), positive, hessian,
+        unless_zero(check_offset(offset, X)),
+    )  # fmt: skip
+    problem.columns, problem.l1_ratio = columns, l1_ratio
+    path = problem.regularization_path(
+        alphas, n_lambdas, eps, options, coefs=coefs, callback=callback, max_time=max_time
     )
-    path.intercepts = path.intercepts + path.intercepts.dtype.type(mean)
     path.feature_names = feature_names
     warn_if_path_unconverged(path, options, "lasso_path")
     return path

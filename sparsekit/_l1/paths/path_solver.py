@@ -16,19 +16,18 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._arrays import beside, is_in_main_memory, to_host
-from ..._estimator.checks import as_kernel_input
+from ..._arrays import is_in_main_memory, to_host
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
 from ..losses.block_problem import BlockProblem
 from ..losses.losses import LogisticLoss
-from ..solver.blockwise import mixed, null_model_on_blocks, solver_of
+from ..solver.blockwise import mixed, solver_of
 from ..solver.centred_loss import CentredLoss
 from ..solver.newton_session import NewtonSession
 from ..solver.oba import unit_of_tol
-from .coefficients import l1_weights, pack, unpack
-from .magnitudes import check_result, named_overflow
+from .coefficients import l1_weights, unpack
+from .magnitudes import check_result
 from .settings import MAX_BYTES
 
 # least l1_ratio by which a grid begins: a ridge leaves no coefficient at zero, however large it is (glmnet's
@@ -126,50 +125,12 @@ class RegularizationPath:
         return column if n_outputs == 1 else column.reshape(n_outputs, -1)
 
 
-def null_model(make_loss, X, penalty_weights, n_outputs, intercept, solver_options):
-    """Variables of the best model in which every penalised coefficient is zero.
-
-    Parameters
-    ----------
-    make_loss : callable
-        Makes the loss for a matrix with the rows of X.
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-    penalty_weights : float or ndarray of shape (n_features,)
-    n_outputs : int
-    intercept : ndarray of shape (n_outputs,) or None
-        The intercept of the model without features; None if none is fitted.
-    solver_options : dict
-
-    Returns
-    -------
-    ndarray of shape (n_variables,)
-    """
-    n_features = X.shape[1]
-    weights = np.broadcast_to(to_host(penalty_weights), (n_features,))
-    coef = np.zeros((n_outputs, n_features))
-    free = np.flatnonzero(weights == 0)
-    if free.size:
-        columns = X[:, beside(free, X)]
-        loss = make_loss(as_kernel_input(columns))
-        start = None
-        if intercept is not None:
-            start = beside(pack(np.zeros((n_outputs, free.size)), intercept, True), X)
-        # lambda_max is read off this solution, so it is solved more tightly than the path
-        options = {**solver_options, "tol": min(solver_options["tol"], 1e-8), "predicted_tol": 0.0}
-        result = solver_of(loss)(beside(np.zeros(loss.n_variables), X), start, **options)
-        coef[:, free], free_intercept = unpack(
-            to_host(result.x), n_outputs, free.size, intercept is not None, penalty=0.0
-        )
-        intercept = None if intercept is None else free_intercept
-    return beside(pack(coef, intercept, intercept is not None), X)
-
-
 def largest_penalty(loss, x_null, l1):
     """The smallest factor of ``l1`` at which the null model ``x_null`` is optimal."""
     penalised = l1 > 0
     gradient = loss.gradient(x_null)[penalised]
-    pulls = np.maximum(-gradient, 0.0) if getattr(loss, "one_sided", False) else np.abs(gradient)
-    return largest(pulls / l1[penalised])
+    sizes = np.maximum(-gradient, 0.0) if getattr(loss, "one_sided", False) else np.abs(gradient)
+    return largest(sizes / l1[penalised])
 
 
 def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
@@ -329,69 +290,3 @@ def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
 def _enumerate(names):
     left = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
-
-
-def path_start(make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio=1.0):
-    """Loss, weights of the variables, null model and largest penalty. See `null_model`."""
-    share = max(l1_ratio, LEAST_RATIO)
-    loss = make_loss(X)
-    l1 = loss.l1_vector(penalty_weights)
-    if isinstance(loss, BlockProblem):
-        x_null = null_model_on_blocks(loss, l1, options)
-        return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
-    x_null = null_model(make_loss, X, penalty_weights, n_outputs, intercept, options)
-    return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share
-
-
-def solve_path(
-    make_loss,
-    X,
-    penalty_weights,
-    n_outputs,
-    intercept,
-    options,
-    *,
-    lambdas=None,
-    n_lambdas,
-    eps,
-    columns,
-    max_time=None,
-    callback=None,
-    coefs="auto",
-    scale=1.0,
-    l1_ratio=1.0,
-):
-    """A whole path: null model, grid, solves. See `null_model`, `iterate_path` and `collect_path`.
-
-    ``lambdas`` and the returned path are on the estimator's scale, ``scale`` times smaller than the
-    solver's.
-    """
-    with named_overflow(X):
-        loss, l1, x_null, lambda_max = path_start(
-            make_loss, X, penalty_weights, n_outputs, intercept, options, l1_ratio
-        )
-        lambda_max /= scale
-        if lambdas is None:
-            lambdas = penalty_grid(lambda_max, n_lambdas, eps, l1_ratio)
-        results = iterate_path(
-            loss,
-            l1,
-            lambdas * scale,
-            x_null,
-            options,
-            l1_ratio=l1_ratio,
-            max_time=max_time,
-            callback=columns.with_whole_variables(callback, n_outputs),
-        )
-        return collect_path(
-            results,
-            lambdas,
-            lambda_max,
-            n_outputs,
-            columns,
-            intercept is not None,
-            scale=scale,
-            coefs=coefs,
-            dtype=X.dtype,
-            penalty=to_host(penalty_weights),
-        )

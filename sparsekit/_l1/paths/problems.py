@@ -12,20 +12,22 @@ import time
 import numpy as np
 
 from ..._arrays import beside, is_device, is_in_main_memory, to_host
-from ..._estimator.checks import in_type
+from ..._estimator.checks import as_kernel_input, in_type
 from ..._estimator.used_columns import UsedColumns
 from ..._linalg.prepared import Prepared
 from ..._messages import shown
 from ..._solver import outcome
 from .. import plan
+from ..losses.block_problem import BlockProblem
 from ..losses.null_intercept import null_intercept
+from ..solver.blockwise import null_model_on_blocks, solver_of
 from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
-from .coefficients import all_classes, center_target, l1_weights, unpack
+from .coefficients import all_classes, center_target, l1_weights, pack, unpack
 from .data_losses import logistic_of, nonnegative_of, squares_of
 from .judges import DeviceAccuracy, DeviceSquaredErrors, Judge, SquaredErrors, is_accuracy
 from .magnitudes import named_overflow
-from .path_solver import LEAST_RATIO, collect_path, iterate_path, path_start, penalty_grid
+from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
 
 # Numbers of the moments of all folds that are kept.
 _KEPT = 2 * 10**7
@@ -120,10 +122,50 @@ class PathProblem:
 
     def start(self, options):
         """Loss, L1 weights, null model and largest penalty."""
+        share = max(self.l1_ratio, LEAST_RATIO)
         with named_overflow(self.X):
-            return path_start(
-                self.make_loss, self.X, self.penalty, self.n_outputs, self.null_intercept(), options,
-                self.l1_ratio,
+            loss = self.make_loss(self.X)
+            l1 = loss.l1_vector(self.penalty)
+            if isinstance(loss, BlockProblem):
+                x_null = null_model_on_blocks(loss, l1, options)
+                return loss, l1, x_null, loss.largest_penalty(x_null, l1) / share
+            x_null = self._null_model(options)
+            return loss, l1, x_null, largest_penalty(loss, x_null, l1) / share
+
+    def _null_model(self, options):
+        """Variables of the best model in which every penalised coefficient is zero."""
+        p, intercept = self.X.shape[1], self.null_intercept()
+        coef = np.zeros((self.n_outputs, p))
+        free = np.flatnonzero(np.broadcast_to(to_host(self.penalty), (p,)) == 0)
+        if free.size:
+            loss = self.make_loss(as_kernel_input(self.X[:, beside(free, self.X)]))
+            start = None
+            if self.fit_intercept:
+                start = beside(pack(np.zeros((self.n_outputs, free.size)), intercept, True), self.X)
+            # the largest penalty is computed from this solution, so it is solved more tightly than the path
+            options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
+            result = solver_of(loss)(beside(np.zeros(loss.n_variables), self.X), start, **options)
+            coef[:, free], free_intercept = unpack(
+                to_host(result.x), self.n_outputs, free.size, self.fit_intercept, penalty=0.0
+            )
+            intercept = free_intercept if self.fit_intercept else None
+        return beside(pack(coef, intercept, self.fit_intercept), self.X)
+
+    def regularization_path(
+        self, penalties, n_penalties, eps, options, *, coefs, callback=None, max_time=None
+    ):  # fmt: skip
+        """The `RegularizationPath` of falling penalties, or of a grid of ``n_penalties``."""
+        with named_overflow(self.X):
+            loss, l1, x_null, largest = self.start(options)
+            largest /= self.scale
+            if penalties is None:
+                penalties = penalty_grid(largest, n_penalties, eps, self.l1_ratio)
+            callback = self.columns.with_whole_variables(callback, self.n_outputs)
+            lambdas = l1_weights(penalties, self.scale)
+            return collect_path(
+                self.path(loss, l1, lambdas, x_null, options, max_time, callback), penalties, largest,
+                self.n_outputs, self.columns, self.fit_intercept, scale=self.scale, coefs=coefs,
+                dtype=self.X.dtype, penalty=to_host(self.penalty),
             )  # fmt: skip
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
@@ -297,20 +339,8 @@ class SquaresProblem(PathProblem):
             )
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
-    def path_of_all_rows(self, alphas, n_lambdas, eps, options, *, coefs, callback=None, max_time=None):
-        """The `RegularizationPath` of falling alphas, or of a grid of ``n_lambdas``."""
-        with named_overflow(self.X):
-            solver, v, x_null, largest = self.start(options)
-            largest /= self.scale
-            if alphas is None:
-                alphas = penalty_grid(largest, n_lambdas, eps, self.l1_ratio)
-            lambdas = l1_weights(alphas, self.scale)
-            callback = self.columns.with_whole_variables(callback, 1)
-            results = self.path(solver, v, lambdas, x_null, options, max_time, callback)
-            path = collect_path(
-                results, alphas, largest, 1, self.columns, self.fit_intercept, scale=self.scale, coefs=coefs,
-                dtype=self.X.dtype,
-            )  # fmt: skip
+    def regularization_path(self, penalties, n_penalties, eps, options, **others):
+        path = super().regularization_path(penalties, n_penalties, eps, options, **others)
         path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
         return path
 

@@ -111,7 +111,6 @@ class LinearLoss:
         self.n_threads = n_threads
         self.n_features = p
         self.n_variables = p + self.fit_intercept
-        self.rows_basis: Any = None  # see `few_rows`
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):

@@ -91,7 +91,6 @@ class MultinomialLoss:
         self.n_features = p
         self.n_variables = (p + self.fit_intercept) * self.n_classes
         self.n_threads = n_threads
-        self.rows_basis = None  # see `few_rows`
 
     def _with_rows(self, X):
         """The same loss of another X, with as many rows."""

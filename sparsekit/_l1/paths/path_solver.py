@@ -22,8 +22,10 @@ from ..._solver import outcome
 from ..._typing import FloatArray
 from ..losses.block_problem import BlockProblem
 from ..losses.losses import LogisticLoss
+from ..losses.multinomial import MultinomialLoss
 from ..solver.blockwise import mixed, solver_of
 from ..solver.centred_loss import CentredLoss
+from ..solver.few_rows import few_rows
 from ..solver.newton_session import NewtonSession
 from ..solver.oba import unit_of_tol
 from .coefficients import l1_weights, unpack
@@ -181,10 +183,15 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     solver, extra = session_of(loss)[0] if goes_on else solver_of(loss), {}
     if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
         extra["unit"] = unit_of_tol(loss, x0)
+    basis, own = None, loss.loss if isinstance(loss, CentredLoss) else loss
+    is_ridge = l1_ratio == 0.0 and isinstance(own, LogisticLoss | MultinomialLoss)
+    is_ridge = is_ridge and solver_options.get("hessian", "exact") == "exact"
     for lam in lambdas:
         # a positive rest, so that the solver's own rule for max_time stays the only one
         left = None if end is None else max(end - time.perf_counter(), 1e-9)
         weights, ridge = mixed(l1_weights(l1, lam), l1_ratio)
+        if is_ridge and (found := few_rows(own, weights, ridge["l2"], basis)) is not None:
+            basis = extra["row_basis"] = found[0]
         result = solver(weights, x, max_time=left, callback=callback, **ridge, **extra, **solver_options)
         yield check_result(result)
         if result.status == outcome.STOPPED:

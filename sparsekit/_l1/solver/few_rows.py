@@ -27,10 +27,11 @@ _SMALLEST = 1e-12
 _ROUNDS, _TIGHTER = 4, 0.1
 
 
-def few_rows(loss, l1, l2):
+def few_rows(loss, l1, l2, known=None):
     """The `FewRows` of a loss and the scale of their weights, where they pay, or None.
 
-    ``l2`` (n_variables,) are the weights of half of each square.
+    ``l2`` (n_variables,) are the weights of half of each square. ``known`` is a `FewRows` of the same loss,
+    reused where its weights are in proportion to these.
     """
     design = getattr(loss, "design", None)
     if design is None or not hasattr(loss, "_with_rows") or is_device(l2) or l1.any():
@@ -52,10 +53,9 @@ def few_rows(loss, l1, l2):
     if not weights[held].min() >= _SMALLEST * scale:
         return None
     V = weights / scale
-    # a path asks for the same one with every penalty
-    if loss.rows_basis is None or not np.allclose(loss.rows_basis.V, V, rtol=1e-14, atol=0.0):
-        loss.rows_basis = FewRows(loss, V)
-    return (loss.rows_basis, scale) if loss.rows_basis.size else None
+    if known is None or not np.allclose(known.V, V, rtol=1e-14, atol=0.0):
+        known = FewRows(loss, V)
+    return (known, scale) if known.size else None
 
 
 class FewRows:

@@ -53,6 +53,7 @@ def minimize_oba(
     predicted_tol=OBAOptions.predicted_tol,
     l2=None,
     unit=None,
+    row_basis=None,
     make_kernels=Kernels,
 ):
     """Minimise f(x) + sum_j l1_j |x_j| for a smooth convex loss f.
@@ -60,7 +61,8 @@ def minimize_oba(
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
     ``gradient`` its ``grad`` is None where not all variables are in the problem. ``l2``, a number or one a
     variable, adds sum_j l2_j / 2 x_j^2. ``unit`` is that of ``tol``, by default `unit_of_tol`.
-    ``make_kernels`` makes the run's kernels of an array.
+    ``row_basis`` is a `FewRows` of the loss, where one is known. ``make_kernels`` makes the run's kernels of
+    an array.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -83,7 +85,10 @@ def minimize_oba(
         raise ValueError("x0 must be finite; it holds NaN or infinity")
 
     with blas_threads(problem.blas_threads):
-        if l2 is not None and opts.hessian == "exact" and (short := few_rows(loss, l1, l2)) is not None:
+        short = None
+        if l2 is not None and opts.hessian == "exact":
+            short = few_rows(loss, l1, l2, row_basis)
+        if short is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, unit, short)
         part, kept = problem.screened(l1)
         if kept is None:

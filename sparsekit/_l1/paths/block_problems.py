@@ -52,7 +52,9 @@ class BlocksMixin:
 
     def make_loss(self, X):
         loss = super().make_loss(X)
-        loss.fold, loss.gathered = self.fold, self.gathered
+        loss.fold = self.fold
+        if self.gathered is not None:
+            loss.gathered = self.gathered
         return loss
 
 

@@ -139,3 +139,14 @@ def test_conjugate_gradients_get_more_steps_while_models_are_right():
     assert effort.cg_max == 8 * FIRST_CG and effort.max_cycles == 2
     assert next_effort(replace(effort, cg_max=MAX_CG), 1.0).cg_max == MAX_CG
     assert next_effort(effort, 0.5).cg_max == next_effort(effort, 1.5).cg_max == FIRST_CG
+
+
+@pytest.mark.parametrize("seed", [1, 12, 17, 22])
+def test_correlated_features_of_few_rows_at_a_weak_penalty(seed):
+    """An ISTA point of all variables makes thousands of them nonzero, and fits end at max_iter."""
+    rng = np.random.default_rng(seed)
+    X = np.sqrt(0.2) * rng.normal(size=(300, 3000)) + np.sqrt(0.8) * rng.normal(size=(300, 1))
+    score = X[:, :30] @ rng.normal(size=30)
+    y = score / score.std() * 2.0 + rng.logistic(size=300) > 0
+    model = L1LogisticOBA(C=300.0, max_iter=60).fit(X, y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_

@@ -40,17 +40,20 @@ class Trial:
     n_corrections: int
 
 
-def globalise(state, trial, bound, run):
+def globalise(state, trial, variables, bound, run):
     """A point that the problem has accepted: (x, objective, ratio of actual to predicted reduction).
 
     Line 6: it is at least as good as the upper model (2.14) at the ISTA point. That rises with the Lipschitz
     constant, so a step that passes with ``bound``, which may be below the constant, passes with the constant.
+    The ISTA point moves the model's ``variables`` alone. One of all variables makes most of them nonzero where
+    rows are few: 300 x 3000 of correlation 0.8 at C = 300 then ended at max_iter.
     """
     problem = state.problem
-    level = _upper_model(state, bound, run)
+    upper = UpperModel(state, variables, run.kernels)
+    level = upper.minimum(bound)
     if trial.phi > level:
         bound = max(problem.lipschitz(), bound)
-        level = _upper_model(state, bound, run)
+        level = upper.minimum(bound)
     while True:
         if not math.isfinite(level):
             raise Stop(outcome.NOT_FINITE)
@@ -63,30 +66,44 @@ def globalise(state, trial, bound, run):
             ratio = 1.0 if is_lost else (state.phi - phi) / trial.predicted
             break
         run.counts.n_ista += 1
-        found = _search_segment(state, trial, bound, level, threshold, run)
+        found = _search_segment(state, trial, upper.ista_point(bound), level, threshold, run)
         if found is not None:
             (x, phi), ratio = found, 0.0
             break
         # the upper model failed at the ISTA point: the constant was too small
         bound = problem.raise_lipschitz()
-        level = _upper_model(state, bound, run)
+        level = upper.minimum(bound)
         problem.try_move(trial.dz, trial.x)  # accept() takes the last point tried
         run.counts.nfev += 1
     problem.accept()
     return x, phi, ratio
 
 
-def _upper_model(state, bound, run):
-    """Smallest value of the upper model (2.14) with that Lipschitz constant."""
-    return state.problem.f + run.kernels.orthant.ista_bound(state.x, state.g, state.l1, bound)
+class UpperModel:
+    """The upper model (2.14) of the objective on some variables, the others fixed."""
+
+    def __init__(self, state, variables, kernels):
+        self.x, self.variables, self.kernels = state.x, variables, kernels
+        self.own = state.x[variables], state.g[variables], state.l1[variables]
+        penalty = kernels.orthant.penalty
+        self.fixed = state.problem.f + penalty(state.x, state.l1) - penalty(self.own[0], self.own[2])
+
+    def minimum(self, bound):
+        """Its smallest value with the Lipschitz constant ``bound``."""
+        return self.fixed + self.kernels.orthant.ista_bound(*self.own, bound)
+
+    def ista_point(self, bound):
+        """Its minimiser."""
+        point = self.x.copy()
+        point[self.variables] = self.kernels.ista_point(*self.own, bound)
+        return point
 
 
-def _search_segment(state, trial, bound, level, threshold, run):
+def _search_segment(state, trial, ista, level, threshold, run):
     """Lines 8 to 14: a point between the ISTA point and the trial point below ``threshold``, as (x, phi).
 
     None where the ISTA point itself is above its upper model.
     """
-    ista = run.kernels.ista_point(state.x, state.g, state.l1, bound)
     to_ista = state.problem.move_all().direction(ista - state.x)
     full, step = trial.x - ista, 0.5
     while True:

@@ -96,7 +96,7 @@ def step(state, variables, run):
     """Lines 3 to 15 on these variables; changes the state, and returns the `Step`."""
     problem = state.problem
     trial, bound = minimum_of_model(state, variables, run)
-    x, phi, ratio = globalise(state, trial, bound, run)
+    x, phi, ratio = globalise(state, trial, variables, bound, run)
     run.effort = next_effort(run.effort, ratio)
     if problem.several_classes:
         x = problem.centred(x, state.l1)

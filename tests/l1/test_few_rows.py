@@ -24,7 +24,7 @@ def test_it_is_taken_where_rows_are_few_and_nothing_has_a_kink():
     l2 = np.append(np.full(150, 2.0), 0.0)
     basis, scale = few_rows(loss, np.zeros(151), l2)
     assert scale == 2.0 and basis.rank == 20
-    assert few_rows(loss, np.zeros(151), 3.0 * l2)[0] is basis
+    assert few_rows(loss, np.zeros(151), 3.0 * l2, basis)[0] is basis
     for l1, weights in ((l2, l2), (np.zeros(151), np.ones(151)), (np.zeros(151), l2 * (np.arange(151) // 9))):
         assert few_rows(loss, l1, weights) is None
     assert few_rows(LeastSquaresLoss(X[:, :99], y), np.zeros(99), np.ones(99)) is None

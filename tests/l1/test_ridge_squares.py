@@ -36,12 +36,11 @@ def reference(X, y, weight, l2, intercept):
 @pytest.mark.parametrize(
     "weighted, intercept, plain", [(True, True, False), (False, True, True), (True, False, True)]
 )
-@pytest.mark.parametrize("how", ["at once", "factor after steps", "steps"])
+@pytest.mark.parametrize("how", ["steps, then a factor", "factor", "steps"])
 def test_the_system_has_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
     monkeypatch.setattr(Matrix, "block_entries", 100)
-    if how != "at once":
-        monkeypatch.setattr(module, "_SMALL_SIDE", 0)
-        monkeypatch.setattr(module, "_MAX_SIDE" if how == "steps" else "_GRAM_COST", 0)
+    if how != "steps, then a factor":
+        monkeypatch.setattr(module, "MAX_SIDE" if how == "steps" else "STEPS_PER_SIDE", 0)
     X, y, weight = data(*shape)
     weight = weight if weighted else None
     l2 = np.full(shape[1], 3.0) if plain else 0.5 + np.arange(shape[1]) % 4
@@ -114,7 +113,7 @@ def test_no_time_and_steps_that_run_out(monkeypatch):
     X, y, _ = data(60, 12)
     late = minimize_oba(LeastSquaresLoss(sp.csr_matrix(X), y), 0.0, l2=1.0, max_time=0.0)
     assert late.status == outcome.MAX_TIME and not late.x.any()
-    monkeypatch.setattr(module, "_DIAGONAL_STEPS", 2)
+    monkeypatch.setattr(module, "MAX_STEPS", 2)
     short = LassoOBA(1e-3, l1_ratio=0.0).fit(sp.csr_matrix(X), y)
     assert_allclose(short.coef_, LassoOBA(1e-3, l1_ratio=0.0).fit(X, y).coef_, atol=1e-3)
 

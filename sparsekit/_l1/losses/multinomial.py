@@ -21,13 +21,11 @@ from ..._linalg.class_products import (
 )
 from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
 from ..._linalg.special import entropies
+from ..plan import MAX_GRAM_COLUMNS
 from .class_shift import anchored, centred
 from .losses import LogisticLoss
 from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import Selection
-
-# largest side of a Gram matrix
-_GRAM_SIDE = 2000
 
 
 class MultinomialLoss:
@@ -271,7 +269,7 @@ class MultinomialProblem(Selection):
         radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(place)
-        if m <= _GRAM_SIDE and gram_pays(design, place, self.loss.n_classes):
+        if m <= MAX_GRAM_COLUMNS and gram_pays(design, place, self.loss.n_classes):
             ridge = max(ridge, SINGLE_RIDGE) if is_single(design, m) else ridge
             operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
         else:

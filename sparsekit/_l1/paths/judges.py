@@ -15,8 +15,6 @@ from ..._messages import shown
 
 # Predictions that are made at once, in main memory and on a GPU.
 _AT_ONCE, _AT_ONCE_ON_DEVICE = 4 * 10**6, 2**26
-# Columns up to which solutions are kept whole.
-_FEW = 1000
 
 
 def is_accuracy(scorer):
@@ -98,16 +96,11 @@ class SquaredErrors:
         """Take the solution x of the fold's problem ``part``."""
         p = self.X.shape[1]
         intercept = float(x[p]) + part.offset if part.fit_intercept else 0.0
-        if p <= _FEW:
-            self._solutions.append((None, x[:p], intercept))
-            return
         at = np.flatnonzero(x[:p])
         self._solutions.append((at, x[at], intercept))
 
     def _in_columns(self):
         """Columns that are used, and the solutions there (n_columns, n_models)."""
-        if self.X.shape[1] <= _FEW:
-            return np.arange(self.X.shape[1]), np.array([values for _, values, _ in self._solutions]).T
         used = np.zeros(self.X.shape[1], dtype=bool)
         for at, _, _ in self._solutions:
             used[at] = True

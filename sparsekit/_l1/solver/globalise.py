@@ -9,12 +9,8 @@ from ..._solver import outcome
 from ..._solver.outcome import Stop
 from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
 
-# Least Lipschitz constant: nothing is divided by zero.
-LEAST_BOUND = 1e-300
 # Smallest step size on the segment to the ISTA point (epsilon of Algorithm 2). 0.5 changes no fit.
 MIN_STEP = 1e-4
-# Multiple of rounding below which a predicted reduction says nothing.
-LOST = 10.0
 
 
 @dataclass
@@ -43,10 +39,11 @@ class Trial:
 def globalise(state, trial, variables, bound, run):
     """A point that the problem has accepted: (x, objective, ratio of actual to predicted reduction).
 
-    Line 6: it is at least as good as the upper model (2.14) at the ISTA point. That rises with the Lipschitz
-    constant, so a step that passes with ``bound``, which may be below the constant, passes with the constant.
-    The ISTA point moves the model's ``variables`` alone. One of all variables makes most of them nonzero where
-    rows are few: 300 x 3000 of correlation 0.8 at C = 300 then ended at max_iter.
+    Line 6: it is at least as good as the upper model (2.14) at the ISTA point. The model rises with the
+    Lipschitz constant. A step that passes with a ``bound`` below the constant passes with the constant too.
+
+    The ISTA point moves the model's ``variables`` alone. One of all variables makes most of them nonzero
+    where rows are few: 300 x 3000 of correlation 0.8 at C = 300 then ended at max_iter.
     """
     problem = state.problem
     upper = UpperModel(state, variables, run.kernels)
@@ -61,7 +58,7 @@ def globalise(state, trial, variables, bound, run):
         threshold = level + VALUE_ROUNDING * abs(level)
         if trial.phi <= threshold:
             # a reduction that is lost in rounding says nothing of the model
-            is_lost = trial.predicted <= LOST * VALUE_ROUNDING * abs(state.phi)
+            is_lost = trial.predicted <= VALUE_ROUNDING * abs(state.phi)
             x, phi = trial.x, trial.phi
             ratio = 1.0 if is_lost else (state.phi - phi) / trial.predicted
             break

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._linalg.special import largest
 from ..losses.problem import Problem
-from .globalise import LEAST_BOUND, Trial, globalise
+from .globalise import Trial, globalise
 from .minimise_model import next_effort, of_matrix
 from .working_set import most_new
 
@@ -137,5 +137,5 @@ def minimum_of_model(state, variables, run):
     trial = Trial(there, f + run.kernels.orthant.penalty(there, l1), dz, predicted, n_corrections)
     length = float(np.sum((new - old) ** 2))
     bound = problem.stretch(dz) / length if length > 0 else 0.0
-    bound = max(largest(operator.diag), bound, LEAST_BOUND)
+    bound = max(largest(operator.diag), bound, np.finfo(np.float64).tiny)
     return trial, bound if np.isfinite(bound) else problem.lipschitz()

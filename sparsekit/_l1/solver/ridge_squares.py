@@ -32,8 +32,8 @@ FIRST_STEPS = 3
 MAX_SIDE = 4000
 # Most steps of conjugate gradients.
 MAX_STEPS = 1000
-# Distance from the end of the second system at which the gradient of the first one is rounding: with none, exact
-# data and a ridge of 2e-18 end at an objective of 5e-12.
+# Distance from the end of the second system at which the gradient of the first one is rounding. With none,
+# exact data and a ridge of 2e-18 end at an objective of 5e-12.
 EXACT_DISTANCE = 1e-4
 # Part of the goal to which a system without a ridge is solved, where the gap is the objective itself.
 LEAST_NORM_PART = 1e-6

@@ -44,12 +44,12 @@ class LassoProblem(Problem):
     def lambda_max(self):
         """Smallest n alpha with w = 0 as solution; 0 where no more than rounding is left of X^T y."""
         y = self._centred(self.y)
-        pulls = np.abs(self.X.T @ y)
+        correlations = np.abs(self.X.T @ y)
         top = float(abs(self.X).max()) or 1.0
         scaled = self.X / top  # whose squares do not overflow
         squares = scaled.multiply(scaled) if hasattr(scaled, "nnz") else scaled**2
         sizes = np.sqrt(np.asarray(squares.sum(axis=0)).ravel() * float(y @ y))
-        return float(pulls.max()) if (pulls / top > _ROUNDING * sizes).any() else 0.0
+        return float(correlations.max()) if (correlations / top > _ROUNDING * sizes).any() else 0.0
 
     def _centred(self, values):
         return values - values.mean() if self.fit_intercept else values

@@ -1,6 +1,6 @@
 """Products and Hessian operators of the multinomial model: a design times one column a class.
 
-``place`` (m,), ascending, says where the working variables are in a table of features (and one
+``positions`` (m,), ascending, says where the working variables are in a table of features (and one
 row of intercepts) by K classes; ``parts`` are the row probabilities of
 ``MultinomialLoss.probabilities``.
 """
@@ -31,8 +31,8 @@ class _Costs:
 # rates and never measured
 _HOST = _Costs()
 _DEVICE = _Costs(pair=0.02, dense=1e-4, factor=5e-3, row=0.03, launch=8e4)
-_FACTOR_ROOM = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
-_DEVICE_ROOM = 2**26  # the same on a GPU, and of a block of rows that is widened
+FACTOR_BUFFER = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
+DEVICE_BUFFER = 2**26  # the same on a GPU, and of a block of rows that is widened
 _SINGLE_WORK = 1e8  # multiply-adds beyond which blocks of a Gram matrix are float32
 _EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
 _CHEAP = 5e6  # a Gram matrix of so little cost is always formed
@@ -51,8 +51,8 @@ def _costs(design):
 
 def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
-    X, room = design.X, 2**20 if _backend(design)[0] is np else _DEVICE_ROOM
-    step = len(X) if X.dtype == np.float64 else max(1, room // max(X.shape[1], 1))
+    X, most = design.X, 2**20 if _backend(design)[0] is np else DEVICE_BUFFER
+    step = len(X) if X.dtype == np.float64 else max(1, most // max(X.shape[1], 1))
     for lo in range(0, len(X), max(step, 1)):
         yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
 
@@ -106,10 +106,10 @@ def squared_norms(design):
     return out[:, 0]
 
 
-def _entries(design, place, K):
+def _entries(design, positions, K):
     """Entries of each row of a sparse design, counted once for every variable of their feature."""
     xp, kernels = _backend(design)
-    held = np.bincount(place // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
+    held = np.bincount(positions // K, minlength=design.shape[1] + 1).astype(np.int64, copy=False)
     last, held = held[-1], xp.asarray(held)
     out = xp.empty(design.shape[0], dtype=np.int64)
     indptr, indices, _ = design.lines()
@@ -117,9 +117,9 @@ def _entries(design, place, K):
     return out + last
 
 
-def gram_pays(design, place, K):
+def gram_pays(design, positions, K):
     """Whether a Gram matrix and its factor cost less than the products that they save."""
-    m, n, costs = len(place), design.shape[0], _costs(design)
+    m, n, costs = len(positions), design.shape[0], _costs(design)
     factor = costs.factor * m**3 / 3.0
     product = costs.launch + 2.0 * n * design.shape[1] * K * costs.dense
     cost = 0.5 * n * m * m * costs.dense
@@ -127,12 +127,12 @@ def gram_pays(design, place, K):
         wide = -(-K // 8)
         product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
         if design.sums_pairs:
-            cost = min(cost, _pair_cost(design, place, K))
+            cost = min(cost, _pair_cost(design, positions, K))
     return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
 
 
-def _pair_cost(design, place, K):
-    entries = _entries(design, place, K).astype(np.float64)
+def _pair_cost(design, positions, K):
+    entries = _entries(design, positions, K).astype(np.float64)
     return _costs(design).pair * 0.5 * float(entries @ entries)
 
 
@@ -141,19 +141,19 @@ def is_single(design, m):
     return 0.5 * design.shape[0] * m * m > _SINGLE_WORK
 
 
-def gram(design, place, parts, s, has, exact=False):
-    """The Hessian on ``place`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
+def gram(design, positions, parts, s, has, exact=False):
+    """The Hessian on ``positions`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
 
     Large ones are sums of float32 products, unless ``exact``.
     """
-    place = to_host(place)
+    positions = to_host(positions)
     n, K = parts[0].shape
-    m = len(place)
+    m = len(positions)
     blas_cost = 0.5 * n * m * m * _costs(design).dense
-    if not design.sums_pairs or _pair_cost(design, place, K) > blas_cost:
-        return _gram_blas(design, place, parts, s, has, exact)
-    entries = _entries(design, place, K)
-    rows, classes = np.divmod(place, K)
+    if not design.sums_pairs or _pair_cost(design, positions, K) > blas_cost:
+        return _gram_blas(design, positions, parts, s, has, exact)
+    entries = _entries(design, positions, K)
+    rows, classes = np.divmod(positions, K)
     first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
     # two partial sums if the matrix is small beside the work that fills it
     square = float(entries.astype(np.float64) @ entries)
@@ -166,29 +166,29 @@ def gram(design, place, parts, s, has, exact=False):
     return work[0]
 
 
-def _gram_blas(design, place, parts, s, has, exact=False):
+def _gram_blas(design, positions, parts, s, has, exact=False):
     """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
     Large ones are products of float32 blocks of rows,
     summed in float64.
     """
     n, K = parts[0].shape
-    m = len(place)
+    m = len(positions)
     xp, _ = _backend(design)
     real = np.float32 if is_single(design, m) and not exact else np.float64
     # the variables of one class side by side, so that their products are of neighbouring columns
-    classes = place % K
+    classes = positions % K
     order = np.argsort(classes, kind="stable")
     at = np.empty(m, dtype=np.int32)
     at[order] = np.arange(m)
     cuts = np.searchsorted(classes[order], np.arange(K + 1))
     at = xp.asarray(at)
     shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
-    step = min(max(512, (_FACTOR_ROOM if xp is np else _DEVICE_ROOM) // max(m, 1)), max(n, 1))
+    step = min(max(512, (FACTOR_BUFFER if xp is np else DEVICE_BUFFER) // max(m, 1)), max(n, 1))
     U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
     for lo in range(0, n, step):
         size = min(step, n - lo)
         U, V = U[:size], V[:size]
-        _factors(design, place, parts, s, has, at, lo, U, V)
+        _factors(design, positions, parts, s, has, at, lo, U, V)
         shared += U.T @ U
         for k in np.flatnonzero(np.diff(cuts)):
             B = V[:, cuts[k] : cuts[k + 1]]
@@ -199,11 +199,11 @@ def _gram_blas(design, place, parts, s, has, exact=False):
     return shared[np.ix_(at, at)]
 
 
-def _factors(design, place, parts, s, has, at, lo, U, V):
+def _factors(design, positions, parts, s, has, at, lo, U, V):
     """Rows lo .. of U = diag(s)^(1/2) [x_ij p_ik] and V = diag(s)^(1/2) [x_ij (p_ik (1 - p_ik))^(1/2)]."""
     P, rest, top = parts
     p, K = design.shape[1], P.shape[1]
-    rows, classes = np.divmod(place, K)
+    rows, classes = np.divmod(positions, K)
     xp, kernels = _backend(design)
     if not isinstance(design, DenseDesign):
         indptr, indices, data = design.lines()
@@ -230,14 +230,14 @@ def _factors(design, place, parts, s, has, at, lo, U, V):
     V[:, at] *= weight[:, classes]
 
 
-def _diagonal(square, place, parts, s, K):
-    """H's diagonal on ``place``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
+def _diagonal(square, positions, parts, s, K):
+    """H's diagonal on ``positions``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
     P, rest, top = parts
     weight = P * (1.0 - P)
     weight[np.arange(len(top), like=P), top] = rest * (1.0 - rest)
     weight *= s[:, None]
     table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
-    return table.ravel()[place]
+    return table.ravel()[positions]
 
 
 def _padded(P, K):
@@ -246,7 +246,7 @@ def _padded(P, K):
     return out
 
 
-def row_operator(design, place, parts, s, has, ridge):
+def row_operator(design, positions, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
     xp, kernels = _backend(design)
@@ -259,8 +259,8 @@ def row_operator(design, place, parts, s, has, ridge):
         design.squares_rmatmat(weight, out)
         return out
 
-    diagonal = _diagonal(square, place, parts, s, K)
-    rows, classes = np.divmod(place, K)
+    diagonal = _diagonal(square, positions, parts, s, K)
+    rows, classes = np.divmod(positions, K)
     return kernels.ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
@@ -268,19 +268,19 @@ def row_operator(design, place, parts, s, has, ridge):
     )  # fmt: skip
 
 
-def dense_operator(design, place, parts, s, has, ridge):
+def dense_operator(design, positions, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
     xp, kernels = _backend(design)
     A = xp.ascontiguousarray(design.X, dtype=np.float32)
-    step = len(A) if xp is np else max(1, _DEVICE_ROOM // max(A.shape[1], 1))
+    step = len(A) if xp is np else max(1, DEVICE_BUFFER // max(A.shape[1], 1))
 
     def square(weight):
         weight = weight.astype(np.float32)
         blocks = (slice(lo, lo + step) for lo in range(0, max(len(A), 1), max(step, 1)))
         return functools.reduce(operator.add, (np.square(A[rows]).T @ weight[rows] for rows in blocks))
 
-    diagonal = _diagonal(square, place, parts, s, K)
+    diagonal = _diagonal(square, positions, parts, s, K)
     return kernels.ClassDenseOperator(
-        A, _padded(P, K), top, s.astype(np.float32), place.astype(np.int64), diagonal, has, ridge
+        A, _padded(P, K), top, s.astype(np.float32), positions.astype(np.int64), diagonal, has, ridge
     )

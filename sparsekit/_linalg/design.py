@@ -30,7 +30,7 @@ _MOST_ROWS = 65536  # rows up to which a column's products stay in cache
 _SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
 SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
 _DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
-_GRAM_ROOM = 8e6  # entries of its partial sums
+GRAM_BUFFER = 8e6  # entries of its partial sums
 _CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
 # Part of nonzero coefficients below which a product copies their columns first: X by columns, X by rows.
 # Products take 0.01 to 0.8 and 0.03 to 0.6 of the time of a pass over X.
@@ -137,7 +137,7 @@ class CSRDesign(_Sparse):
         position = np.full(self.shape[1], -1, dtype=np.int32)
         position[cols] = np.arange(len(cols), dtype=np.int32)
         indptr = np.empty_like(self.indptr)
-        # room for all of X is reserved, but only the pages that are written become memory
+        # memory for all of X is reserved, but only the pages that are written become memory
         indices = np.empty(self.nnz + 1, dtype=np.int32)
         data = np.empty(self.nnz + 1, dtype=self.data.dtype)
         _sparse.csr_select(self.indptr, self.indices, self.data, position, indptr, indices, data)
@@ -423,7 +423,7 @@ class DenseDesign(Matrix):
         single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
         dtype = np.float32 if single else np.float64
         # parts for threads, as many as their sums are small beside the rows they add up
-        parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(_GRAM_ROOM // max(size, 1) ** 2, 1)))
+        parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(GRAM_BUFFER // max(size, 1) ** 2, 1)))
         block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
         G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)
         _dense.dense_gram(self.X, cols, d, G, intercept, block, acc, self.n_threads)

@@ -298,22 +298,22 @@ def test_products_of_rows(K, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("room", [1, 2**22])
+@pytest.mark.parametrize("buffer", [1, 2**22])
 @pytest.mark.parametrize("single", [False, True])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_factors_of_the_hessian(dtype, room, single, make, monkeypatch):
+def test_factors_of_the_hessian(dtype, buffer, single, make, monkeypatch):
     """By blocks of rows, in either precision: the same matrix as the sum over rows."""
-    monkeypatch.setattr(_class_model, "_FACTOR_ROOM", room)
+    monkeypatch.setattr(_class_model, "FACTOR_BUFFER", buffer)
     monkeypatch.setattr(_class_model, "_SINGLE_WORK", 0.0 if single else np.inf)
     X, codes, s, rng = random_problem(n=1300)
     loss = MultinomialLoss(make(X.astype(dtype)), codes, 4, s, fit_intercept=True)
     x = rng.standard_normal(loss.n_variables)
     # some variables of some features, in an order that is not the classes'
-    place = np.sort(rng.permutation(loss.n_variables)[:23])
+    positions = np.sort(rng.permutation(loss.n_variables)[:23])
     parts = loss.probabilities(loss.predictor(x))
-    H = _class_model._gram_blas(loss.design, place, parts, s, bool((place >= 36).any()))
+    H = _class_model._gram_blas(loss.design, positions, parts, s, bool((positions >= 36).any()))
     whole = numpy_hessian(X.astype(dtype).astype(float), 4, s, x, True)
-    error = np.abs(H - whole[np.ix_(place, place)]).max() / np.abs(whole).max()
+    error = np.abs(H - whole[np.ix_(positions, positions)]).max() / np.abs(whole).max()
     assert error < (1e-5 if single else 1e-13)
 
 
@@ -339,10 +339,10 @@ def test_entries_of_rows_are_counted_once_a_variable(index):
     A = sp.random(90, 12, density=0.3, format="csr", random_state=2)
     A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
     # features 0 to 12, the last being the intercept, of four classes
-    place = np.sort(np.random.default_rng(0).permutation(13 * 4)[:30])
-    held = np.bincount(place // 4, minlength=13)
+    positions = np.sort(np.random.default_rng(0).permutation(13 * 4)[:30])
+    held = np.bincount(positions // 4, minlength=13)
     expected = (A.toarray() != 0) @ held[:12] + held[12]
-    np.testing.assert_array_equal(_class_model._entries(as_design(A), place, 4), expected)
+    np.testing.assert_array_equal(_class_model._entries(as_design(A), positions, 4), expected)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix, sp.csc_matrix])

@@ -1,6 +1,6 @@
 cdef class GramColumns:
     cdef readonly Py_ssize_t m
-    cdef readonly double[::1] curvature, pulls
+    cdef readonly double[::1] curvature, correlations
     cdef const double[:, ::1] G
     cdef const double[::1] c
     cdef double yy

@@ -21,7 +21,7 @@ cdef class GramColumns:
     c : products X^T S y (m,)
     yy : y^T S y
 
-    ``curvature`` (m,) are the second derivatives; ``pulls`` (m,) is the negative gradient, true at all times.
+    ``curvature`` (m,) are the second derivatives; ``correlations`` (m,) is the negative gradient, true at all times.
     """
 
     def __init__(self, const double[:, ::1] G, const double[::1] c, double yy):
@@ -29,7 +29,7 @@ cdef class GramColumns:
         if G.shape[0] != self.m or G.shape[1] != self.m:
             raise ValueError(f"G must have shape ({self.m}, {self.m})")
         self.G, self.c, self.yy = G, c, yy
-        self.curvature, self.pulls = np.diagonal(G).copy(), np.empty(self.m)
+        self.curvature, self.correlations = np.diagonal(G).copy(), np.empty(self.m)
 
     def set_point(self, double[::1] x):
         """Go to x (m,), which `Descent` changes from then on."""
@@ -42,13 +42,13 @@ cdef class GramColumns:
     cdef void begin(self) noexcept nogil:
         # from zero, so that the rounding of moves does not add up
         cdef Py_ssize_t j
-        self.pulls[:] = self.c
+        self.correlations[:] = self.c
         for j in range(self.m):
             if self.x[j] != 0.0:
                 self.move(j, self.x[j])
 
     cdef void move(self, Py_ssize_t j, double step) noexcept nogil:
-        sk_axpy(-step, &self.G[j, 0], &self.pulls[0], self.m)
+        sk_axpy(-step, &self.G[j, 0], &self.correlations[0], self.m)
 
     cdef void half_and_along_y(self, double* half, double* along) noexcept nogil:
         # 1/2 r^T S r and r^T S y for the residuals r
@@ -56,7 +56,7 @@ cdef class GramColumns:
         cdef double both = 0.0, cx = 0.0
         for j in range(self.m):
             if self.x[j] != 0.0:
-                both += self.x[j] * (self.c[j] + self.pulls[j])
+                both += self.x[j] * (self.c[j] + self.correlations[j])
                 cx += self.x[j] * self.c[j]
         half[0] = max(0.5 * (self.yy - both), 0.0)
         along[0] = self.yy - cx

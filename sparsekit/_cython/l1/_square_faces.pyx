@@ -68,7 +68,7 @@ cdef bint _step(GramColumns c, const double[::1] l1, const double[::1] l2, bint 
         for i in range(k):
             j = face[i]
             sign = 1.0 if c.x[j] > 0.0 else -1.0
-            d[i] = c.pulls[j] - l1[j] * sign - l2[j] * c.x[j]
+            d[i] = c.correlations[j] - l1[j] * sign - l2[j] * c.x[j]
             old[i] = c.x[j]
         for i in range(k):
             for at in range(i + 1):

@@ -63,7 +63,7 @@ cdef class Descent:
         worst[0] = 0.0
         for k in range(count):
             j = k if some == NULL else some[k]
-            p = self.columns.pulls[j]
+            p = self.columns.correlations[j]
             g = l2[j] * self.columns.x[j] - p
             size = max(p, 0.0) if positive else fabs(p)
             if self.columns.x[j] == 0.0:
@@ -110,7 +110,7 @@ cdef class Descent:
         for k in range(count):
             j = k if some == NULL else some[k]
             if l2[j] > 0.0:
-                size = t * (max(self.columns.pulls[j], 0.0) if positive else fabs(self.columns.pulls[j])) - l1[j]
+                size = t * (max(self.columns.correlations[j], 0.0) if positive else fabs(self.columns.correlations[j])) - l1[j]
                 if size > 0.0:
                     total += size * size / (2.0 * l2[j])
         return total
@@ -180,7 +180,7 @@ cdef class Descent:
             return _CONVERGED
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0 or (
-                    self.columns.pulls[j] if positive else fabs(self.columns.pulls[j])) > min(near[j], l1[j]):
+                    self.columns.correlations[j] if positive else fabs(self.columns.correlations[j])) > min(near[j], l1[j]):
                 room[n_set] = <int>j
                 n_set += 1
         status = self._descend(l1, l2, positive, room, n_set, room + self.columns.m + 1, tol, gap_tol, end)
@@ -276,7 +276,7 @@ cdef class Descent:
         for k in range(n_some):
             j = some[k]
             h = self.columns.curvature[j] + l2[j]
-            p = self.columns.pulls[j]
+            p = self.columns.correlations[j]
             if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if positive else fabs(p)) <= l1[j]):
                 continue
             t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j], l1[j])

@@ -265,26 +265,26 @@ class MultinomialProblem(Selection):
         Every row's other scores are first raised towards its largest by the row's `radius`: a saturated row
         gets the curvature that it has within reach.
         """
-        design, place, has = self._select(variables)
+        design, positions, has = self._select(variables)
         radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
-        s, m = self.loss.weights(), len(place)
-        if m <= MAX_GRAM_COLUMNS and gram_pays(design, place, self.loss.n_classes):
+        s, m = self.loss.weights(), len(positions)
+        if m <= MAX_GRAM_COLUMNS and gram_pays(design, positions, self.loss.n_classes):
             ridge = max(ridge, SINGLE_RIDGE) if is_single(design, m) else ridge
-            operator = self.loss.GramOperator(gram(design, place, parts, s, has), ridge)
+            operator = self.loss.GramOperator(gram(design, positions, parts, s, has), ridge)
         else:
             rows = dense_operator if isinstance(design, DenseDesign) else row_operator
-            operator = rows(design, place, parts, s, has, max(ridge, SINGLE_RIDGE))
-        return operator, ClassMove(design, place, has, self.loss.n_classes)
+            operator = rows(design, positions, parts, s, has, max(ridge, SINGLE_RIDGE))
+        return operator, ClassMove(design, positions, has, self.loss.n_classes)
 
     def hessian(self, variables, radius=None):
         """The Hessian of a `model` on sorted ``variables``, each row's curvature within its ``radius``.
 
         It is in main memory wherever X is.
         """
-        design, place, has = self._select(variables)
+        design, positions, has = self._select(variables)
         parts = self.loss.probabilities(self.state.z, radius)
-        return to_host(gram(design, place, parts, self.loss.weights(), has))
+        return to_host(gram(design, positions, parts, self.loss.weights(), has))
 
     def anchored(self, variables, x, g, l1):
         """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""
@@ -309,21 +309,21 @@ class MultinomialProblem(Selection):
 
         The change is that of dl/dZ by the step, so that rows stay in the simplex where the step is small.
         """
-        design, place, has = self._select(free)
-        move = ClassMove(design, place, has, self.loss.n_classes)
+        design, positions, has = self._select(free)
+        move = ClassMove(design, positions, has, self.loss.n_classes)
         return self.hessian(free), lambda step: self.loss.curve(self.state.z, move.direction(step))
 
 
 class ClassMove:
     """Steps of chosen variables as the change of the scores, (n, K)."""
 
-    def __init__(self, design, place, intercept, n_classes):
-        self.design, self.place, self.intercept, self.K = design, place, intercept, n_classes
+    def __init__(self, design, positions, intercept, n_classes):
+        self.design, self.positions, self.intercept, self.K = design, positions, intercept, n_classes
 
     def direction(self, dx):
         p = self.design.shape[1]
         table = np.zeros((p + 1, self.K), like=dx)
-        table.ravel()[self.place] = dx
+        table.ravel()[self.positions] = dx
         dz = matmat(self.design, table[:p])
         if self.intercept:
             dz += table[p]

@@ -117,7 +117,7 @@ class GramPath:
 
     def largest_penalty(self, v):
         """The smallest factor of v at which the current point, a `null_model`, is optimal."""
-        slopes = np.asarray(self.columns.pulls)
+        slopes = np.asarray(self.columns.correlations)
         sizes = np.maximum(slopes, 0.0) if self.positive else np.abs(slopes)
         return largest(sizes[v > 0.0] / v[v > 0.0])
 

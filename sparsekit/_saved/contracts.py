@@ -331,7 +331,6 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "objective_": Number().maybe(), "objective_error_": Number().maybe(), "optimality_": Number().maybe(),
         "objective_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
         "objective_error_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
-        "validation_loss_curve_": Floats(("held out",), ("f8",), finite=False).maybe(),
         "n_iter_": Whole(), "t_": Whole(),
         "_mean_labels": Number(finite=True, least=1e-300), "_counts": Floats(("K",), ("f8",), least=0.0),
         "_closed": Truth(), "_rng_state": Whole(), "_state": State(),

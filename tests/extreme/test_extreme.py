@@ -195,8 +195,6 @@ def test_sample_weight(many, method):
     c = ExtremeSoftmaxSGD(method, **kwargs).fit(X, y, 7.5)
     d = ExtremeSoftmaxSGD(method, **kwargs).fit(X, y)
     np.testing.assert_allclose(c.coef_, d.coef_, atol=1e-12)
-    balanced = ExtremeSoftmaxSGD(method, class_weight="balanced", **kwargs).fit(X, y)
-    assert np.abs(balanced.coef_ - d.coef_).max() > 1e-3
 
 
 def test_partial_fit_takes_weights_as_they_are(many):
@@ -269,37 +267,13 @@ def test_partial_fit_goes_on_where_it_was(many, kwargs):
     assert model.log_loss(X, y) < before
 
 
-def test_average_and_warm_start(digits):
+@pytest.mark.parametrize("alpha", [0.0, 1e-4])
+def test_average_improves_on_the_last_iterate(digits, alpha):
     X, y = digits
     kwargs = dict(method="implicit", learning_rate=30.0, decay=1.0, random_state=0)
     last = ExtremeSoftmaxSGD(max_iter=10, **kwargs).fit(X, y)
     mean = ExtremeSoftmaxSGD(max_iter=10, average=len(y) * 5, **kwargs).fit(X, y)
     assert mean.log_loss(X, y) < last.log_loss(X, y)
-    warm = ExtremeSoftmaxSGD(max_iter=1, warm_start=True, **kwargs).fit(X, y)
-    for _ in range(9):
-        warm.fit(X, y)
-    cold = ExtremeSoftmaxSGD(max_iter=1, **kwargs).fit(X, y)
-    assert warm.log_loss(X, y) < cold.log_loss(X, y)
-
-
-def test_early_stopping_returns_the_best(many):
-    X, y = many
-    noisy = y.copy()
-    noisy[::4] = np.random.default_rng(0).integers(0, 60, 150)
-    model = ExtremeSoftmaxSGD(
-        learning_rate=100.0, decay=1.0, early_stopping=True, n_iter_no_change=3, max_iter=60, random_state=0
-    ).fit(X, noisy)
-    curve = model.validation_loss_curve_
-    assert model.n_iter_ == len(curve) < 60
-    assert curve.argmin() >= len(curve) - 4 and curve[-1] > curve.min()
-    # the best one is returned: one more fit that ends there is the same
-    again = ExtremeSoftmaxSGD(
-        learning_rate=100.0, decay=1.0, early_stopping=True, n_iter_no_change=60, random_state=0,
-        max_iter=int(curve.argmin()) + 1,
-    ).fit(X, noisy)  # fmt: skip
-    np.testing.assert_array_equal(model.coef_, again.coef_)
-    with pytest.raises(ValueError, match=r"holds out 2 of 2 rows.*lower validation_fraction"):
-        ExtremeSoftmaxSGD(early_stopping=True, validation_fraction=0.9).fit(X[:2], [0, 1])
 
 
 def test_progress_and_callback(many, capsys):

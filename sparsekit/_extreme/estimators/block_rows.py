@@ -53,7 +53,7 @@ class StreamedRows:
                     f"is required by {type(model).__name__}."
                 )
             _check_columns(model, self.reader, reset)
-            targets = _targets(model, self.reader, classes, grow)
+            targets = _targets(self.reader, classes, grow)
             settings.check_settings(model, targets, classes)
         self.model, self.n_blocks = model, self.reader.n_blocks
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
@@ -165,13 +165,13 @@ def _as_rows(values):
     return np.asarray(values)
 
 
-def _targets(model, reader, classes, grow):
+def _targets(reader, classes, grow):
     y = reader.y
     refuse_missing_labels(y)
     if not is_indicator(y):
         y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
     weight = check_sample_weight(reader.weight, reader.n_rows)
-    return check_extreme_targets(y, weight, model.class_weight, classes, grow)
+    return check_extreme_targets(y, weight, classes, grow)
 
 
 def _check_columns(model, reader, reset):

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
 from ..._row_blocks.make import comes_in_blocks
-from ..._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
+from ..._typing import MatrixLike, RandomState, SolverCallback
 from ..solver.state import METHODS
 from .in_blocks import fit_blocks, partial_fit_blocks
 from .in_memory import fit_rows, partial_fit_rows
@@ -116,30 +116,14 @@ class ExtremeSoftmaxSGD(
     label_choice : {"first", "sample"}, default="first"
         For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
         in every epoch (the target is then their uniform distribution).
-    threshold : float, default=None
-        For an indicator y: `predict` gives a row the labels of a larger probability, and always the most
-        probable one. None: half the share of a label in a row of the mean number of labels.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, not for an indicator y.
-    early_stopping : bool, default=False
-        Whether to hold out ``validation_fraction`` of the rows, stop when their log-loss has not fallen by
-        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it). This then
-        takes the place of the rule of ``tol``.
-    validation_fraction : float, default=0.1
-        Share of the rows that early stopping holds out.
-    n_iter_no_change : int, default=5
-        Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
-        Certifies nothing: ``objective_`` is an estimate. `fit` stops when the objective has surely (by two
-        standard errors) moved by less than ``tol * log(n_classes)`` an epoch over ``n_iter_no_change``
-        epochs, or is itself not more than 50 times that. It issues a ConvergenceWarning where it surely still
-        falls by more when ``max_iter`` epochs are over. A rate that decays too fast comes to rest too: see
-        ``optimality_``. 0: all epochs are run, without a warning. None: the objective is not estimated
-        either. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
+        A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
+        five epochs, two standard errors included, or is itself at most 50 times that. A ConvergenceWarning says
+        that it still fell by more, two standard errors deducted, after ``max_iter`` epochs. This certifies
+        nothing: a rate that decays too fast comes to rest too (see ``optimality_``). 0: all epochs are run,
+        without a warning. None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where classes and shape are the same.
     shuffle : bool, default=True
         Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
         rows of each. False: as they stand, for a stream in the order of time.
@@ -155,8 +139,8 @@ class ExtremeSoftmaxSGD(
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
         :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
-        estimate of the objective, its standard error), learning_rate, time (seconds) and, with early
-        stopping, validation_loss. A true value or StopIteration stops. scikit-learn's own are supported.
+        estimate of the objective, its standard error), learning_rate and time (seconds). A true value or
+        StopIteration stops. scikit-learn's own are supported.
 
     Attributes
     ----------
@@ -190,8 +174,6 @@ class ExtremeSoftmaxSGD(
     optimality_ : float
         Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
         not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
-    validation_loss_curve_ : ndarray of shape (``n_iter_``,)
-        With early stopping: log-loss of the held-out rows after each epoch.
     n_iter_ : int
         Epochs that were run.
     t_ : int
@@ -248,14 +230,8 @@ class ExtremeSoftmaxSGD(
         "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
         "label_choice": [StrOptions({"first", "sample"})],
-        "threshold": [Interval(Real, 0, 1, closed="left"), None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "warm_start": ["boolean"],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -283,14 +259,8 @@ class ExtremeSoftmaxSGD(
         average: bool | int = False,
         hash_bits: int | None = None,
         label_choice: Literal["first", "sample"] = "first",
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
         tol: float | None = 1e-4,
         max_time: float | None = None,
-        warm_start: bool = False,
         shuffle: bool = True,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -314,14 +284,8 @@ class ExtremeSoftmaxSGD(
         self.average = average
         self.hash_bits = hash_bits
         self.label_choice = label_choice
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.max_time = max_time
-        self.warm_start = warm_start
         self.shuffle = shuffle
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -371,8 +335,8 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree; if a block
-            does not go with the others (the message names it), or with ``early_stopping`` and blocks; if
-            ``checkpoint`` is a file of another run, or none of a checkpoint.
+            does not go with the others (the message names it); if ``checkpoint`` is a
+            file of another run, or none of a checkpoint.
         FloatingPointError
             If the steps diverge.
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from ..._arrays import is_device, is_sparse, namespace, to_host
-from ..._estimator.checks import apply_class_weight, check_sample_weight
+from ..._estimator.checks import check_sample_weight
 from ..._estimator.device_checks import check_device_vector, check_device_X, encode_device_labels
 from ..._estimator.training_data import check_host_data
 from ..._linalg.structure import sound
@@ -25,7 +25,7 @@ def check_extreme_data(estimator, X, y, sample_weight, classes, reset, grow):
     )
     if not is_indicator(y):
         y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
-    return X, check_extreme_targets(y, weight, estimator.class_weight, classes, grow)
+    return X, check_extreme_targets(y, weight, classes, grow)
 
 
 def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True):
@@ -52,23 +52,18 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
     if is_device(y) and (is_sparse(y) or (len(y.shape) == 2 and y.shape[1] > 1)):
         if y.shape[0] != n:
             raise ValueError(f"X has {n} rows, y {y.shape[0]}.")
-        targets = check_extreme_targets(sound(y, "y").get(), weight, estimator.class_weight, classes)
+        targets = check_extreme_targets(sound(y, "y").get(), weight, classes)
     else:
         y = y.reshape(-1) if is_device(y) else y
         seen, codes = encode_device_labels(y, n, X=X)
         seen, codes = to_host(seen), to_host(codes).astype(np.int64)
         if classes is not None:
             # the classes are few beside the rows
-            known = check_extreme_targets(seen, None, None, classes, grow)
+            known = check_extreme_targets(seen, None, classes, grow)
             classes, codes = known.classes, known.codes[codes]
         else:
             classes = seen
-        targets = ExtremeTargets(
-            codes,
-            None,
-            classes,
-            apply_class_weight(estimator.class_weight, classes, codes, weight, least=1),
-        )
+        targets = ExtremeTargets(codes, None, classes, weight)
     targets.classes = namespace(X=X).asarray(targets.classes)
     return X, targets
 

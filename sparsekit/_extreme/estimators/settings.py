@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..._arrays import host_only, is_device, is_sparse, namespace
-from ..._linalg.structure import sound
 from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
@@ -146,17 +145,6 @@ def check_settings(model, targets, classes):
                 )
 
 
-def hold_out(model, n, rng):
-    """Numbers of the rows held out, and of the others."""
-    n_out = max(1, round(model.validation_fraction * n))
-    if n_out >= n:
-        raise ValueError(
-            f"early_stopping holds out {n_out} of {n} rows, which leaves none; lower validation_fraction."
-        )
-    order = rng.permutation(n)
-    return np.sort(order[:n_out]), np.sort(order[n_out:])
-
-
 def noise_of(model, counts, on_device=False):
     """The distribution of negatives, or None for the uniform one."""
     noise, choices = model.noise, choices_of(model, len(counts), on_device)
@@ -248,27 +236,6 @@ def new_state(model, n_classes, X, options, counts=None):
         order = slice(None) if options.plan is None else options.plan.order
         start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
         state.bias[:n_classes] = np.asarray(start, like=state.bias)
-    return state
-
-
-def initial_state(model, targets, X, options, counts=None):
-    """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
-    state = new_state(model, len(targets.classes), X, options, counts)
-    old = getattr(model, "classes_", None)
-    if model.warm_start and old is not None:
-        model._check_device(X)
-    if model.warm_start and old is not None and np.array_equal(old, targets.classes):
-        W = getattr(model, "table_", None)
-        W = sound(model.coef_, "coef_") if W is None else W[None, :]
-        W = W.toarray() if options.plan is not None and sp.issparse(W) else W
-        if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
-            options.plan.from_classes(W, model.intercept_, state.W, state.bias)
-            if options.adaptive:
-                _take_sums(model, state, options.plan.order)
-        elif W.shape == state.W.shape:
-            state.W[...] = W.toarray() if sp.issparse(W) else W
-            if state.bias is not None:
-                state.bias[...] = model.intercept_
     return state
 
 

@@ -275,7 +275,7 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
     for nit in range(1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
-        if is_due(state, options, nit - 1):
+        if is_due(options, nit - 1):
             look_for_hard_blocks(state, rows, options, work, limits)
         bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:

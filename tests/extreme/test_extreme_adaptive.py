@@ -271,7 +271,7 @@ def test_named_methods_forget_the_sums():
 
 @pytest.mark.parametrize(
     "options",
-    [dict(hash_bits=14), dict(batch_size=4), dict(average=True), dict(sampling="independent")],
+    [dict(hash_bits=14), dict(sampling="independent")],
     ids=str,
 )
 def test_what_steps_cannot_adapt_with_is_implicit_sgd(options):

@@ -50,9 +50,8 @@ def test_a_fit_to_blocks_is_as_good_as_one_in_memory(digits, method):
     "options",
     [
         {},
-        {"average": True, "alpha": 1e-4},
         {"hash_bits": 12},
-        {"batch_size": 10},
+        {"batch_size": 10, "method": "is", "learning_rate": 1.0},
         {"sampling": "blocks", "method": "is", "learning_rate": 1.0},
         {"noise": "frequency"},
         {"method": "umax", "alpha": 1e-3, "learning_rate": 0.1},

@@ -62,10 +62,8 @@ def full_objective(model, X, y, alpha=0.0, weight=None, label_choice="first"):
 CASES = {
     "plain": {},
     "ridge": {"alpha": 1e-3, "fit_intercept": False},
-    "average": {"alpha": 1e-3, "average": 700},
-    "average from the start": {"average": True},
     "class blocks": {"method": "is", "sampling": "blocks", "alpha": 1e-3, "noise": "frequency"},
-    "bound": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
+    "umax": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.1},
     "threads": {"n_jobs": 2},
 }
@@ -117,12 +115,9 @@ def test_several_labels_and_weights(table, monkeypatch, label_choice):
 def test_hashed_weights(table, monkeypatch):
     X, y = table
     everything(monkeypatch)
-    for average in (False, True):
-        model = ExtremeSoftmaxSGD(
-            "implicit", learning_rate=3.0, hash_bits=9, average=average, max_iter=3, random_state=0
-        )
-        model.fit(X, y)
-        assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=3.0, hash_bits=9, max_iter=3, random_state=0)
+    model.fit(X, y)
+    assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -230,7 +225,7 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
     assert sum(scored) <= schedule.cost(K, 20) <= allowance(400, 6, 20)
 
 
-@pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["average"], CASES["class blocks"]], ids=str)
+@pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["class blocks"]], ids=str)
 def test_looking_changes_no_bit(table, options):
     X, y = table
     options = {"method": "implicit", "learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}

@@ -83,7 +83,6 @@ def test_multilabel():
         learning_rate=0.1,
         max_iter=600,
         decay=0.99,
-        average=100000,
         random_state=0,
     ).fit(X, Y)
     # its target is the uniform distribution over a row's labels
@@ -166,5 +165,3 @@ def test_hashed_weights(many):
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     with pytest.raises(ValueError, match="alpha > 0 does not go with hash_bits"):
         ExtremeSoftmaxSGD(hash_bits=10, alpha=0.1).fit(X, y)
-    with pytest.raises(ValueError, match="weight_bound does not go with hash_bits"):
-        ExtremeSoftmaxSGD("umax", hash_bits=10, weight_bound=2.0).fit(X, y)

@@ -163,14 +163,9 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     T.bias = NULL if bias is None else &bias[0]
     T.scale = pointer(scale)
     T.beta = const_pointer(beta)
-    T.square = NULL
-    T.sum = NULL
-    T.sum_bias = NULL
-    T.tau = NULL
-    T.last = NULL
     cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias, hard)
-    cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
-                                  options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
+    cdef sk_rule rule = make_rule(options.method_number, most * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
+                                  log_noise, None, None)
     m = most * SK_BLOCK + 1
     if feature_sums is not None and most == n_blocks:
         # threads would write to the same weights in every step, and wait for each other's caches
@@ -217,7 +212,7 @@ def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
-    cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
+    cdef sk_rule rule = make_rule(method, 1, 1, 1.0, 0.0, 2, None, None, None, None)
     cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias, hard)
     n = sk_draw_blocks(&rule, &B, B.hard, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]

@@ -9,22 +9,16 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         void *W
         void *bias
         double *scale
-        double *square
         const double *beta
-        void *sum
-        void *sum_bias
-        double *tau
-        int64_t *last
 
     ctypedef struct sk_rule:
-        int method, raman
+        int method
         Py_ssize_t n_negatives, batch_size
-        double eta, ridge, delta, u_bound, w_bound, log_ratio
+        double eta, ridge, log_ratio
         const double *noise
         const double *log_noise
         const double *keep
         const int64_t *alias
-        int64_t average_from
         const int64_t *classes
         const int64_t *place
         Py_ssize_t n_blocks
@@ -57,26 +51,21 @@ cdef inline const int64_t* int_pointer(const int64_t[::1] a) noexcept:
 
 
 cdef inline sk_rule make_rule(
-        int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, double delta,
-        double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
-        const double[::1] keep, const int64_t[::1] alias, int64_t average_from) noexcept:
+        int method, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, Py_ssize_t n_classes,
+        const double[::1] noise, const double[::1] log_noise, const double[::1] keep,
+        const int64_t[::1] alias) noexcept:
     cdef sk_rule rule
     rule.method = method
-    rule.raman = raman
     rule.n_negatives = n_negatives
     rule.batch_size = batch_size
     rule.eta = eta
     rule.ridge = ridge
-    rule.delta = delta
-    rule.u_bound = u_bound
-    rule.w_bound = w_bound
     # K - 1 classes are all there are to draw
     rule.log_ratio = log(max(1.0, <double>(n_classes - 1) / <double>n_negatives))
     rule.noise = const_pointer(noise)
     rule.log_noise = const_pointer(log_noise)
     rule.keep = const_pointer(keep)
     rule.alias = int_pointer(alias)
-    rule.average_from = average_from
     rule.classes = NULL
     rule.place = NULL
     rule.n_blocks = 1

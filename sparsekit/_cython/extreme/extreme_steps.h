@@ -1,4 +1,4 @@
-/* Loops over the steps of extreme.h: single rows, batches, and implicit batches. */
+/* Loops over the steps of extreme.h: single rows and batches. */
 #ifndef SPARSEKIT_EXTREME_STEPS_H
 #define SPARSEKIT_EXTREME_STEPS_H
 
@@ -13,20 +13,6 @@
 #define SK_FAR ((size_t)1 << 21)
 /* of a row, for all of its classes: those of two windows are 512 KB at most */
 #define SK_ASKED 1024
-/* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
- * largest; sweeps converge linearly, and few need more than ten */
-#define SK_SWEEP_TOL 1e-7
-#define SK_SWEEPS 500
-
-/* what an implicit batch needs: c = n_negatives + batch_size classes at most */
-typedef struct {
-    int64_t *k, *label;             /* (c), (batch_size) */
-    double *r, *rho, *z, *b, *rb, *rhob, *q; /* (c) */
-    double *old;                    /* (batch_size) */
-    double *f, *coef;               /* (batch_size, c) */
-    double *gram;                   /* (batch_size, batch_size) */
-} sk_batch_room;
-
 /* Whether a class of row b is one of rows first .. b - 1; k (rows, stride), count[b] + 1 of each row. */
 SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, sk_size first, sk_size b) {
     const int64_t *own = k + b * stride;
@@ -35,27 +21,6 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         for (sk_size i = 0; i <= count[a]; i++)
             for (sk_size j = 0; j <= count[b]; j++) met |= k[a * stride + i] == own[j];
     return met;
-}
-
-/* Distinct classes beside the first nl of k, behind them; all that are left if there are no more
- * than n_negatives. Returns the number of both. */
-static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_t *k, uint64_t *state) {
-    sk_size n = nl, m = rule->n_negatives;
-    if (K - nl <= m) {
-        for (int64_t j = 0; j < K; j++) {
-            int seen = 0;
-            for (sk_size i = 0; i < nl; i++) seen |= k[i] == j;
-            if (!seen) k[n++] = j;
-        }
-        return n;
-    }
-    while (n < nl + m) {
-        int64_t j = sk_below(state, K);
-        int seen = 0;
-        for (sk_size i = 0; i < n; i++) seen |= k[i] == j;
-        if (!seen) k[n++] = j;
-    }
-    return n;
 }
 
 #define SK_STEPS(NAME, REAL, INDEX)                                                                              \
@@ -104,119 +69,15 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             if (T->scale != NULL) SK_PREFETCH_FAR(T->scale + k[j]);                                              \
         }                                                                                                        \
     }                                                                                                            \
-    /* x_a . x_b of sorted rows, or of dense ones */                                                             \
-    SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
-        double sum = 0.0;                                                                                        \
-        if (a.col == NULL) {                                                                                     \
-            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i]; \
-            return sum;                                                                                          \
-        }                                                                                                        \
-        for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \
-            if (a.col[i] == b.col[j]) sum += (double)a.x[i] * b.x[j];                                            \
-            if (a.col[i] < b.col[j]) i++;                                                                        \
-            else if (a.col[i] > b.col[j]) j++;                                                                   \
-            else i++, j++;                                                                                       \
-        }                                                                                                        \
-        return sum;                                                                                              \
-    }                                                                                                            \
-    /* The implicit step of several rows at once (Appendix F.3). In place of the paper's orthonormal             \
-     * basis the rows themselves span the changes, W_k = rho_k (old + sum_b coef[b, k] x_b), and their           \
-     * Gram matrix gives the scores. Row after row solves for its own coefficients with those of the             \
-     * others held: block coordinate ascent on the dual of the step, whose blocks are steps of one row. */       \
-    static sk_size sk_batch_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                   sk_size size, sk_batch_room room, uint64_t *state, int64_t t, int value,      \
-                                   double *loss, int hashed) {                                                   \
-        const double *weight = rows.weight;                                                                      \
-        double *u = rows.u;                                                                                      \
-        sk_size K = T->n_classes, n = 0, nl, cap = rule->n_negatives + rule->batch_size;                         \
-        int bias = T->bias != NULL;                                                                              \
-        for (sk_size b = 0; b < size; b++) { /* the labels, each once */                                         \
-            sk_size j = 0;                                                                                       \
-            while (j < n && room.k[j] != rows.y[order[b]]) j++;                                                  \
-            if (j == n) room.k[n++] = rows.y[order[b]];                                                          \
-            room.label[b] = j;                                                                                   \
-        }                                                                                                        \
-        nl = n;                                                                                                  \
-        n = sk_draw_beside(rule, K, nl, room.k, state);                                                          \
-        for (sk_size j = 0; j < n; j++) {                                                                        \
-            room.r[j] = j < nl ? 1.0 : (double)(K - nl) / (double)(n - nl);                                      \
-            room.rho[j] = sk_shrink(T, rule, room.k[j], rule->eta);                                              \
-        }                                                                                                        \
-        memset(room.coef, 0, sizeof(double) * (size_t)(size * cap));                                             \
-        for (sk_size b = 0; b < size; b++) {                                                                     \
-            int64_t e = order[b];                                                                                \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, e);                                                      \
-            double *f = room.f + b * cap;                                                                        \
-            sk_scores_##NAME(T, row.x, row.col, row.len, room.k, n - 1, f, hashed);                              \
-            for (sk_size a = 0; a <= b; a++) {                                                                   \
-                double G = bias + sk_rows_dot_##NAME(row, sk_row_of_##NAME(&rows, order[a]));                    \
-                room.gram[a * rule->batch_size + b] = room.gram[b * rule->batch_size + a] = G;                   \
-            }                                                                                                    \
-            room.old[b] = u[e];                                                                                  \
-            if (u[e] != u[e]) {                                                                                  \
-                double high = 0.0, total = 0.0, fy = f[room.label[b]];                                           \
-                for (sk_size j = 0; j < n; j++) high = f[j] - fy > high ? f[j] - fy : high;                      \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != room.label[b]) total += room.r[j] * exp(f[j] - fy - high);                          \
-                room.old[b] = high + log(exp(-high) + total);                                                    \
-            }                                                                                                    \
-            if (value) {                                                                                         \
-                double fy = f[room.label[b]], total = room.old[b] + exp(-room.old[b]) - 1.0;                     \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != room.label[b]) total += room.r[j] * exp(f[j] - fy - room.old[b]);                   \
-                loss[0] += total;                                                                                \
-                loss[1] += 1.0;                                                                                  \
-            }                                                                                                    \
-        }                                                                                                        \
-        for (int sweep = 0; sweep < SK_SWEEPS; sweep++) {                                                        \
-            double change = 0.0, largest = 0.0;                                                                  \
-            for (sk_size b = 0; b < size; b++) {                                                                 \
-                int64_t e = order[b];                                                                            \
-                sk_size l = room.label[b], m = 0;                                                                \
-                double eta = rule->eta * (weight != NULL ? weight[e] : 1.0) / (double)size;                      \
-                double *f = room.f + b * cap, *coef = room.coef + b * cap;                                       \
-                const double *G = room.gram + b * rule->batch_size;                                              \
-                double s = G[b] > 0.0 ? G[b] : 1e-300, c;                                                        \
-                for (sk_size j = 0; j < n; j++) room.z[j] = f[j];                                                \
-                for (sk_size a = 0; a < size; a++)                                                               \
-                    if (a != b)                                                                                  \
-                        for (sk_size j = 0; j < n; j++) room.z[j] += G[a] * room.coef[a * cap + j];              \
-                for (sk_size j = 0; j < n; j++) room.z[j] *= room.rho[j];                                        \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != l) {                                                                                \
-                        room.b[m] = room.z[j] - room.z[l];                                                       \
-                        room.rb[m] = room.r[j];                                                                  \
-                        room.rhob[m++] = room.rho[j];                                                            \
-                    }                                                                                            \
-                c = sk_implicit_many(m, room.b, room.rb, room.rhob, room.q, eta, s, room.rho[l], room.old[b], &u[e]);\
-                for (sk_size j = 0, i = 0; j < n; j++) {                                                         \
-                    double value_j = j == l ? c : -room.b[i++];                                                  \
-                    double d = fabs(value_j - coef[j]);                                                          \
-                    change = d > change ? d : change;                                                            \
-                    largest = fabs(value_j) > largest ? fabs(value_j) : largest;                                 \
-                    coef[j] = value_j;                                                                           \
-                }                                                                                                \
-                if (!(fabs(c) < 1e300) || !(fabs(u[e]) < 1e300)) return b;                                       \
-            }                                                                                                    \
-            if (size == 1 || change <= SK_SWEEP_TOL * largest) break;                                            \
-        }                                                                                                        \
-        for (sk_size b = 0; b < size; b++) {                                                                     \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
-            for (sk_size j = 0; j < n; j++)                                                                      \
-                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.gram[b * rule->batch_size + b], room.k[j], \
-                               room.coef[b * cap + j], b + 1 < size ? 1.0 : room.rho[j], t, hashed);             \
-        }                                                                                                        \
-        return -1;                                                                                               \
-    }                                                                                                            \
     /* Rows first .. stop of a window, whose classes are drawn: scores, then slopes, then changes. In one batch  \
      * that is its definition; for single rows it is what one step after the other does, because no class is in  \
      * two of them, with more loads and more roots under way at a time. Returns the first row that was not       \
      * finite, or -1. */                                                                                         \
     SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                      sk_size first, sk_size stop, double share, sk_room room, int64_t t,        \
-                                      int64_t t_step, int look, double *loss, int far, int hashed) {             \
+                                      sk_size first, sk_size stop, double share, sk_room room,                   \
+                                      int look, double *loss, int far, int hashed) {                             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
-        int norms = rule->method == SK_IMPLICIT || T->square != NULL;                                            \
+        int norms = rule->method == SK_IMPLICIT;                                                                 \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
         double few_z[SK_FEW * SK_WINDOW], few_r[SK_FEW * SK_WINDOW], few_rho[SK_FEW * SK_WINDOW], few_eta[SK_WINDOW];\
         double few_s[SK_WINDOW], few_ry[SK_WINDOW], few_u[SK_WINDOW], few_c[SK_WINDOW];                          \
@@ -308,7 +169,7 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
-            if (T->sum == NULL && T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */      \
+            if (T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */                        \
                 const int64_t *k = room.k + b * stride;                                                          \
                 const double *g = room.g + b * stride;                                                           \
                 REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                 \
@@ -321,18 +182,16 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size j = 0; j <= room.count[b]; j++)                                                         \
-                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.s[b], room.k[b * stride + j],              \
-                               room.g[b * stride + j], sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]),  \
-                               t + (share < 1.0 ? t_step : (b - first + 1) * t_step), hashed);                   \
+                sk_move_##NAME(T, row.x, row.col, row.len, room.k[b * stride + j], room.g[b * stride + j],       \
+                               sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]), hashed);                 \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
     /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
-     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. t counts the steps before,   \
-     * for the average. */                                                                                       \
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. */                           \
     SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int64_t t,          \
-                                      int64_t t_step, int value, double *loss, int hashed) {                     \
+                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,          \
+                                      double *loss, int hashed) {                                                \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
         size_t bytes = sizeof(REAL) * (T->shift ? (size_t)1 << (64 - T->shift) : (size_t)K * (size_t)T->n_features);\
@@ -370,18 +229,16 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             }                                                                                                    \
             if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
-                t += t_step;                                                                                     \
                 bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, here,\
-                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, far, hashed);     \
+                                      value && round % SK_LOOK == 0, loss, far, hashed);                         \
                 if (bad >= 0) return at + bad;                                                                   \
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size b = 1; b <= size; b++) {                                                                \
                 if (b < size && !sk_meets(here.k, stride, here.count, first, b)) continue;                       \
-                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here, t, t_step,                 \
+                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here,                            \
                                       value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, far, hashed);   \
                 if (bad >= 0) return at + bad;                                                                   \
-                t += t_step * (b - first);                                                                       \
                 first = b;                                                                                       \
             }                                                                                                    \
         }                                                                                                        \
@@ -390,27 +247,16 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
     static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,     \
                                  const INDEX *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,\
                                  const int64_t *of, const int64_t *y, const double *weight, double *u,           \
-                                 sk_room room, sk_batch_room batch, uint64_t *shared_state, int64_t t,           \
-                                 int64_t t_step, int value, double *total_loss) {                                \
+                                 sk_room room, uint64_t *shared_state, int value, double *total_loss) {          \
         sk_rows_##NAME rows = {data, col, start, width, of, y, weight, u};                                       \
         /* copies on the stack: threads must not write to one cache line */                                      \
         uint64_t own_state = *shared_state, *state = &own_state;                                                 \
         double loss[2] = {0.0, 0.0};                                                                             \
         sk_size bad = -1;                                                                                        \
-        if (rule->method == SK_IMPLICIT && rule->batch_size > 1) {                                               \
-            for (sk_size at = lo; at < hi; at += rule->batch_size) {                                             \
-                sk_size size = hi - at < rule->batch_size ? hi - at : rule->batch_size;                          \
-                int look = value && ((at - lo) / rule->batch_size) % SK_LOOK == 0;                               \
-                t += t_step;                                                                                     \
-                if (sk_batch_##NAME(T, rule, rows, order + at, size, batch, state, t, look, loss, T->shift != 0) >= 0) {\
-                    bad = at;                                                                                    \
-                    break;                                                                                       \
-                }                                                                                                \
-            }                                                                                                    \
-        } else if (T->shift) {                                                                                   \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 1);         \
+        if (T->shift) {                                                                                          \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 1);                    \
         } else {                                                                                                 \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 0);         \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 0);                    \
         }                                                                                                        \
         *shared_state = own_state;                                                                               \
         total_loss[0] += loss[0];                                                                                \

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from sklearn.utils import column_or_1d
 
@@ -75,14 +73,6 @@ def _host_weight(sample_weight, X):
     return check_sample_weight(to_host(weight), X.shape[0])
 
 
-def settled_on_host(state):
-    """A copy of the state between calls of partial_fit with its arrays in main memory, or None."""
-    if state is None:
-        return None
-    arrays = {field.name: to_host(getattr(state, field.name)) for field in fields(state)}
-    return type(state)(**arrays)
-
-
 def refuse_on_device(estimator, name):
     """TypeError where the method ``name`` is asked of weights on the GPU."""
     if estimator._on_device():
@@ -97,15 +87,3 @@ def indicator(rows, columns, shape):
     places = xp.unique(rows * shape[1] + columns)
     ones = xp.ones(len(places), dtype=np.float32)
     return csr_matrix((ones, (places // shape[1], places % shape[1])), shape=shape)
-
-
-def largest_norm(rows):
-    """Largest norm of a row of `Rows` on a GPU, without the intercept."""
-    squares = rows.data.astype(np.float64) ** 2
-    if len(rows.indptr):
-        # sums over a row as differences of one sum over all; rounding is of no interest in a bound
-        ends = np.concatenate([np.zeros(1, like=squares), np.cumsum(squares)])
-        sums = ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
-    else:
-        sums = squares.reshape(-1, rows.n_features).sum(axis=1)
-    return float(np.sqrt(sums.max())) if sums.size else 0.0

@@ -8,7 +8,7 @@ from ..._arrays import is_device
 from ..._messages import shown
 from ..._solver import outcome
 from ..solver.shortlist import forget as forget_shortlist
-from ..solver.state import averaged, finish
+from ..solver.state import finish, settled
 from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
@@ -80,8 +80,6 @@ def run_epochs(
     for name, value in (attributes | settings.sums_of(state)).items():
         setattr(model, name, value)
     forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
-    # without an average, coef_ is all that the next partial_fit needs
-    model._state = state if options.average is not None else None
     model._rng_state = int(rng.integers(2**31))
     model.n_iter_, model.alpha_ = result.nit, options.alpha
     model.t_ = state.rows_seen
@@ -93,7 +91,7 @@ def run_epochs(
 
 
 def attributes_of(state, options, targets):
-    W, bias = averaged(state, options)
+    W, bias = settled(state, options)
     weights = {"table_": W.reshape(-1)} if state.shift else {"coef_": W}
     mean_labels = 1.0
     if targets.multilabel:

@@ -86,7 +86,6 @@ class BlocksRun:
             "generator": self.rng.bit_generator.state,
             "course": {name: getattr(course, name) for name in ("epoch", "done", "total", "looked")},
             "objective": seen,
-            "largest_norm": self.source.largest,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None
             if tried is None
@@ -131,7 +130,6 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     noise = settings.noise_of(model, counts)
     keeper = _checkpoint(model, source, checkpoint, interval, "fit")
     found = None if keeper is None else keeper.load()
-    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, len(targets.classes), counts, noise)
     options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng)
     like = np.empty((0, source.n_features), dtype=source.dtype)
@@ -166,7 +164,6 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     n_classes = len(targets.classes)
     keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
     found = None if keeper is None else keeper.load()
-    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, n_classes, counts, noise)
     options.max_iter, options.decay = 1, 1.0
     if options.adaptive:

@@ -24,8 +24,7 @@ from ..._linalg.structure import sound
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
-from ..solver.state import SoftmaxState
-from .device import indicator, refuse_on_device, settled_on_host
+from .device import indicator, refuse_on_device
 from .scores import CLASSES, HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .targets import check_extreme_targets, encode, is_indicator
 
@@ -46,7 +45,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
     n_features_in_: int
     multilabel_: bool
     _mean_labels: float
-    _state: SoftmaxState | None
 
     def _checked(self, X):
         check_is_fitted(self)
@@ -81,18 +79,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         if self.hash_bits is not None:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads, shorten)
-
-    def to_cpu(self) -> Self:
-        """Copy of the estimator with its fitted attributes in main memory.
-
-        Returns
-        -------
-        estimator
-            Of the same class and parameters; an estimator that was fitted in main memory is copied as it is.
-        """
-        out = super().to_cpu()
-        out._state = settled_on_host(getattr(self, "_state", None))
-        return out
 
     def _twin(self):
         self._check_weights()
@@ -325,7 +311,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
             coef.data[np.abs(coef.data) <= threshold] = 0
             coef.eliminate_zeros()
             self.coef_ = coef
-        self._state = None
         return self
 
     def densify(self) -> Self:
@@ -373,7 +358,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         if largest > np.finfo(dtype).max:
             raise ValueError(f"{name} has a weight of {largest:g}, beyond {dtype}.")
         setattr(self, name, weights.astype(dtype))
-        self._state = None
         return self
 
 

@@ -216,11 +216,7 @@ class Tracker:
             return True
         if base is None:
             return False
-        # an average that has just begun is not what it will be
-        options, window = self.options, last.epoch - base.epoch
-        averaged = self.state.steps - options.average_from
-        if options.average is not None and averaged * last.epoch < self.state.steps * window:
-            return False
+        window = last.epoch - base.epoch
         # neither falling nor, by steps that are too long, rising in between
         limit = self.limit * window
         for one in self.looks[:-1]:

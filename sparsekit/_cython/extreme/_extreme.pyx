@@ -5,7 +5,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ._softmax_rules cimport (
-    const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table,
+    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_room, sk_rows, sk_rule, sk_table,
 )
 
 ctypedef fused real:
@@ -19,18 +19,8 @@ ctypedef fused index:
 cdef extern from "extreme/extreme_steps.h" nogil:
     int SK_WINDOW
 
-    Py_ssize_t sk_run_f32_i32(const sk_table*, const sk_rule*, const float*, const int32_t*, const int32_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, uint64_t*, int, double*)
-    Py_ssize_t sk_run_f32_i64(const sk_table*, const sk_rule*, const float*, const int64_t*, const int64_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, uint64_t*, int, double*)
-    Py_ssize_t sk_run_f64_i32(const sk_table*, const sk_rule*, const double*, const int32_t*, const int32_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, uint64_t*, int, double*)
-    Py_ssize_t sk_run_f64_i64(const sk_table*, const sk_rule*, const double*, const int64_t*, const int64_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, uint64_t*, int, double*)
+    Py_ssize_t sk_run(int, int, const sk_table*, const sk_rule*, const sk_rows*, const int64_t*, Py_ssize_t, Py_ssize_t,
+                      sk_room, uint64_t*, int, double*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
     int SK_LANES_AT_ONCE, SK_FEW
@@ -61,6 +51,8 @@ cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept n
     room.eta = room.s + rows
     room.rho = room.eta + rows
     room.q = room.rho + m + 1
+    room.blocks = room.slot = NULL
+    room.weights = NULL
     return room
 
 
@@ -104,8 +96,8 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     """
     cdef sk_table T
     cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
-    cdef const int64_t[::1] row_of = rows.row_of, y = rows.y, alias = None
-    cdef const double[::1] weight = rows.weight, beta = work.beta, noise = None, log_noise = None, keep = None
+    cdef const int64_t[::1] y = rows.y, alias = None
+    cdef const double[::1] beta = work.beta, noise = None, log_noise = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
@@ -119,17 +111,18 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     cdef Py_ssize_t n = end - begin, part, wrong = -1, batches
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n // batch_size))
     cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
-    cdef const index* col = NULL
-    cdef const index* start = NULL
-    cdef const double* weights = const_pointer(weight)
-    cdef const int64_t* of = int_pointer(row_of)
-    cdef double* uu = pointer(u)
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* x = NULL
+    cdef int is_double = real is double, is_long = index is int64_t
     if n <= 0:
         return -1
     if indptr.shape[0]:
         start = &indptr[0]
-        col = &indices[0] if indices.shape[0] else <const index*>start  # rows of zeros: never read
-    cdef const real* x = &data[0] if data.shape[0] else NULL
+        col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
+    if data.shape[0]:
+        x = &data[0]
+    cdef sk_rows R = make_rows(rows, x, col, start, y, u)
     T.n_classes = n_classes
     T.n_features = width
     T.shift = state.shift
@@ -148,32 +141,9 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
         rule.place = &place[0]
         rule.n_blocks = parts
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
-        if real is float:
-            if index is int32_t:
-                results[part] = sk_run_f32_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value,
-                    &loss[part, 0])
-            else:
-                results[part] = sk_run_f32_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value,
-                    &loss[part, 0])
-        else:
-            if index is int32_t:
-                results[part] = sk_run_f64_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value,
-                    &loss[part, 0])
-            else:
-                results[part] = sk_run_f64_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value,
-                    &loss[part, 0])
+        results[part] = sk_run(
+            is_double, is_long, &T, &rule, &R, &order[0], begin + bounds[part], begin + bounds[part + 1],
+            _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]

@@ -23,6 +23,16 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         const int64_t *place
         Py_ssize_t n_blocks
 
+    ctypedef struct sk_rows:
+        const void *x
+        const void *col
+        const void *start
+        Py_ssize_t width
+        const int64_t *of
+        const int64_t *y
+        const double *weight
+        double *u
+
     ctypedef struct sk_room:
         int64_t *k
         double *f
@@ -33,6 +43,9 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         Py_ssize_t *count
         double *s
         double *eta
+        int64_t *blocks
+        int64_t *slot
+        double *weights
 
 
 # These take addresses and copy numbers, in which nothing can be raised: hence noexcept.
@@ -48,6 +61,22 @@ cdef inline const double* const_pointer(const double[::1] a) noexcept:
 
 cdef inline const int64_t* int_pointer(const int64_t[::1] a) noexcept:
     return NULL if a is None or a.shape[0] == 0 else &a[0]
+
+
+cdef inline sk_rows make_rows(rows, const void* x, const void* col, const void* start, const int64_t[::1] y,
+                              double[::1] u):
+    cdef const int64_t[::1] row_of = rows.row_of
+    cdef const double[::1] weight = rows.weight
+    cdef sk_rows out
+    out.x = x
+    out.col = col
+    out.start = start
+    out.width = rows.n_features
+    out.of = int_pointer(row_of)
+    out.y = int_pointer(y)
+    out.weight = const_pointer(weight)
+    out.u = pointer(u)
+    return out
 
 
 cdef inline sk_rule make_rule(

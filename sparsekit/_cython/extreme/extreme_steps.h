@@ -24,28 +24,19 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
 }
 
 #define SK_STEPS(NAME, REAL, INDEX)                                                                              \
-    /* Example e is row of[e] (NULL: e), with label y[e], weight[e] (NULL: 1) and u[e] (NULL: the method has     \
-     * none); rows are CSR, or dense where start is NULL. */                                                     \
-    typedef struct {                                                                                             \
-        const REAL *data;                                                                                        \
-        const INDEX *col, *start;                                                                                \
-        sk_size width;                                                                                           \
-        const int64_t *of, *y;                                                                                   \
-        const double *weight;                                                                                    \
-        double *u;                                                                                               \
-    } sk_rows_##NAME;                                                                                            \
     typedef struct {                                                                                             \
         const REAL *x;                                                                                           \
         const INDEX *col;                                                                                        \
         sk_size len;                                                                                             \
     } sk_row_##NAME;                                                                                             \
-    SK_INLINE sk_row_##NAME sk_row_of_##NAME(const sk_rows_##NAME *rows, int64_t e) {                            \
+    SK_INLINE sk_row_##NAME sk_row_of_##NAME(const sk_rows *rows, int64_t e) {                                   \
         int64_t i = rows->of != NULL ? rows->of[e] : e;                                                          \
-        sk_row_##NAME row = {rows->data + i * rows->width, NULL, rows->width};                                   \
-        if (rows->start != NULL) {                                                                               \
-            row.x = rows->data + rows->start[i];                                                                 \
-            row.col = rows->col + rows->start[i];                                                                \
-            row.len = (sk_size)(rows->start[i + 1] - rows->start[i]);                                            \
+        const INDEX *start = (const INDEX *)rows->start;                                                         \
+        sk_row_##NAME row = {(const REAL *)rows->x + i * rows->width, NULL, rows->width};                        \
+        if (start != NULL) {                                                                                     \
+            row.x = (const REAL *)rows->x + start[i];                                                            \
+            row.col = (const INDEX *)rows->col + start[i];                                                       \
+            row.len = (sk_size)(start[i + 1] - start[i]);                                                        \
         }                                                                                                        \
         return row;                                                                                              \
     }                                                                                                            \
@@ -73,7 +64,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
      * that is its definition; for single rows it is what one step after the other does, because no class is in  \
      * two of them, with more loads and more roots under way at a time. Returns the first row that was not       \
      * finite, or -1. */                                                                                         \
-    SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
+    SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
                                       sk_size first, sk_size stop, double share, sk_room room,                   \
                                       int look, double *loss, int far, int hashed) {                             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
@@ -83,10 +74,10 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         double few_s[SK_WINDOW], few_ry[SK_WINDOW], few_u[SK_WINDOW], few_c[SK_WINDOW];                          \
         sk_size place[SK_WINDOW], few_place[SK_WINDOW], n = 0, n_few = 0, most = 0;                              \
         for (sk_size b = first; b < stop; b++) {                                                                 \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
             if (far && later < stop)                                                                             \
-                sk_ask_##NAME(T, sk_row_of_##NAME(&rows, order[later]), room.k + later * stride, room.count[later], hashed);\
+                sk_ask_##NAME(T, sk_row_of_##NAME(rows, order[later]), room.k + later * stride, room.count[later], hashed);\
             sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
             if (norms) {                                                                                         \
                 room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
@@ -94,10 +85,10 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             int64_t e = order[b];                                                                                \
-            double *u = rows.u != NULL ? &rows.u[e] : &none, *g = room.g + b * stride;                           \
+            double *u = rows->u != NULL ? &rows->u[e] : &none, *g = room.g + b * stride;                         \
             int look_here = look && (b == first || share < 1.0);                                                 \
             double value;                                                                                        \
-            room.eta[b] = rule->eta * (rows.weight != NULL ? rows.weight[e] : 1.0) * share;                      \
+            room.eta[b] = rule->eta * (rows->weight != NULL ? rows->weight[e] : 1.0) * share;                    \
             /* a row of zeros moves no entry of W, but u has its equation still */                               \
             room.s[b] = norms && room.s[b] > 0.0 ? room.s[b] : 1e-300;                                           \
             value = sk_solve(T, rule, room.k + b * stride, room.f + b * stride, room.r + b * stride, g, room, room.s[b],\
@@ -143,7 +134,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             for (sk_size i = 0; i < n; i++) {                                                                    \
                 room.g[place[i] * stride] = sigma[i];                                                            \
                 room.g[place[i] * stride + 1] = -sigma[i];                                                       \
-                rows.u[order[place[i]]] = old[i];                                                                \
+                rows->u[order[place[i]]] = old[i];                                                               \
                 if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                       \
             }                                                                                                    \
         }                                                                                                        \
@@ -153,7 +144,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
                 sk_implicit_few(n_few, most, few_z, few_r, few_rho, few_eta, few_s, few_ry, few_u, few_c);       \
             for (sk_size i = 0; i < n_few; i++) {                                                                \
                 sk_size b = few_place[i], count = room.count[b];                                                 \
-                double *g = room.g + b * stride, *u = &rows.u[order[b]];                                         \
+                double *g = room.g + b * stride, *u = &rows->u[order[b]];                                        \
                 if (together && few_c[i] == few_c[i]) {                                                          \
                     g[0] = few_c[i];                                                                             \
                     *u = few_u[i];                                                                               \
@@ -168,7 +159,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             if (T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */                        \
                 const int64_t *k = room.k + b * stride;                                                          \
                 const double *g = room.g + b * stride;                                                           \
@@ -188,8 +179,8 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         return -1;                                                                                               \
     }                                                                                                            \
     /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
-     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. */                           \
-    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows-> */                          \
+    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
                                       sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,          \
                                       double *loss, int hashed) {                                                \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
@@ -205,12 +196,12 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             /* rows come in random order: ask for their addresses three windows ahead, for themselves two ahead */\
             for (sk_size b = at + 3 * width; b < at + 4 * width && b < hi; b++) {                                \
                 int64_t e = order[b];                                                                            \
-                SK_PREFETCH(rows.y + e);                                                                         \
-                if (rows.u != NULL) SK_PREFETCH(rows.u + e);                                                     \
-                if (rows.start != NULL) SK_PREFETCH(rows.start + (rows.of != NULL ? rows.of[e] : e));            \
+                SK_PREFETCH(rows->y + e);                                                                        \
+                if (rows->u != NULL) SK_PREFETCH(rows->u + e);                                                   \
+                if (rows->start != NULL) SK_PREFETCH((const INDEX *)rows->start + (rows->of != NULL ? rows->of[e] : e));\
             }                                                                                                    \
             for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
-                sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                           \
+                sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                            \
                 sk_size last = (row.len < SK_AHEAD ? row.len : SK_AHEAD) - 1;                                    \
                 for (sk_size l = 0; l < last; l += (sk_size)(64 / sizeof(REAL))) {                               \
                     SK_PREFETCH_FAR(row.x + l);                                                                  \
@@ -223,9 +214,9 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             }                                                                                                    \
             for (sk_size b = 0; b < width && at + width + b < hi; b++) {                                         \
                 int64_t *k = next.k + b * stride, e = order[at + width + b];                                     \
-                k[0] = rows.y[e];                                                                                \
+                k[0] = rows->y[e];                                                                               \
                 next.count[b] = sk_draw(rule, K, k[0], state, k, next.r + b * stride);                           \
-                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(&rows, e), k, next.count[b], hashed);\
+                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(rows, e), k, next.count[b], hashed); \
             }                                                                                                    \
             if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
@@ -244,11 +235,9 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
-    static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,     \
-                                 const INDEX *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,\
-                                 const int64_t *of, const int64_t *y, const double *weight, double *u,           \
-                                 sk_room room, uint64_t *shared_state, int value, double *total_loss) {          \
-        sk_rows_##NAME rows = {data, col, start, width, of, y, weight, u};                                       \
+    static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
+                                 sk_size lo, sk_size hi, sk_room room, uint64_t *shared_state, int value,        \
+                                 double *total_loss) {                                                           \
         /* copies on the stack: threads must not write to one cache line */                                      \
         uint64_t own_state = *shared_state, *state = &own_state;                                                 \
         double loss[2] = {0.0, 0.0};                                                                             \
@@ -268,4 +257,14 @@ SK_STEPS(f32_i32, float, int32_t)
 SK_STEPS(f32_i64, float, int64_t)
 SK_STEPS(f64_i32, double, int32_t)
 SK_STEPS(f64_i64, double, int64_t)
+
+/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
+static sk_size sk_run(int is_double, int is_long, const sk_table *T, const sk_rule *rule, const sk_rows *rows,
+                      const int64_t *order, sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,
+                      double *loss) {
+    sk_size (*const run[2][2])(const sk_table *, const sk_rule *, const sk_rows *, const int64_t *, sk_size, sk_size,
+                               sk_room, uint64_t *, int, double *) = {{sk_run_f32_i32, sk_run_f32_i64},
+                                                                      {sk_run_f64_i32, sk_run_f64_i64}};
+    return run[is_double][is_long](T, rule, rows, order, lo, hi, room, state, value, loss);
+}
 #endif

@@ -30,6 +30,17 @@ typedef struct {
     sk_size n_blocks;
 } sk_rule;
 
+/* The examples: CSR rows, or dense ones where start is NULL, of float32 or float64 (x) with indices of 32 or 64
+ * bits (col, start). Example e is row of[e] (NULL: e), with label y[e], weight[e] (NULL: 1) and u[e] (NULL: the
+ * method has none). */
+typedef struct {
+    const void *x, *col, *start;
+    sk_size width;
+    const int64_t *of, *y;
+    const double *weight;
+    double *u;
+} sk_rows;
+
 /* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
  * label's), rho and q those of one row */
 typedef struct {
@@ -37,6 +48,8 @@ typedef struct {
     double *f, *g, *r, *rho, *q;
     sk_size *count;  /* (rows): negatives of each row */
     double *s, *eta; /* (rows): squared norm and step length */
+    int64_t *blocks, *slot; /* steps with blocks of classes: those drawn, and the place of each (n_blocks) */
+    double *weights;        /* of the blocks drawn */
 } sk_room;
 
 /* block j of n classes are the places from here to that of j + 1 */

@@ -63,6 +63,5 @@ def look_for_hard_blocks(state, rows, options, work, limits):
         if limits.reached() is not None:
             return
         kernels.find_hard_blocks(
-            rows.data, rows.indices, rows.indptr, state.W, state.bias, rows, used, work.columns,
-            state.n_classes, first, work.hard, best, packed,
+            rows.data, rows.indices, rows.indptr, state.W, rows, state, work, used, first, best, packed,
         )  # fmt: skip

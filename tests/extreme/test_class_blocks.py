@@ -270,15 +270,6 @@ def test_all_classes_is_the_full_softmax(digits):
     assert by_is < 0.05 and by_implicit < 0.08
 
 
-def test_same_seed_same_result(many):
-    X, y = many
-    fits = [
-        ExtremeSoftmaxSGD("is", sampling="blocks", learning_rate=3.0, max_iter=3, random_state=1).fit(X, y)
-        for _ in range(2)
-    ]
-    assert (fits[0].coef_ == fits[1].coef_).all()
-
-
 def test_independent_steps_go_on_from_blocks(many):
     X, y = many
     model = ExtremeSoftmaxSGD("is", sampling="blocks", learning_rate=3.0, max_iter=5, random_state=0)
@@ -391,11 +382,3 @@ def test_no_blocks_in_partial_fit(digits):
     with pytest.raises(AttributeError) as error:
         ExtremeSoftmaxSGD("is", sampling="blocks").partial_fit(*digits)
     assert "sampling='independent'" in str(error.value.__cause__)
-
-
-def test_divergence_is_told(digits):
-    X, y = digits
-    with pytest.raises(FloatingPointError, match="learning_rate=1e"):
-        ExtremeSoftmaxSGD("sgd", sampling="blocks", learning_rate=1e6).fit(X, y)
-    model = ExtremeSoftmaxSGD("implicit", sampling="blocks", learning_rate=1e12, max_iter=3).fit(X, y)
-    assert np.isfinite(model.coef_).all()

@@ -130,7 +130,10 @@ def test_one_vs_each_estimates_probabilities():
 def test_seeds_and_threads(many):
     X, y = many
     # a pass, or no adaptive steps: fits of the bare constructor end at the optimum, where seeds hardly differ
-    for fit, kwargs in (("partial_fit", {}), ("fit", dict(method="implicit", learning_rate=30.0))):
+    for fit, kwargs in (
+        ("partial_fit", {}), ("fit", dict(method="implicit", learning_rate=30.0)),
+        ("fit", dict(method="is", sampling="blocks", learning_rate=3.0, max_iter=3)),
+    ):  # fmt: skip
         a, b, c = (getattr(ExtremeSoftmaxSGD(random_state=s, **kwargs), fit)(X, y) for s in (1, 1, 2))
         np.testing.assert_array_equal(a.coef_, b.coef_)
         assert np.abs(a.coef_ - c.coef_).max() > 1e-3
@@ -302,12 +305,14 @@ def test_defined_answers(method):
 
 def test_huge_rates(many):
     X, y = many
-    model = ExtremeSoftmaxSGD(learning_rate=1e12, max_iter=5, random_state=0).fit(X, y)
-    assert np.isfinite(model.coef_).all()
-    with pytest.raises(
-        FloatingPointError, match=r"method='sgd' diverged in epoch \d+ at learning_rate=1e.06.*100000"
-    ):
-        ExtremeSoftmaxSGD("sgd", learning_rate=1e6, random_state=0).fit(X, y)
+    for sampling in ("independent", "blocks"):
+        options = dict(sampling=sampling, random_state=0)
+        model = ExtremeSoftmaxSGD("implicit", learning_rate=1e12, max_iter=5, **options).fit(X, y)
+        assert np.isfinite(model.coef_).all()
+        with pytest.raises(
+            FloatingPointError, match=r"method='sgd' diverged in epoch \d+ at learning_rate=1e.06.*100000"
+        ):
+            ExtremeSoftmaxSGD("sgd", learning_rate=1e6, **options).fit(X, y)
 
 
 def test_bad_input(many):

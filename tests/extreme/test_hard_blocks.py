@@ -185,16 +185,6 @@ def test_many_classes_come_near_the_exact_softmax(C, seed):
     assert model.score(X, y) == pytest.approx(exact.score(X, y), abs=0.02)
 
 
-@pytest.mark.parametrize("convert", [sp.csr_array, lambda X: X.toarray()])
-def test_one_thread_gives_the_same_bits(convert):
-    X, y = sparse_text(900, 300, 600, 4)
-    X = convert(X)
-    one, again = (ExtremeSoftmaxSGD(random_state=0, max_iter=6, tol=None).fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(one.coef_, again.coef_)
-    two = ExtremeSoftmaxSGD(random_state=0, max_iter=6, tol=None, n_jobs=2).fit(X, y)
-    assert two.log_loss(X, y) == pytest.approx(one.log_loss(X, y), abs=0.02 * np.log(len(one.classes_)))
-
-
 def test_the_default_ridge():
     X, y = sparse_text(500, 200, 30, 1)
     model = ExtremeSoftmaxSGD(max_iter=3, tol=0.0, random_state=0).fit(X, y)

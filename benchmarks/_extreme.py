@@ -14,7 +14,7 @@ from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, 
 from sparsekit._extreme.solver.blocks import plan_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import epoch, init_work
-from sparsekit._extreme.solver.state import SamplingOptions, averaged, init_state
+from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
 
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")
@@ -80,13 +80,13 @@ class Run:
 
     def __init__(
         self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
-        raman=False, alpha=0.0, delta=1.0, blocks=False,
+        alpha=0.0, blocks=False,
     ):  # fmt: skip
         batch, negatives = sizes or PAPER_SIZES[method]
         self.X, self.y = X, y
         self.options = SamplingOptions(
             method=method, learning_rate=rate, decay=decay, batch_size=batch, n_negatives=negatives,
-            n_threads=n_threads, raman=raman, alpha=alpha, delta=delta,
+            n_threads=n_threads, alpha=alpha,
         )  # fmt: skip
         self.rng = np.random.default_rng(seed)
         self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(n_classes), None), "first")
@@ -115,7 +115,7 @@ class Run:
         if X.shape[0] > JUDGED:
             keep = np.random.default_rng(0).choice(X.shape[0], JUDGED, replace=False)
             X, y = X[keep], y[keep]
-        W, _ = averaged(self.state, self.options)
+        W, _ = settled(self.state, self.options)
         with np.errstate(all="ignore"):
             return log_losses(LinearScores(W, np.zeros(len(W), dtype=W.dtype)), X, y)
 

@@ -78,7 +78,7 @@ def plot_curves(curves, path, title="the paper's batches"):
 
 
 def sensitivity(args, path):
-    """Figures 3 and 2: log-loss by learning rate, and the two double sums; returns Markdown rows."""
+    """Figure 3: log-loss by learning rate; returns Markdown rows."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -87,7 +87,6 @@ def sensitivity(args, path):
     X, y, _, _, K = load(args.folder, "bibtex")
     rates = [10.0**k for k in range(-4, 6)]
     cases = {m: dict(method=m) for m in METHODS}
-    cases["umax, Raman's sum"] = dict(method="umax", raman=True)
     table = {}
     for label, case in cases.items():
         for rate in rates:
@@ -97,18 +96,13 @@ def sensitivity(args, path):
                 pass
             table[label, rate] = run.loss()
         print(label, [f"{table[label, r]:.3g}" for r in rates], flush=True)
-    figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), sharey=True, layout="constrained")
+    figure, axis = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
     for label in cases:
         values = np.array([table[label, r] for r in rates])
-        for axis, wanted in zip(axes, (label in METHODS, label.startswith("umax"))):
-            if wanted:
-                axis.plot(rates, np.minimum(values, 1e3), marker="o", markersize=3, label=label)
-    for axis, title in zip(axes, ("methods", "double sums")):
-        axis.set(
-            title=f"bibtex, {title}", xlabel="learning rate", xscale="log", yscale="log", ylim=(None, 1e3)
-        )
-        axis.legend(fontsize=8)
-    axes[0].set_ylabel(f"log-loss after {args.epochs} epochs, at most 1000")
+        axis.plot(rates, np.minimum(values, 1e3), marker="o", markersize=3, label=label)
+    axis.set(title="bibtex", xlabel="learning rate", xscale="log", yscale="log", ylim=(None, 1e3))
+    axis.set_ylabel(f"log-loss after {args.epochs} epochs, at most 1000")
+    axis.legend(fontsize=8)
     figure.savefig(path, dpi=110)
     plt.close(figure)
     return ["method", *(f"{r:g}" for r in rates)], [
@@ -188,7 +182,7 @@ def ove_table2(args):
         run = Run(X, y, K, "ove", args.ove_rate, sizes=(200, 1), alpha=1.0 / len(y), decay=0.97)
         for _ in range(200):
             run.step()
-        weights["ove-sgd"] = averaged_weights(run)
+        weights["ove-sgd"] = weights_of(run)
         for kind in ("soft", "bouchard", "ove", "ove-sgd"):
             W = weights[kind]
             F = X_test @ W.T
@@ -217,10 +211,10 @@ def sp_ones(X):
     return sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))], format="csr"))
 
 
-def averaged_weights(run):
-    from sparsekit._extreme.solver.state import averaged
+def weights_of(run):
+    from sparsekit._extreme.solver.state import settled
 
-    return averaged(run.state, run.options)[0]
+    return settled(run.state, run.options)[0]
 
 
 def ove_toy(path, n_steps=200_000, K=10**4, N=10**6, batch=100, negatives=10):
@@ -243,7 +237,7 @@ def ove_toy(path, n_steps=200_000, K=10**4, N=10**6, batch=100, negatives=10):
     points = [(0, float(np.abs(exact - 1.0 / K).sum()))]
     while run.n_epochs * (N // batch) < n_steps:
         run.step()
-        f = averaged_weights(run)[:, 0]
+        f = weights_of(run)[:, 0]
         q = np.exp(f - f.max())
         points.append((run.n_epochs * (N // batch), float(np.abs(exact - q / q.sum()).sum())))
         print(f"{points[-1][0]} steps: error {points[-1][1]:.4f}, {run.seconds:.1f} s", flush=True)

@@ -113,10 +113,7 @@ def ours(data, out):
         if out.over or epochs >= bare.n_iter_:
             break
         look("ours", max_iter=epochs)
-    for label, params in (
-        ("ours, early_stopping=True", dict(early_stopping=True)),
-        ("ours, alpha=0", dict(alpha=0.0)),
-    ):
+    for label, params in (("ours, alpha=0", dict(alpha=0.0)),):
         out.spent = 0.0
         look(label, **params)
         for epochs in (1, 3, 10):

@@ -26,7 +26,7 @@ from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, 
 from sparsekit._extreme.solver.blocks import BLOCK, plan_blocks
 from sparsekit._extreme.solver.noise import rows_at_once
 from sparsekit._extreme.solver.sgd import epoch, init_work
-from sparsekit._extreme.solver.state import SamplingOptions, averaged, init_state
+from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
 
 # rows, features, classes, entries of a row (0: dense)
 SIZES = [
@@ -90,7 +90,7 @@ class Run:
         return bad < 0
 
     def loss(self):
-        W, bias = averaged(self.state, self.options)
+        W, bias = settled(self.state, self.options)
         judged = np.asarray(self.judged, like=self.rows.data)
         return float(log_losses(LinearScores(W, bias), self.X[judged], self.rows.y[judged]).mean())
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import minimize, root
 
 
-def objective(method, f, r, u, *, raman=False, log_noise=None):
+def objective(method, f, r, u, *, log_noise=None):
     """The sampled objective of one row: scores f of the label (first) and of the negatives, weights r."""
     z = f[1:] - f[0]
     m = len(z)
@@ -18,8 +18,6 @@ def objective(method, f, r, u, *, raman=False, log_noise=None):
     if method == "nce":
         a = f - np.log(m) - log_noise
         return np.logaddexp(0.0, -a[0]) + np.sum(np.logaddexp(0.0, a[1:]))
-    if raman:
-        return u - f[0] + np.exp(f[0] - u) + np.sum(r * np.exp(f[1:] - u)) - 1.0
     return u + np.exp(-u) + np.sum(r * np.exp(z - u)) - 1.0
 
 
@@ -33,40 +31,40 @@ def gradient(fun, v, step=1e-6):
     return out
 
 
-def first_u(f, r, raman):
+def first_u(f, r):
     """u of a row that was not seen before."""
-    return np.log1p(np.sum(r * np.exp(f[1:] - f[0]))) + (f[0] if raman else 0.0)
+    return np.log1p(np.sum(r * np.exp(f[1:] - f[0])))
 
 
-def raised(u, f, delta, raman):
+def raised(u, f):
     """U-max: u where the sampled classes show that it is too low."""
-    bound = np.log(np.sum(np.exp(f))) if raman else np.log1p(np.sum(np.exp(f[1:] - f[0])))
-    return bound if u < bound - delta else u
+    bound = np.log1p(np.sum(np.exp(f[1:] - f[0])))
+    return bound if u < bound - 1.0 else u
 
 
-def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, raman=False, delta=1.0, log_noise=None):
+def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, log_noise=None):
     """One SGD step over rows xs with classes ks[b] (label first): new W and new us."""
     new, new_us, size = W.copy(), list(us), len(xs)
     for b in range(size):
         x, k, r, u = xs[b], ks[b], rs[b], us[b]
         f = W[k] @ x
         if np.isnan(u):
-            u = first_u(f, r, raman)
+            u = first_u(f, r)
         if method == "umax":
-            u = raised(u, f, delta, raman)
+            u = raised(u, f)
 
         def at(scores, u=u, r=r, k=k):
             noise = None if log_noise is None else log_noise[k]
-            return objective(method, scores, r, u, raman=raman, log_noise=noise)
+            return objective(method, scores, r, u, log_noise=noise)
 
         step = eta * weights[b] / size
         g = gradient(at, f)
         for j, code in enumerate(k):
             new[code] -= step * g[j] * x
         if method in ("umax", "sgd"):
-            by_u = gradient(lambda v, f=f, r=r: objective(method, f, r, v[0], raman=raman), np.array([u]))
+            by_u = gradient(lambda v, f=f, r=r: objective(method, f, r, v[0]), np.array([u]))
             u = u - step * by_u[0]
-        if method == "umax" and not raman:
+        if method == "umax":
             u = max(u, 0.0)
         new_us[b] = u
     return new, new_us

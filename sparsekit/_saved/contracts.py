@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extreme.solver.state import SoftmaxState
 from .._messages import shown
 
 FLOATS = ("f4", "f8")
@@ -191,46 +190,6 @@ class Losses(Field):
             rule.check(name, item, sizes)
 
 
-@dataclass
-class State(Field):
-    """What an average over steps goes on from, or None."""
-
-    def check(self, name, value, sizes):
-        if value is None:
-            return
-        if not isinstance(value, SoftmaxState):
-            raise ValueError(f"{name} is no state")
-        K, p, table = sizes["K"], sizes["p"], sizes["table"]
-        wide = (1, table) if table else (K, p)
-        for part, shape, types in (
-            ("W", wide, FLOATS), ("total", wide, FLOATS), ("bias", (K,), FLOATS),
-            ("total_bias", (K,), FLOATS), ("scale", (K,), ("f8",)), ("square", (K,), ("f8",)),
-            ("tau", (K,), ("f8",)), ("last", (K,), ("i8",)),
-        ):  # fmt: skip
-            array = getattr(value, part)
-            if array is None and part != "W":
-                continue
-            _is_array(f"{name}.{part}", array, shape, types, sizes)
-            same = shape == (K,) or array.dtype == value.W.dtype
-            if not np.isfinite(array).all() or not same or not array.flags.c_contiguous:
-                raise ValueError(f"{name}.{part} is of another type or order, or not finite")
-        for one, other in (("bias", "total_bias"), ("tau", "last")):
-            if value.total is not None and (getattr(value, one) is None) != (getattr(value, other) is None):
-                raise ValueError(f"{name} has only one of {one} and {other}")
-        if value.bias is not None and value.bias.dtype != value.W.dtype:
-            raise ValueError(f"{name}.bias is of another type than the weights")
-        bits = 64 - table.bit_length() + 1 if table else 0
-        for part, least, most in (
-            ("n_classes", K, K),
-            ("shift", bits, bits),
-            ("steps", 0, 2**62),
-            ("rows_seen", 0, 2**62),
-        ):
-            number = getattr(value, part)
-            if type(number) is not int or not least <= number <= most:
-                raise ValueError(f"{name}.{part} is {shown(number)}")
-
-
 def _is_array(name, value, shape, types, sizes):
     if not (isinstance(value, np.ndarray) or sp.issparse(value)):
         raise ValueError(f"{name} is {shown(value)} in place of an array")
@@ -331,10 +290,9 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "objective_": Number().maybe(), "objective_error_": Number().maybe(), "optimality_": Number().maybe(),
         "objective_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
         "objective_error_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
-        "validation_loss_curve_": Floats(("held out",), ("f8",), finite=False).maybe(),
         "n_iter_": Whole(), "t_": Whole(),
         "_mean_labels": Number(finite=True, least=1e-300), "_counts": Floats(("K",), ("f8",), least=0.0),
-        "_closed": Truth(), "_rng_state": Whole(), "_state": State(),
+        "_closed": Truth(), "_rng_state": Whole(),
         "_score_credit": Number(finite=True, least=0.0).maybe(),
         "_feature_sums": Floats(("p",), ("f8",), least=0.0).maybe(),
         "_feature_rows": Floats(("p",), ("f8",), least=0.0).maybe(),

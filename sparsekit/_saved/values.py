@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._extreme.solver.state import SoftmaxState
 from .._factor_graph.factors import linear_factors, logic_factors
 from .._linalg.structure import sound
 from .._messages import shown
@@ -29,8 +28,6 @@ RULES = {
     )
 }  # fmt: skip
 _PARTS = ("data", "indices", "indptr")
-_STATE_ARRAYS = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
-_STATE_NUMBERS = ("n_classes", "shift", "steps", "rows_seen")
 
 
 class Unstorable(TypeError):
@@ -72,10 +69,6 @@ class Encoder:
             parameters = value.get_params(deep=False).items()
             encoded = {key: self.encode(item, f"{name}.{key}") for key, item in parameters}
             return {"estimator": {"class": kind.__name__, "parameters": encoded}}
-        if kind is SoftmaxState:
-            numbers = {part: int(getattr(value, part)) for part in _STATE_NUMBERS}
-            arrays = {part: self.encode(getattr(value, part), f"{name}.{part}") for part in _STATE_ARRAYS}
-            return {"state": {**numbers, **arrays}}
         raise Unstorable(f"{name} is a {kind.__name__}")
 
     def _array(self, value, name):
@@ -103,7 +96,7 @@ class Decoder:
         self._kinds: dict[str, Callable[[Any], Any]] = {
             "array": self._take, "scalar": self._scalar, "strings": _strings, "rule": _rule,
             "list": self._items, "tuple": lambda part: tuple(self._items(part)), "dict": self._dict,
-            "sparse": self._sparse, "state": self._state, "estimator": self._estimator,
+            "sparse": self._sparse, "estimator": self._estimator,
         }  # fmt: skip
 
     def decode(self, value: Any) -> Any:
@@ -162,11 +155,6 @@ class Decoder:
         if not isinstance(name, str) or name not in CLASSES or not isinstance(parameters, dict):
             raise ValueError(f"it names the estimator {shown(name)}, which is none of sparsekit's")
         return unfitted(name, {key: self.decode(value) for key, value in parameters.items()})
-
-    def _state(self, part):
-        if not isinstance(part, dict) or part.keys() != {*_STATE_NUMBERS, *_STATE_ARRAYS}:
-            raise ValueError("it holds an incomplete state")
-        return SoftmaxState(**{name: self.decode(value) for name, value in part.items()})
 
 
 def _strings(part):

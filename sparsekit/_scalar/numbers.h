@@ -8,6 +8,8 @@ enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
 #define SK_LOOK 8
 /* a lazy scale below this is multiplied into its weights */
 #define SK_RESCALE 1e-12
+/* U-max raises u where it is this far below what the sampled classes show (delta of Algorithm 1) */
+#define SK_UMAX_DELTA 1.0
 
 /* of the linear constraints of factor graphs */
 enum { FG_AT_MOST = -1, FG_EQUAL = 0, FG_AT_LEAST = 1 };

@@ -232,7 +232,7 @@ def _alpha(estimator):
 def _extreme(estimator, X, y, weight):
     if estimator.multilabel_:
         _check_columns(estimator, y)
-        targets = check_extreme_targets(y, weight, None)
+        targets = check_extreme_targets(y, weight)
         weight, first = targets.weight, targets.first
         counts = np.diff(first)
         if estimator.label_choice == "first":

@@ -71,10 +71,9 @@ MODELS = {
     "SoftmaxClassifierCV": lambda: sk.SoftmaxClassifierCV(alphas=(0.1, 0.01), cv=2).fit(CSR, SEVERAL),
     "ExtremeSoftmaxSGD": lambda: Extreme(**SHORT).fit(X, KINDS),
     "ExtremeSoftmaxSGD searched": lambda: Extreme(max_iter=3, random_state=0).fit(FRAME, OBJECTS),
-    "ExtremeSoftmaxSGD averaged": lambda: Extreme("umax", alpha=0.1, average=True, **SHORT).fit(CSR, KINDS),
-    "ExtremeSoftmaxSGD early": lambda: Extreme(early_stopping=True, average=5, **SHORT).fit(X, TEXT),
+    "ExtremeSoftmaxSGD umax": lambda: Extreme("umax", alpha=0.1, **SHORT).fit(CSR, KINDS),
+    "ExtremeSoftmaxSGD labels": lambda: Extreme(**SHORT).fit(X, TEXT),
     "ExtremeSoftmaxSGD hashed": lambda: Extreme("nce", hash_bits=6, **SHORT).fit(CSR, KINDS),
-    "ExtremeSoftmaxSGD hashed, averaged": lambda: Extreme(hash_bits=6, average=True, **SHORT).fit(X, KINDS),
     "ExtremeSoftmaxSGD blocks": lambda: Extreme(sampling="blocks", **SHORT).fit(X.astype("f4"), SEVERAL),
     "ExtremeSoftmaxSGD stream": lambda: (
         Extreme(**SHORT).partial_fit(X[:20], KINDS[:20], classes=[0, 1, 2, 7]).partial_fit(X[20:], KINDS[20:])

@@ -309,7 +309,7 @@ def test_arrays_that_are_memory_mapped_are_never_written_to(kind, tmp_path):
             model.set_params(warm_start=True).fit(there, y)
 
 
-@pytest.mark.parametrize("options", [{}, {"average": True}, {"alpha": 0.1, "average": 5}, {"hash_bits": 8}])
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.1}, {"hash_bits": 8}])
 @pytest.mark.thorough(keep=1)
 def test_a_stream_goes_on_from_a_model_on_disk(options, tmp_path):
     X, y = make_classification(120, 12, n_informative=6, n_classes=3, random_state=0)

@@ -18,7 +18,7 @@ from sparsekit._storage import npz
 
 SETTINGS = {
     "plain": {},
-    "average": {"average": 300, "alpha": 1e-4},
+    "ridge": {"method": "implicit", "alpha": 1e-4},
     "hashed": {"hash_bits": 12},
     "umax": {"method": "umax", "alpha": 1e-3, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.5, "n_negatives": 9},
@@ -26,7 +26,7 @@ SETTINGS = {
     "class blocks by noise": {"sampling": "blocks", "method": "is", "learning_rate": 1.0, "alpha": 1e-4},
     "auto": {"learning_rate": "auto"},
     "in order": {"shuffle": False},
-    "batches": {"batch_size": 8},
+    "batches": {"method": "is", "batch_size": 8},
 }
 
 ATTRIBUTES = (
@@ -131,7 +131,7 @@ def test_digests_tell_arrays_apart():
     assert checkpoints.digest([np.zeros((4, 2))[:, 0]]) == checkpoints.digest([zeros])
 
 
-@pytest.mark.parametrize("name", ["plain", "average", "hashed", "auto"])
+@pytest.mark.parametrize("name", ["plain", "ridge", "hashed", "auto"])
 def test_a_pass_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name):
     X, y = digits
     path = tmp_path / "pass.npz"
@@ -164,7 +164,7 @@ class Source(ListOfBlocks):
         print("block", flush=True)
         return super().block(i)
 
-model = ExtremeSoftmaxSGD(learning_rate=2.0, max_iter=30, average=True, random_state=5, n_negatives=3)
+model = ExtremeSoftmaxSGD(learning_rate=2.0, max_iter=30, random_state=5, n_negatives=3)
 blocks = [X[i : i + 100] for i in range(0, len(X), 100)]
 model.fit(Source(blocks), y, checkpoint=sys.argv[1] or None, checkpoint_interval=0)
 np.save(sys.argv[2], model.coef_)
@@ -254,7 +254,7 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
         model().fit(X, y, checkpoint=path)
     assert path.read_text() == "a text"
     npz.write(path, {"schema": checkpoints.SCHEMA, "version": 99}, {})
-    with pytest.raises(ValueError, match="is a checkpoint of version 99, and this sparsekit reads version 3"):
+    with pytest.raises(ValueError, match="is a checkpoint of version 99, and this sparsekit reads version 4"):
         model().fit(X, y, checkpoint=path)
     npz.write(path, {"schema": "sparsekit.model", "version": 1}, {})
     with pytest.raises(ValueError, match=r"is no checkpoint .*its schema is 'sparsekit\.model'"):

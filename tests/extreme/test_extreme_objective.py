@@ -62,12 +62,9 @@ def full_objective(model, X, y, alpha=0.0, weight=None, label_choice="first"):
 CASES = {
     "plain": {},
     "ridge": {"alpha": 1e-3, "fit_intercept": False},
-    "average": {"alpha": 1e-3, "average": 700},
-    "average from the start": {"average": True},
     "class blocks": {"method": "is", "sampling": "blocks", "alpha": 1e-3, "noise": "frequency"},
-    "bound": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
+    "umax": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.1},
-    "held out": {"early_stopping": True},
     "threads": {"n_jobs": 2},
 }
 
@@ -90,15 +87,9 @@ def test_all_rows_give_the_objective_itself(table, monkeypatch, name, kind):
     everything(monkeypatch)
     options = {"learning_rate": 3.0, "max_iter": 7, "random_state": 0, "tol": 0.0, **CASES[name]}
     given = {"dense": X, "sparse": sp.csr_array(X), "float32": X.astype(np.float32)}[kind]
-    kept = np.arange(len(X))
-    if name == "held out":
-        out, kept = kept[:40], kept[40:]
-        monkeypatch.setattr(
-            "sparsekit._extreme.estimators.settings.hold_out", lambda model, n, rng: (out, kept)
-        )
     model = ExtremeSoftmaxSGD(**({"method": "implicit"} | options)).fit(given, y)
     alpha = options.get("alpha", 0.0)
-    value, norm = full_objective(model, X[kept], y[kept], alpha)
+    value, norm = full_objective(model, X, y, alpha)
     rtol = 1e-4 if kind == "float32" else 1e-9
     np.testing.assert_allclose(model.objective_, value, rtol=rtol)
     np.testing.assert_allclose(model.optimality_, norm, rtol=10 * rtol)
@@ -124,12 +115,9 @@ def test_several_labels_and_weights(table, monkeypatch, label_choice):
 def test_hashed_weights(table, monkeypatch):
     X, y = table
     everything(monkeypatch)
-    for average in (False, True):
-        model = ExtremeSoftmaxSGD(
-            "implicit", learning_rate=3.0, hash_bits=9, average=average, max_iter=3, random_state=0
-        )
-        model.fit(X, y)
-        assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)
+    model = ExtremeSoftmaxSGD("implicit", learning_rate=3.0, hash_bits=9, max_iter=3, random_state=0)
+    model.fit(X, y)
+    assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -237,7 +225,7 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
     assert sum(scored) <= schedule.cost(K, 20) <= allowance(400, 6, 20)
 
 
-@pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["average"], CASES["class blocks"]], ids=str)
+@pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["class blocks"]], ids=str)
 def test_looking_changes_no_bit(table, options):
     X, y = table
     options = {"method": "implicit", "learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}
@@ -293,7 +281,6 @@ def test_a_fit_that_ends_too_early_warns(table, max_iter):
         {"tol": 0.0},
         {"tol": None},
         {"callback": lambda r: r.nit == 1},
-        {"early_stopping": True},
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -374,11 +361,11 @@ def test_very_many_classes_and_few_rows_have_no_estimate():
 def test_examples_are_the_rows_that_count():
     _, y = load_iris(return_X_y=True)
     weight = np.where(np.arange(150) % 2, 2.0, 0.0)
-    targets = check_extreme_targets(y, weight, None)
+    targets = check_extreme_targets(y, weight)
     examples = examples_of(targets, "first", used_rows(targets))
     np.testing.assert_array_equal(examples.rows, np.arange(1, 150, 2))
     assert examples.share is None
-    targets = check_extreme_targets(np.array([[1, 1], [0, 0], [0, 1]]), np.array([1.0, 1.0, 3.0]), None)
+    targets = check_extreme_targets(np.array([[1, 1], [0, 0], [0, 1]]), np.array([1.0, 1.0, 3.0]))
     examples = examples_of(targets, "sample", used_rows(targets))
     np.testing.assert_array_equal(examples.rows, [0, 0, 2])
     np.testing.assert_array_equal(examples.codes, [0, 1, 1])

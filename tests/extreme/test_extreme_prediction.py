@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax, softmax
-from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
@@ -84,7 +83,6 @@ def test_multilabel():
         learning_rate=0.1,
         max_iter=600,
         decay=0.99,
-        average=100000,
         random_state=0,
     ).fit(X, Y)
     # its target is the uniform distribution over a row's labels
@@ -96,8 +94,6 @@ def test_multilabel():
     expected = p > 0.5 / Y[labelled].sum(axis=1).mean()
     expected[np.arange(len(p)), p.argmax(axis=1)] = True
     np.testing.assert_array_equal(predicted.toarray(), expected)
-    strict = clone(sampled).set_params(threshold=0.999, max_iter=2).fit(X, Y).predict(X)
-    assert (strict.sum(axis=1) == 1).all()
     assert sampled.log_loss(X, Y) == pytest.approx(
         -np.log(p[np.flatnonzero(labelled), first[labelled]]).mean(), rel=1e-9
     )
@@ -107,8 +103,6 @@ def test_multilabel():
         sampled.partial_fit(X, Y[:, :7])
     with pytest.raises(ValueError, match="y is one label a row, but the model was fitted to an indicator"):
         sampled.partial_fit(X, first)
-    with pytest.raises(ValueError, match="class_weight is for one label a row"):
-        ExtremeSoftmaxSGD(class_weight="balanced").fit(X, Y)
 
 
 def test_small_models(many, tmp_path):
@@ -171,5 +165,3 @@ def test_hashed_weights(many):
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     with pytest.raises(ValueError, match="alpha > 0 does not go with hash_bits"):
         ExtremeSoftmaxSGD(hash_bits=10, alpha=0.1).fit(X, y)
-    with pytest.raises(ValueError, match="weight_bound does not go with hash_bits"):
-        ExtremeSoftmaxSGD("umax", hash_bits=10, weight_bound=2.0).fit(X, y)

@@ -136,7 +136,6 @@ def test_looks_take_no_more_than_the_epochs():
     assert plan(128).n_hard == 0 and plan(128).looks == ()  # of all classes none is hard
     assert plan(300).n_hard == 8 and plan(300).looks == (1, 2, 4, 8, 16, 32)
     assert plan(300, max_iter=5).looks == (1, 2, 4)
-    assert plan(300, max_iter=1).n_hard == 8  # for a warm start
     looks = [len(plan(k).looks) for k in (10**3, 10**4, 3 * 10**4, 10**5, 2 * 10**5, 10**6)]
     assert looks == sorted(looks, reverse=True)
     assert looks[0] == 6 and looks[-2:] == [1, 0]
@@ -145,7 +144,7 @@ def test_looks_take_no_more_than_the_epochs():
     assert len(plan(10**4, n=1000, n_features=10**6).looks) < len(plan(10**4).looks)
 
 
-def test_a_warm_start_looks_at_once(monkeypatch):
+def test_looks_come_after_the_planned_epochs(monkeypatch):
     epochs = []
     monkeypatch.setattr(
         solver, "look_for_hard_blocks",
@@ -153,17 +152,15 @@ def test_a_warm_start_looks_at_once(monkeypatch):
         or hard.look_for_hard_blocks(state, rows, options, work, limits),
     )  # fmt: skip
     X, y = sparse_text(800, 300, 600, 3)
-    model = ExtremeSoftmaxSGD(max_iter=4, tol=None, random_state=0, warm_start=True).fit(X, y)
+    model = ExtremeSoftmaxSGD(max_iter=4, tol=None, random_state=0).fit(X, y)
     assert len(model.classes_) > 256 and epochs == [1, 2]
-    model.fit(X, y)
-    assert epochs == [1, 2, 0, 1, 2]
     # all classes, and methods by name, have none
     ExtremeSoftmaxSGD(max_iter=4, n_negatives=1000, tol=None).fit(X, y)
     ExtremeSoftmaxSGD("is", sampling="blocks", n_negatives=64, max_iter=4, learning_rate=1.0, tol=None).fit(
         X, y
     )
-    assert len(epochs) == 5
-    assert not is_due(None, SimpleNamespace(plan=None), 0)
+    assert len(epochs) == 2
+    assert not is_due(SimpleNamespace(plan=None), 0)
 
 
 @pytest.mark.parametrize("C", [1.0, 10.0, 100.0])
@@ -188,23 +185,12 @@ def test_many_classes_come_near_the_exact_softmax(C, seed):
     assert model.score(X, y) == pytest.approx(exact.score(X, y), abs=0.02)
 
 
-@pytest.mark.parametrize("convert", [sp.csr_array, lambda X: X.toarray()])
-def test_one_thread_gives_the_same_bits(convert):
-    X, y = sparse_text(900, 300, 600, 4)
-    X = convert(X)
-    one, again = (ExtremeSoftmaxSGD(random_state=0, max_iter=6, tol=None).fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(one.coef_, again.coef_)
-    two = ExtremeSoftmaxSGD(random_state=0, max_iter=6, tol=None, n_jobs=2).fit(X, y)
-    assert two.log_loss(X, y) == pytest.approx(one.log_loss(X, y), abs=0.02 * np.log(len(one.classes_)))
-
-
 def test_the_default_ridge():
     X, y = sparse_text(500, 200, 30, 1)
     model = ExtremeSoftmaxSGD(max_iter=3, tol=0.0, random_state=0).fit(X, y)
     assert model.alpha_ == 0.1 / 500
     same = ExtremeSoftmaxSGD(alpha=0.1 / 500, max_iter=3, tol=0.0, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, same.coef_)
-    assert ExtremeSoftmaxSGD(max_iter=1, early_stopping=True, random_state=0).fit(X, y).alpha_ == 0.1 / 450
     # one label a row counts
     indicator = sp.csr_array((np.ones(500), (np.arange(500), y)), shape=(500, 30)).toarray()
     indicator[:, 3] = 1.0

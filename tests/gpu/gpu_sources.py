@@ -20,8 +20,7 @@ VARIANTS = [
     ("fenchel_young/sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
     ("shared/curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
     ("shared/multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("extreme/extreme", SINGLE, "SK_EXTREME_JOINT=1 SK_EXTREME_ALONE=0"),
-    ("extreme/extreme", SINGLE, "SK_EXTREME_JOINT=0 SK_EXTREME_ALONE=1"),
+    ("extreme/extreme", SINGLE, "SK_EXTREME_ALONE=1"),
     ("factor_graph/factor_graph", SINGLE, "FACTORS_DENSE=1"),
 ]
 

@@ -11,10 +11,10 @@ from sparsekit._cython.extreme import _extreme as host
 from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
 from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
-from sparsekit._extreme.solver.state import averaged, init_state, settle
+from sparsekit._extreme.solver.state import init_state, settle, settled
 from sparsekit.gpu.extreme import _extreme as gpu
 
-STATE = ("W", "bias", "scale", "square", "total", "total_bias", "tau", "last")
+STATE = ("W", "bias", "scale")
 
 
 def device_rows(rows, cupy):
@@ -74,16 +74,14 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
         (Settings(method="implicit", n_negatives=1), dict(eta=1e-3)),
         (Settings(method="implicit", n_negatives=20, alpha=0.1), dict(eta=1e4)),
         (Settings(method="implicit", n_negatives=20), dict(eta=1e-3)),
-        (Settings(method="umax", n_negatives=3, delta=0.2), {}),
-        (Settings(method="umax", n_negatives=3, weight_bound=0.8, alpha=0.1, u_bound=1.5), {}),
+        (Settings(method="umax", n_negatives=3), {}),
+        (Settings(method="umax", n_negatives=3, alpha=0.1), {}),
         (Settings(method="ove", n_negatives=3), dict(noise=True)),
-        (Settings(method="ove", n_negatives=3, alpha=0.2, average=5), {}),
+        (Settings(method="ove", n_negatives=3, alpha=0.2), {}),
         (Settings(method="nce", n_negatives=20, alpha=0.1), dict(noise=True)),
-        (Settings(method="nce", n_negatives=2, average=0), dict(sparse=False)),
+        (Settings(method="nce", n_negatives=2), dict(sparse=False)),
         (Settings(method="is", n_negatives=4), dict(noise=True)),
         (Settings(method="sgd", n_negatives=2), dict(eta=0.02)),
-        (Settings(method="sgd", n_negatives=2, raman=True), dict(eta=0.02)),
-        (Settings(method="umax", n_negatives=2, raman=True, u_bound=1.0), {}),
     ]
     for options, kwargs in cases:
         expected = run(None, options, **kwargs)
@@ -95,39 +93,26 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
 
 def test_batches_are_the_cpus(cupy):
     for options, kwargs in [
-        (Settings(method="umax", n_negatives=3, batch_size=5, delta=0.2), {}),
+        (Settings(method="umax", n_negatives=3, batch_size=5), {}),
         (
-            Settings(method="ove", n_negatives=20, batch_size=4, alpha=0.1, average=4),
+            Settings(method="ove", n_negatives=20, batch_size=4, alpha=0.1),
             dict(sparse=False),
         ),
         (Settings(method="nce", n_negatives=4, batch_size=5, alpha=0.1), dict(noise=True)),
-        (Settings(method="sgd", n_negatives=3, batch_size=3, raman=True), dict(eta=0.02)),
+        (Settings(method="sgd", n_negatives=3, batch_size=3), dict(eta=0.02)),
     ]:
         assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs))
 
 
-def test_joint_implicit_batches_are_the_cpus(cupy):
-    for options, kwargs in [
-        (Settings(method="implicit", n_negatives=3, batch_size=5), {}),
-        (
-            Settings(method="implicit", n_negatives=20, batch_size=4, alpha=0.1, average=3),
-            dict(sparse=False),
-        ),
-        (Settings(method="implicit", n_negatives=2, batch_size=5), dict(eta=30.0)),
-        (Settings(method="implicit", n_negatives=2, batch_size=7, average=0), dict(bits=18)),
-    ]:
-        assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-7, atol=1e-7)
-
-
 def test_rows_and_weights_of_other_types(cupy):
-    options = Settings(method="implicit", n_negatives=3, alpha=0.1, average=0)
+    options = Settings(method="implicit", n_negatives=3, alpha=0.1)
     kwargs = dict(dtype=np.float32, index=np.int64)
     assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-4, atol=1e-5)
 
 
 def test_a_hashed_table_is_the_cpus(cupy):
     """Classes share no entry here; where they do, the CPU's windows of rows differ in order."""
-    options = Settings(method="ove", n_negatives=3, average=0)
+    options = Settings(method="ove", n_negatives=3)
     expected, found = (run(c, options, bits=20) for c in (None, cupy))
     assert_same(found, expected)
     rows, W = make_rows(*problem(3)[:2], True), expected[0].W.reshape(-1)
@@ -143,18 +128,16 @@ def test_a_hashed_table_is_the_cpus(cupy):
 
 
 def test_lazy_scales_are_multiplied_in(cupy):
-    """Strong ridges: scales fall below what is kept lazy, with and without an average, and in `settle`."""
-    for average in (None, 0):
-        options = Settings(method="ove", n_negatives=2, alpha=5.0, average=average)
-        kwargs = dict(n=60, eta=100.0)
-        expected, found = (run(c, options, calls=3, **kwargs) for c in (None, cupy))
-        assert expected[0].scale.min() < 1.0
-        assert_same(found, expected, rtol=1e-7)
-        for state, _, _ in (expected, found):
-            settle(state, options)
-        assert_same(found, expected, rtol=1e-7)
-        for a, b in zip(averaged(found[0], options), averaged(expected[0], options), strict=True):
-            np.testing.assert_allclose(a.get(), b, rtol=1e-7, atol=1e-9)
+    """Strong ridges: scales fall below what is kept lazy, and in `settle`."""
+    options = Settings(method="ove", n_negatives=2, alpha=5.0)
+    expected, found = (run(c, options, calls=3, n=60, eta=100.0) for c in (None, cupy))
+    assert expected[0].scale.min() < 1.0
+    assert_same(found, expected, rtol=1e-7)
+    for state, _, _ in (expected, found):
+        settle(state, options)
+    assert_same(found, expected, rtol=1e-7)
+    for a, b in zip(settled(found[0], options), settled(expected[0], options), strict=True):
+        np.testing.assert_allclose(a.get(), b, rtol=1e-7, atol=1e-9)
 
 
 def reference_rounds(options, *, parts, calls=1, eta=0.3, n=N, noise=False, seed=3):
@@ -192,7 +175,6 @@ def reference_rounds(options, *, parts, calls=1, eta=0.3, n=N, noise=False, seed
         (Settings(method="implicit", n_negatives=3, n_threads=3), False),
         (Settings(method="implicit", n_negatives=2, n_threads=5, alpha=0.1), False),
         (Settings(method="ove", n_negatives=2, n_threads=2, batch_size=3, alpha=0.1), True),
-        (Settings(method="implicit", n_negatives=2, n_threads=3, batch_size=3, alpha=0.1), False),
     ],
 )
 def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
@@ -239,7 +221,7 @@ def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
     for seed in (0, 1, 7):
         if hasattr(cupy, "emulation"):
             cupy.emulation.seed(seed)
-        options = Settings(method="implicit", n_negatives=3, n_threads=6, alpha=0.1, average=0)
+        options = Settings(method="implicit", n_negatives=3, n_threads=6, alpha=0.1)
         state, work, _ = run(cupy, options, n=30)
         results.append([numpy_of(getattr(state, name)) for name in STATE if getattr(state, name) is not None])
         results[-1] += [work.u.get(), work.loss.get()]

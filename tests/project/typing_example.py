@@ -20,7 +20,7 @@ assert_type(sk.LassoOBA(0.1).fit(X, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], sample_weigh
 assert_type(sk.SparsemaxClassifierCV(cv=3, scoring="accuracy").fit(X, y), sk.SparsemaxClassifierCV)
 assert_type(sk.BoundedClassifier(bounds={0: (0.0, None)}).fit(X, y), sk.BoundedClassifier)
 
-stream = sk.ExtremeSoftmaxSGD("umax", class_weight={"a": 2.0}, random_state=np.random.RandomState(0))
+stream = sk.ExtremeSoftmaxSGD("umax", alpha=0.01, random_state=np.random.RandomState(0))
 labels, scores = stream.partial_fit(X, y, classes=["a", "b", "c"]).predict_topk(X, k=2, proba=True)
 assert_type(scores, Floats)
 stream.method = "ove"

@@ -6,7 +6,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from ._softmax_rules cimport const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table
+from ._softmax_rules cimport (
+    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_room, sk_rows, sk_rule, sk_table,
+)
 
 ctypedef fused real:
     float
@@ -36,13 +38,22 @@ cdef extern from "extreme/hard_blocks.h" nogil:
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
-    int sk_hard_tile(int, int, const void*, const void*, const void*, Py_ssize_t, const int64_t*, const int64_t*, Py_ssize_t,
-                     Py_ssize_t, const int64_t*, Py_ssize_t, const void*, const void*, Py_ssize_t, Py_ssize_t, Py_ssize_t,
-                     Py_ssize_t, int32_t*, void*, void*)
-    Py_ssize_t sk_block_steps(int, int, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric,
-                              const void*, const void*, const void*, Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*,
-                              const int64_t*, const double*, double*, sk_room, int64_t*, int64_t*, double*, uint64_t*,
-                              int, double*)
+    ctypedef struct sk_types:
+        int is_double, is_long
+
+    ctypedef struct sk_tile:
+        const int64_t *used
+        Py_ssize_t n_used
+        const void *W
+        const void *bias
+        Py_ssize_t stride, n_classes, first, m
+        int32_t *block
+        void *best
+        void *packed
+
+    int sk_hard_tile(sk_types, const sk_rows*, Py_ssize_t, Py_ssize_t, sk_tile)
+    Py_ssize_t sk_block_steps(sk_types, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric, const sk_rows*,
+                              const int64_t*, const Py_ssize_t*, sk_room, uint64_t*, int, double*)
 
 BLOCK, TILE = SK_BLOCK, SK_TILE
 
@@ -67,8 +78,9 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head
     return B
 
 
-cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t m) noexcept nogil:
+cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t most) noexcept nogil:
     cdef sk_room room
+    cdef Py_ssize_t m = most * SK_BLOCK + 1
     room.k = integers
     room.f = doubles
     room.g = doubles + m
@@ -77,7 +89,16 @@ cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t m) noex
     room.q = doubles + 4 * m
     room.count = NULL
     room.s = room.eta = NULL
+    room.blocks = integers + m
+    room.slot = integers + m + 2 * most
+    room.weights = doubles + 4 * m + 3 * (m + 3)
     return room
+
+
+# a tile whose workspace is that of a thread
+cdef inline sk_tile _with_packed(sk_tile tile, void* packed) noexcept nogil:
+    tile.packed = packed
+    return tile
 
 
 cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_room,
@@ -117,8 +138,8 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     Every example takes its row of work.hard (n_examples, n_hard), if that is not None, as well: blocks from n_head
     on, each once, or -1 behind the last one.
     """
-    cdef const int64_t[::1] order = work.examples, row_of = rows.row_of, y = work.columns, alias = None
-    cdef const double[::1] weight = rows.weight, beta = work.beta, log_noise = work.log_noise, p = None, keep = None
+    cdef const int64_t[::1] order = work.examples, y = work.columns, alias = None
+    cdef const double[::1] beta = work.beta, log_noise = work.log_noise, p = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
     cdef double[::1] feature_sums = state.feature_sums, metric_room
     cdef double[:, ::1] own_features, own_rows, own_classes, own_totals
@@ -135,7 +156,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     if work.noise is not None:
         p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
-    cdef Py_ssize_t n = end - begin, part, wrong = -1, m
+    cdef Py_ssize_t n = end - begin, part, wrong = -1
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), n_hard = 0
     cdef const int32_t[:, ::1] hard = work.hard
     if hard is not None:
@@ -145,10 +166,8 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef const void* col = NULL
     cdef const void* start = NULL
     cdef const void* x = NULL
-    cdef const int64_t* of = int_pointer(row_of)
-    cdef const double* weights = const_pointer(weight)
-    cdef double* uu = pointer(u)
-    cdef int is_double = real is double, is_long = index is int64_t
+    cdef sk_types types
+    types.is_double, types.is_long = real is double, index is int64_t
     if n <= 0:
         return -1
     if indptr.shape[0]:
@@ -156,6 +175,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
     if data.shape[0]:
         x = &data[0]
+    cdef sk_rows R = make_rows(rows, x, col, start, y, u)
     T.n_classes = n_classes
     T.n_features = width
     T.shift = 0
@@ -163,15 +183,9 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     T.bias = NULL if bias is None else &bias[0]
     T.scale = pointer(scale)
     T.beta = const_pointer(beta)
-    T.square = NULL
-    T.sum = NULL
-    T.sum_bias = NULL
-    T.tau = NULL
-    T.last = NULL
     cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias, hard)
-    cdef sk_rule rule = make_rule(options.method_number, options.raman, most * SK_BLOCK, 1, eta, options.alpha,
-                                  options.delta, options.u_bound, 0.0, n_classes, None, log_noise, None, None, 0)
-    m = most * SK_BLOCK + 1
+    cdef sk_rule rule = make_rule(options.method_number, most * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
+                                  log_noise, None, None)
     if feature_sums is not None and most == n_blocks:
         # threads would write to the same weights in every step, and wait for each other's caches
         parts = 1
@@ -189,13 +203,13 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
         shared.room = pointer(metric_room)
     results = np.full(parts, -1, dtype=np.intp)
+    cdef Py_ssize_t[:, ::1] ranges = np.array([[begin + n * part // parts, begin + n * (part + 1) // parts]
+                                               for part in range(parts)], dtype=np.intp)
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         # structs as values: Cython shares one whose members a thread sets
         results[part] = sk_block_steps(
-            is_double, is_long, &T, &rule, &B, _metric_of(shared, width, n_sums, room_size, part), x, col, start, width,
-            &order[0], begin + n * part // parts, begin + n * (part + 1) // parts, of, &y[0], weights, uu,
-            _room(&integers[part, 0], &doubles[part, 0], m), &integers[part, m],
-            &integers[part, m + 2 * most], &doubles[part, 4 * m + 3 * (m + 3)], &states[part], value, &loss[part, 0])
+            types, &T, &rule, &B, _metric_of(shared, width, n_sums, room_size, part), &R, &order[0], &ranges[part, 0],
+            _room(&integers[part, 0], &doubles[part, 0], most), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -217,42 +231,48 @@ def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
-    cdef sk_rule rule = make_rule(method, False, 1, 1, 1.0, 0.0, 1.0, 0.0, 0.0, 2, None, None, None, None, 0)
+    cdef sk_rule rule = make_rule(method, 1, 1, 1.0, 0.0, 2, None, None, None, None)
     cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias, hard)
     n = sk_draw_blocks(&rule, &B, B.hard, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
 
 
 def find_hard_blocks(const real[::1] data, const index[::1] indices, const index[::1] indptr, const real[:, ::1] W,
-                     const real[::1] bias, rows, const int64_t[::1] used, const int64_t[::1] columns, Py_ssize_t n_classes,
-                     Py_ssize_t first, int32_t[:, ::1] hard, real[:, ::1] best, real[:, ::1] packed):
-    """Put what is better of the `TILE` blocks from ``first`` on into hard (n_examples, n_hard).
+                     rows, state, work, const int64_t[::1] used, Py_ssize_t first, real[:, ::1] best,
+                     real[:, ::1] packed):
+    """Put what is better of the `TILE` blocks from ``first`` on into work.hard (n_examples, n_hard).
 
     Blocks stand by falling score best (n_examples, n_hard), the highest of their classes but the label. Rows are those
-    of `run_block_steps`, columns (n_examples,) of their labels, used the features that they have. packed (n_threads,
-    n_features TILE BLOCK) is work space.
+    of `run_block_steps`, work.columns (n_examples,) of their labels, used the features that they have. packed
+    (n_threads, n_features TILE BLOCK) is workspace.
     """
-    cdef const int64_t[::1] row_of = rows.row_of
-    cdef Py_ssize_t n = hard.shape[0], m = hard.shape[1], width = rows.n_features, stride = W.shape[1], part
-    cdef Py_ssize_t parts = packed.shape[0]
-    cdef int is_double = real is double, is_long = index is int64_t
-    cdef const int64_t* of = int_pointer(row_of)
+    cdef int32_t[:, ::1] hard = work.hard
+    cdef const int64_t[::1] columns = work.columns
+    cdef const real[::1] bias = state.bias
+    cdef Py_ssize_t n = hard.shape[0], parts = packed.shape[0], part
     cdef const void* col = NULL
     cdef const void* start = NULL
-    cdef const void* b = NULL
-    if bias is not None:
-        b = &bias[0]
-    if not n or not m or not width or first * SK_BLOCK >= n_classes:
+    cdef sk_types types
+    cdef sk_tile tile
+    types.is_double, types.is_long = real is double, index is int64_t
+    if not n or not hard.shape[1] or not rows.n_features or first * SK_BLOCK >= state.n_classes:
         return
     if indptr.shape[0]:
         start = &indptr[0]
         col = &indices[0] if indices.shape[0] else start
-    cdef const void* x = start if not data.shape[0] else &data[0]
-    cdef const int64_t* in_use = int_pointer(used)
+    cdef sk_rows R = make_rows(rows, start if not data.shape[0] else &data[0], col, start, columns, None)
+    tile.used = int_pointer(used)
+    tile.n_used = used.shape[0]
+    tile.W = &W[0, 0]
+    tile.bias = NULL if bias is None else &bias[0]
+    tile.stride = W.shape[1]
+    tile.n_classes = state.n_classes
+    tile.first = first
+    tile.m = hard.shape[1]
+    tile.block = &hard[0, 0]
+    tile.best = &best[0, 0]
     for part in prange(parts, nogil=True, num_threads=parts, schedule='static', chunksize=1):
-        sk_hard_tile(is_double, is_long, x, col, start, width, of, &columns[0], n * part // parts,
-                     n * (part + 1) // parts, in_use, used.shape[0], &W[0, 0], b, stride, n_classes, first, m,
-                     &hard[0, 0], &best[0, 0], &packed[part, 0])
+        sk_hard_tile(types, &R, n * part // parts, n * (part + 1) // parts, _with_packed(tile, &packed[part, 0]))
 
 
 def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):

@@ -5,7 +5,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ._softmax_rules cimport (
-    const_pointer, int_pointer, make_rule, pointer, sk_room, sk_rule, sk_table,
+    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_room, sk_rows, sk_rule, sk_table,
 )
 
 ctypedef fused real:
@@ -19,37 +19,8 @@ ctypedef fused index:
 cdef extern from "extreme/extreme_steps.h" nogil:
     int SK_WINDOW
 
-    ctypedef struct sk_batch_room:
-        int64_t *k
-        int64_t *label
-        double *r
-        double *rho
-        double *z
-        double *b
-        double *rb
-        double *rhob
-        double *q
-        double *old
-        double *f
-        double *coef
-        double *gram
-
-    Py_ssize_t sk_run_f32_i32(const sk_table*, const sk_rule*, const float*, const int32_t*, const int32_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
-                              double*)
-    Py_ssize_t sk_run_f32_i64(const sk_table*, const sk_rule*, const float*, const int64_t*, const int64_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
-                              double*)
-    Py_ssize_t sk_run_f64_i32(const sk_table*, const sk_rule*, const double*, const int32_t*, const int32_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
-                              double*)
-    Py_ssize_t sk_run_f64_i64(const sk_table*, const sk_rule*, const double*, const int64_t*, const int64_t*,
-                              Py_ssize_t, const int64_t*, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*,
-                              const double*, double*, sk_room, sk_batch_room, uint64_t*, int64_t, int64_t, int,
-                              double*)
+    Py_ssize_t sk_run(int, int, const sk_table*, const sk_rule*, const sk_rows*, const int64_t*, Py_ssize_t, Py_ssize_t,
+                      sk_room, uint64_t*, int, double*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
     int SK_LANES_AT_ONCE, SK_FEW
@@ -64,9 +35,8 @@ cdef extern from "extreme/extreme_steps.h" nogil:
 
 def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
-    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW), c = n_negatives + batch_size
-    return rows * (n_negatives + 2) + c + batch_size, (
-        rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4) + 9 * (c + 3) + batch_size * (1 + 2 * c + batch_size))
+    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW)
+    return rows * (n_negatives + 2), rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4)
 
 
 cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
@@ -81,25 +51,8 @@ cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept n
     room.eta = room.s + rows
     room.rho = room.eta + rows
     room.q = room.rho + m + 1
-    return room
-
-
-cdef sk_batch_room _batch_room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
-    cdef sk_batch_room room
-    cdef Py_ssize_t c = m + B, rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
-    room.k = a + (m + 2) * rows
-    room.label = room.k + c
-    room.r = d + (3 * m + 5) * rows + 4 * (m + 4)
-    room.rho = room.r + c
-    room.z = room.r + 2 * c
-    room.b = room.r + 3 * c
-    room.rb = room.r + 4 * c
-    room.rhob = room.r + 5 * c
-    room.q = room.r + 6 * c
-    room.old = room.r + 9 * (c + 3)
-    room.f = room.old + B
-    room.coef = room.f + B * c
-    room.gram = room.coef + B * c
+    room.blocks = room.slot = NULL
+    room.weights = NULL
     return room
 
 
@@ -129,8 +82,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     ``work.u[e]`` (NaN: not seen yet; None for methods without u).
 
     Written: u; of ``state``, a `SoftmaxState`, the model W (n_classes, n_features), or (1, 2 ** (64 - shift)) hashed,
-    and bias (n_classes,); scale, square, tau, last (n_classes,) or None; total and total_bias (the average's) like W
-    and bias, or None; the work space work.integers and work.doubles (n_threads, see `room_sizes`); work.states
+    and bias (n_classes,), and scale (n_classes,) or None; the work space work.integers and work.doubles (n_threads, see `room_sizes`); work.states
     (n_threads,) of the generators, not 0; work.loss (n_threads, 2): sum of the sampled objective, if ``value``, and
     number of rows in it. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise
     has a distribution of negatives with its logarithms and alias table, or is None.
@@ -144,50 +96,42 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     """
     cdef sk_table T
     cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
-    cdef int64_t[::1] last = state.last
-    cdef const int64_t[::1] row_of = rows.row_of, y = rows.y, alias = None
-    cdef const double[::1] weight = rows.weight, beta = work.beta, noise = None, log_noise = None, keep = None
-    cdef double[::1] u = work.u, scale = state.scale, square = state.square, tau = state.tau
-    cdef real[::1] bias = state.bias, total_bias = state.total_bias
-    cdef real[:, ::1] total = state.total
+    cdef const int64_t[::1] y = rows.y, alias = None
+    cdef const double[::1] beta = work.beta, noise = None, log_noise = None, keep = None
+    cdef double[::1] u = work.u, scale = state.scale
+    cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
     cdef double[:, ::1] doubles = work.doubles, loss = work.loss
     cdef uint64_t[::1] states = work.states
     cdef Py_ssize_t n_negatives = options.n_negatives, batch_size = options.batch_size, width = rows.n_features
     cdef Py_ssize_t n_classes = state.n_classes
     cdef int n_threads = options.n_threads
-    cdef int64_t steps_before = state.steps
     if work.noise is not None:
         noise, log_noise, keep, alias = work.noise.p, work.noise.log, work.noise.keep, work.noise.alias
     cdef Py_ssize_t n = end - begin, part, wrong = -1, batches
     cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n // batch_size))
     cdef Py_ssize_t[::1] results = np.full(parts, -1, dtype=np.intp)
-    cdef const index* col = NULL
-    cdef const index* start = NULL
-    cdef const double* weights = const_pointer(weight)
-    cdef const int64_t* of = int_pointer(row_of)
-    cdef double* uu = pointer(u)
+    cdef const void* col = NULL
+    cdef const void* start = NULL
+    cdef const void* x = NULL
+    cdef int is_double = real is double, is_long = index is int64_t
     if n <= 0:
         return -1
     if indptr.shape[0]:
         start = &indptr[0]
-        col = &indices[0] if indices.shape[0] else <const index*>start  # rows of zeros: never read
-    cdef const real* x = &data[0] if data.shape[0] else NULL
+        col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
+    if data.shape[0]:
+        x = &data[0]
+    cdef sk_rows R = make_rows(rows, x, col, start, y, u)
     T.n_classes = n_classes
     T.n_features = width
     T.shift = state.shift
     T.W = &W[0, 0] if W.shape[0] and W.shape[1] else NULL
     T.bias = NULL if bias is None else &bias[0]
     T.scale = pointer(scale)
-    T.square = pointer(square)
     T.beta = const_pointer(beta)
-    T.sum = NULL if total is None or not total.shape[1] else &total[0, 0]
-    T.sum_bias = NULL if total_bias is None else &total_bias[0]
-    T.tau = pointer(tau)
-    T.last = NULL if last is None else &last[0]
-    cdef sk_rule rule = make_rule(options.method_number, options.raman, n_negatives, batch_size, eta, options.alpha,
-                                  options.delta, options.u_bound, options.weight_bound, n_classes, noise, log_noise,
-                                  keep, alias, options.average_from)
+    cdef sk_rule rule = make_rule(options.method_number, n_negatives, batch_size, eta, options.alpha, n_classes, noise,
+                                  log_noise, keep, alias)
     batches = (n + batch_size - 1) // batch_size
     # threads take whole batches
     cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])
@@ -197,36 +141,9 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
         rule.place = &place[0]
         rule.n_blocks = parts
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
-        if real is float:
-            if index is int32_t:
-                results[part] = sk_run_f32_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
-                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
-                    steps_before, parts, value, &loss[part, 0])
-            else:
-                results[part] = sk_run_f32_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
-                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
-                    steps_before, parts, value, &loss[part, 0])
-        else:
-            if index is int32_t:
-                results[part] = sk_run_f64_i32(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
-                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
-                    steps_before, parts, value, &loss[part, 0])
-            else:
-                results[part] = sk_run_f64_i64(
-                    &T, &rule, x, col, start, width, &order[0], begin + bounds[part],
-                    begin + bounds[part + 1], of, &y[0], weights, uu,
-                    _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size),
-                    _batch_room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part],
-                    steps_before, parts, value, &loss[part, 0])
+        results[part] = sk_run(
+            is_double, is_long, &T, &rule, &R, &order[0], begin + bounds[part], begin + bounds[part + 1],
+            _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -274,8 +191,7 @@ def draw(int method, Py_ssize_t n_classes, int64_t y, Py_ssize_t n_negatives, ui
     r = np.zeros(n_negatives + 1)
     cdef int64_t[::1] k_ = k
     cdef double[::1] r_ = r
-    cdef sk_rule rule = make_rule(method, False, n_negatives, 1, 1.0, 0.0, 1.0, 0.0, 0.0, n_classes, noise, None, keep,
-                              alias, 0)
+    cdef sk_rule rule = make_rule(method, n_negatives, 1, 1.0, 0.0, n_classes, noise, None, keep, alias)
     n = sk_draw(&rule, n_classes, y, &state[0], &k_[0], &r_[0])
     return k[1 : n + 1], r[1 : n + 1]
 

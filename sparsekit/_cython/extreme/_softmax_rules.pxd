@@ -9,25 +9,29 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         void *W
         void *bias
         double *scale
-        double *square
         const double *beta
-        void *sum
-        void *sum_bias
-        double *tau
-        int64_t *last
 
     ctypedef struct sk_rule:
-        int method, raman
+        int method
         Py_ssize_t n_negatives, batch_size
-        double eta, ridge, delta, u_bound, w_bound, log_ratio
+        double eta, ridge, log_ratio
         const double *noise
         const double *log_noise
         const double *keep
         const int64_t *alias
-        int64_t average_from
         const int64_t *classes
         const int64_t *place
         Py_ssize_t n_blocks
+
+    ctypedef struct sk_rows:
+        const void *x
+        const void *col
+        const void *start
+        Py_ssize_t width
+        const int64_t *of
+        const int64_t *y
+        const double *weight
+        double *u
 
     ctypedef struct sk_room:
         int64_t *k
@@ -39,6 +43,9 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         Py_ssize_t *count
         double *s
         double *eta
+        int64_t *blocks
+        int64_t *slot
+        double *weights
 
 
 # These take addresses and copy numbers, in which nothing can be raised: hence noexcept.
@@ -56,27 +63,38 @@ cdef inline const int64_t* int_pointer(const int64_t[::1] a) noexcept:
     return NULL if a is None or a.shape[0] == 0 else &a[0]
 
 
+cdef inline sk_rows make_rows(rows, const void* x, const void* col, const void* start, const int64_t[::1] y,
+                              double[::1] u):
+    cdef const int64_t[::1] row_of = rows.row_of
+    cdef const double[::1] weight = rows.weight
+    cdef sk_rows out
+    out.x = x
+    out.col = col
+    out.start = start
+    out.width = rows.n_features
+    out.of = int_pointer(row_of)
+    out.y = int_pointer(y)
+    out.weight = const_pointer(weight)
+    out.u = pointer(u)
+    return out
+
+
 cdef inline sk_rule make_rule(
-        int method, bint raman, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, double delta,
-        double u_bound, double w_bound, Py_ssize_t n_classes, const double[::1] noise, const double[::1] log_noise,
-        const double[::1] keep, const int64_t[::1] alias, int64_t average_from) noexcept:
+        int method, Py_ssize_t n_negatives, Py_ssize_t batch_size, double eta, double ridge, Py_ssize_t n_classes,
+        const double[::1] noise, const double[::1] log_noise, const double[::1] keep,
+        const int64_t[::1] alias) noexcept:
     cdef sk_rule rule
     rule.method = method
-    rule.raman = raman
     rule.n_negatives = n_negatives
     rule.batch_size = batch_size
     rule.eta = eta
     rule.ridge = ridge
-    rule.delta = delta
-    rule.u_bound = u_bound
-    rule.w_bound = w_bound
     # K - 1 classes are all there are to draw
     rule.log_ratio = log(max(1.0, <double>(n_classes - 1) / <double>n_negatives))
     rule.noise = const_pointer(noise)
     rule.log_noise = const_pointer(log_noise)
     rule.keep = const_pointer(keep)
     rule.alias = int_pointer(alias)
-    rule.average_from = average_from
     rule.classes = NULL
     rule.place = NULL
     rule.n_blocks = 1

@@ -200,15 +200,17 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
      * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (sk_blocks_a_step + 1) or those of       \
      * all blocks. */                                                                                               \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
-             (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const void *data_,    \
-              const void *col_, const void *start_, sk_size width, const int64_t *order, sk_size lo, sk_size hi,    \
-              const int64_t *of, const int64_t *y_, const double *weight_, double *u_, sk_room room,                \
-              int64_t *blocks, int64_t *slot, double *weights, uint64_t *shared_state, int value,                   \
+             (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const sk_rows *rows,  \
+              const int64_t *order, sk_size lo, sk_size hi, sk_room room, uint64_t *shared_state, int value,        \
               double *total_loss),                                                                                  \
-             (T, rule, B, M, data_, col_, start_, width, order, lo, hi, of, y_, weight_, u_, room, blocks, slot,    \
-              weights, shared_state, value, total_loss)) {                                                          \
-        const REAL *data = (const REAL *)data_;                                                                     \
-        const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                     \
+             (T, rule, B, M, rows, order, lo, hi, room, shared_state, value, total_loss)) {                         \
+        const REAL *data = (const REAL *)rows->x;                                                                   \
+        const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
+        const int64_t *of = rows->of, *y_ = rows->y;                                                                \
+        const double *weight_ = rows->weight;                                                                       \
+        double *u_ = rows->u, *weights = room.weights;                                                              \
+        int64_t *blocks = room.blocks, *slot = room.slot;                                                           \
+        sk_size width = rows->width;                                                                                \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
         sk_size most = sk_blocks_a_step(B);                                                                         \
@@ -350,19 +352,19 @@ SK_CLASS_BLOCKS(f32_i64, float, int64_t)
 SK_CLASS_BLOCKS(f64_i32, double, int32_t)
 SK_CLASS_BLOCKS(f64_i64, double, int64_t)
 
-/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
-static sk_size sk_block_steps(int is_double, int is_long, const sk_table *T, const sk_rule *rule,
-                              const sk_blocks *B, sk_metric metric, const void *data, const void *col,
-                              const void *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,
-                              const int64_t *of, const int64_t *y, const double *weight, double *u, sk_room room,
-                              int64_t *blocks, int64_t *slot, double *weights, uint64_t *state, int value,
-                              double *loss) {
+/* types of the rows: float32 or float64, indices of 32 or 64 bits */
+typedef struct {
+    int is_double, is_long;
+} sk_types;
+
+static sk_size sk_block_steps(sk_types types, const sk_table *T, const sk_rule *rule, const sk_blocks *B,
+                              sk_metric metric, const sk_rows *rows, const int64_t *order, const sk_size *range,
+                              sk_room room, uint64_t *state, int value, double *loss) {
     sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const sk_metric *,
-                                 const void *, const void *, const void *, sk_size, const int64_t *, sk_size,
-                                 sk_size, const int64_t *, const int64_t *, const double *, double *, sk_room,
-                                 int64_t *, int64_t *, double *, uint64_t *, int, double *) = {
-        {sk_block_steps_f32_i32, sk_block_steps_f32_i64}, {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
-    return steps[is_double][is_long](T, rule, B, &metric, data, col, start, width, order, lo, hi, of, y, weight, u, room,
-                                     blocks, slot, weights, state, value, loss);
+                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_room, uint64_t *, int,
+                                 double *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
+                                              {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
+    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], room, state,
+                                                 value, loss);
 }
 #endif

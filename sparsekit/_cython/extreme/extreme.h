@@ -1,11 +1,8 @@
 /* Steps of softmax with very many classes: one row, or a few, and a few classes.
  *
  * A step reads and writes the rows of W that belong to the label and to the sampled classes, at
- * the non-zeros of x, and nothing else of size K, D or N. What would touch more is lazy:
- * W_k = scale_k R_k, so that the ridge and a projection multiply one number, and the average of
- * the iterates is (tau_k R_k - S_k) / T, where tau_k sums scale_k over the steps and S_k sums
- * tau_k times the changes of R_k (Xu, 2011, "Towards optimal one pass large scale learning with
- * averaged stochastic gradient descent", for the pair of vectors).
+ * the non-zeros of x, and nothing else of size K, D or N. The ridge is lazy: W_k = scale_k R_k,
+ * so that shrinkage multiplies one number.
  *
  * Threads share the arrays without locks (Niu et al., 2011): two that write one number at the
  * same time lose one of the changes. u has one number an example, which one thread owns. */
@@ -67,7 +64,7 @@
             for (sk_size i = 0; i < len; i++) W[col[i]] += c * x[i];                                             \
         }                                                                                                        \
     }                                                                                                            \
-/* V += b x and W += c x at once; V and W may be one */                                                      \
+    /* V += b x and W += c x at once; V and W may be one */                                                      \
     SK_INLINE void sk_axpy2_##NAME(REAL b, REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,\
                                    REAL *V, REAL *W) {                                                           \
         if (col == NULL) {                                                                                       \
@@ -101,61 +98,21 @@
         if (T->scale != NULL)                                                                                    \
             for (sk_size j = 0; j <= n; j++) f[j] *= T->scale[k[j]];                                             \
     }                                                                                                            \
-    /* W_k becomes shrink (W_k + c x), s = ||x||^2; step number t counts from 1 */                               \
-    SK_INLINE void sk_move_##NAME(const sk_table *T, const sk_rule *rule, const REAL *restrict x,                \
-                                  const INDEX *restrict col, sk_size len, double s, int64_t k, double c,         \
-                                  double shrink, int64_t t, int hashed) {                                        \
-        REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias, *sum = (REAL *)T->sum;                                  \
+    /* W_k becomes shrink (W_k + c x) */                                                                         \
+    SK_INLINE void sk_move_##NAME(const sk_table *T, const REAL *restrict x, const INDEX *restrict col, sk_size len,\
+                                  int64_t k, double c, double shrink, int hashed) {                              \
+        REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                         \
         sk_size D = T->n_features;                                                                               \
-        double scale = T->scale != NULL ? T->scale[k] : 1.0, tau = 0.0;                                          \
-        double f = 0.0;                                                                                          \
+        double scale = T->scale != NULL ? T->scale[k] : 1.0;                                                     \
         REAL step = (REAL)(c / scale);                                                                           \
-        if (T->square != NULL) sk_scores_##NAME(T, x, col, len, &k, 0, &f, hashed);                              \
-        if (sum != NULL) {                                                                                       \
-            int64_t from = rule->average_from, done = t - 1 > from ? t - 1 : from;                               \
-            if (T->tau != NULL) {                                                                                \
-                int64_t last = T->last[k] > from ? T->last[k] : from;                                            \
-                if (done > last) T->tau[k] += scale * (double)(done - last);                                     \
-                T->last[k] = done;                                                                               \
-                tau = T->tau[k];                                                                                 \
-            } else {                                                                                             \
-                tau = (double)(done - from);                                                                     \
-            }                                                                                                    \
-        }                                                                                                        \
-        if (hashed) {                                                                                            \
-            uint64_t key = sk_class_key(k);                                                                      \
-            sk_hashed_add_##NAME(W, key, T->shift, step, x, col, len);                                           \
-            if (sum != NULL) sk_hashed_add_##NAME(sum, key, T->shift, (REAL)(tau * step), x, col, len);          \
-        } else {                                                                                                 \
-            sk_axpy_##NAME(step, x, col, len, W + k * D);                                                        \
-            if (sum != NULL) sk_axpy_##NAME((REAL)(tau * step), x, col, len, sum + k * D);                       \
-        }                                                                                                        \
-        if (bias != NULL) {                                                                                      \
-            bias[k] += step;                                                                                     \
-            if (sum != NULL) ((REAL *)T->sum_bias)[k] += (REAL)(tau * step);                                     \
-        }                                                                                                        \
+        if (hashed) sk_hashed_add_##NAME(W, sk_class_key(k), T->shift, step, x, col, len);                       \
+        else sk_axpy_##NAME(step, x, col, len, W + k * D);                                                       \
+        if (bias != NULL) bias[k] += step;                                                                       \
         if (T->scale == NULL) return;                                                                            \
-        if (T->square != NULL) { /* the norm follows without a look at W_k */                                    \
-            double square = shrink * shrink * (T->square[k] + 2.0 * c * f + c * c * s);                          \
-            if (square > rule->w_bound * rule->w_bound) {                                                        \
-                shrink *= rule->w_bound / sqrt(square);                                                          \
-                square = rule->w_bound * rule->w_bound;                                                          \
-            }                                                                                                    \
-            T->square[k] = square > 0.0 ? square : 0.0;                                                          \
-        }                                                                                                        \
         scale *= shrink;                                                                                         \
-if (!(scale > (sum != NULL ? (sizeof(REAL) == 8 ? 1e-3 : 0.1) : SK_RESCALE))) {                          \
-            /* once in many steps of a class; an average cancels digits as the scale falls */                    \
-            REAL by = (REAL)scale, seen = (REAL)(T->tau != NULL ? T->tau[k] : 0.0);                              \
-            for (sk_size i = 0; i < D; i++) {                                                                    \
-                if (sum != NULL) sum[k * D + i] -= seen * W[k * D + i];                                          \
-                W[k * D + i] *= by;                                                                              \
-            }                                                                                                    \
-            if (bias != NULL) {                                                                                  \
-                if (sum != NULL) ((REAL *)T->sum_bias)[k] -= seen * bias[k];                                     \
-                bias[k] *= by;                                                                                   \
-            }                                                                                                    \
-            if (T->tau != NULL) T->tau[k] = 0.0;                                                                 \
+        if (!(scale > SK_RESCALE)) { /* once in many steps of a class */                                         \
+            for (sk_size i = 0; i < D; i++) W[k * D + i] *= (REAL)scale;                                         \
+            if (bias != NULL) bias[k] *= (REAL)scale;                                                            \
             scale = 1.0;                                                                                         \
         }                                                                                                        \
         T->scale[k] = scale;                                                                                     \

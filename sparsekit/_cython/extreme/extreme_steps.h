@@ -1,4 +1,4 @@
-/* Loops over the steps of extreme.h: single rows, batches, and implicit batches. */
+/* Loops over the steps of extreme.h: single rows and batches. */
 #ifndef SPARSEKIT_EXTREME_STEPS_H
 #define SPARSEKIT_EXTREME_STEPS_H
 
@@ -13,20 +13,6 @@
 #define SK_FAR ((size_t)1 << 21)
 /* of a row, for all of its classes: those of two windows are 512 KB at most */
 #define SK_ASKED 1024
-/* an implicit batch ends when a sweep changes no coefficient by more than this, relative to the
- * largest; sweeps converge linearly, and few need more than ten */
-#define SK_SWEEP_TOL 1e-7
-#define SK_SWEEPS 500
-
-/* what an implicit batch needs: c = n_negatives + batch_size classes at most */
-typedef struct {
-    int64_t *k, *label;             /* (c), (batch_size) */
-    double *r, *rho, *z, *b, *rb, *rhob, *q; /* (c) */
-    double *old;                    /* (batch_size) */
-    double *f, *coef;               /* (batch_size, c) */
-    double *gram;                   /* (batch_size, batch_size) */
-} sk_batch_room;
-
 /* Whether a class of row b is one of rows first .. b - 1; k (rows, stride), count[b] + 1 of each row. */
 SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, sk_size first, sk_size b) {
     const int64_t *own = k + b * stride;
@@ -37,50 +23,20 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
     return met;
 }
 
-/* Distinct classes beside the first nl of k, behind them; all that are left if there are no more
- * than n_negatives. Returns the number of both. */
-static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_t *k, uint64_t *state) {
-    sk_size n = nl, m = rule->n_negatives;
-    if (K - nl <= m) {
-        for (int64_t j = 0; j < K; j++) {
-            int seen = 0;
-            for (sk_size i = 0; i < nl; i++) seen |= k[i] == j;
-            if (!seen) k[n++] = j;
-        }
-        return n;
-    }
-    while (n < nl + m) {
-        int64_t j = sk_below(state, K);
-        int seen = 0;
-        for (sk_size i = 0; i < n; i++) seen |= k[i] == j;
-        if (!seen) k[n++] = j;
-    }
-    return n;
-}
-
 #define SK_STEPS(NAME, REAL, INDEX)                                                                              \
-    /* Example e is row of[e] (NULL: e), with label y[e], weight[e] (NULL: 1) and u[e] (NULL: the method has     \
-     * none); rows are CSR, or dense where start is NULL. */                                                     \
-    typedef struct {                                                                                             \
-        const REAL *data;                                                                                        \
-        const INDEX *col, *start;                                                                                \
-        sk_size width;                                                                                           \
-        const int64_t *of, *y;                                                                                   \
-        const double *weight;                                                                                    \
-        double *u;                                                                                               \
-    } sk_rows_##NAME;                                                                                            \
     typedef struct {                                                                                             \
         const REAL *x;                                                                                           \
         const INDEX *col;                                                                                        \
         sk_size len;                                                                                             \
     } sk_row_##NAME;                                                                                             \
-    SK_INLINE sk_row_##NAME sk_row_of_##NAME(const sk_rows_##NAME *rows, int64_t e) {                            \
+    SK_INLINE sk_row_##NAME sk_row_of_##NAME(const sk_rows *rows, int64_t e) {                                   \
         int64_t i = rows->of != NULL ? rows->of[e] : e;                                                          \
-        sk_row_##NAME row = {rows->data + i * rows->width, NULL, rows->width};                                   \
-        if (rows->start != NULL) {                                                                               \
-            row.x = rows->data + rows->start[i];                                                                 \
-            row.col = rows->col + rows->start[i];                                                                \
-            row.len = (sk_size)(rows->start[i + 1] - rows->start[i]);                                            \
+        const INDEX *start = (const INDEX *)rows->start;                                                         \
+        sk_row_##NAME row = {(const REAL *)rows->x + i * rows->width, NULL, rows->width};                        \
+        if (start != NULL) {                                                                                     \
+            row.x = (const REAL *)rows->x + start[i];                                                            \
+            row.col = (const INDEX *)rows->col + start[i];                                                       \
+            row.len = (sk_size)(start[i + 1] - start[i]);                                                        \
         }                                                                                                        \
         return row;                                                                                              \
     }                                                                                                            \
@@ -104,128 +60,24 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             if (T->scale != NULL) SK_PREFETCH_FAR(T->scale + k[j]);                                              \
         }                                                                                                        \
     }                                                                                                            \
-    /* x_a . x_b of sorted rows, or of dense ones */                                                             \
-    SK_INLINE double sk_rows_dot_##NAME(sk_row_##NAME a, sk_row_##NAME b) {                                      \
-        double sum = 0.0;                                                                                        \
-        if (a.col == NULL) {                                                                                     \
-            SK_SIMD_WITH(reduction(+ : sum)) for (sk_size i = 0; i < a.len; i++) sum += (double)a.x[i] * b.x[i]; \
-            return sum;                                                                                          \
-        }                                                                                                        \
-        for (sk_size i = 0, j = 0; i < a.len && j < b.len;) {                                                    \
-            if (a.col[i] == b.col[j]) sum += (double)a.x[i] * b.x[j];                                            \
-            if (a.col[i] < b.col[j]) i++;                                                                        \
-            else if (a.col[i] > b.col[j]) j++;                                                                   \
-            else i++, j++;                                                                                       \
-        }                                                                                                        \
-        return sum;                                                                                              \
-    }                                                                                                            \
-    /* The implicit step of several rows at once (Appendix F.3). In place of the paper's orthonormal             \
-     * basis the rows themselves span the changes, W_k = rho_k (old + sum_b coef[b, k] x_b), and their           \
-     * Gram matrix gives the scores. Row after row solves for its own coefficients with those of the             \
-     * others held: block coordinate ascent on the dual of the step, whose blocks are steps of one row. */       \
-    static sk_size sk_batch_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                   sk_size size, sk_batch_room room, uint64_t *state, int64_t t, int value,      \
-                                   double *loss, int hashed) {                                                   \
-        const double *weight = rows.weight;                                                                      \
-        double *u = rows.u;                                                                                      \
-        sk_size K = T->n_classes, n = 0, nl, cap = rule->n_negatives + rule->batch_size;                         \
-        int bias = T->bias != NULL;                                                                              \
-        for (sk_size b = 0; b < size; b++) { /* the labels, each once */                                         \
-            sk_size j = 0;                                                                                       \
-            while (j < n && room.k[j] != rows.y[order[b]]) j++;                                                  \
-            if (j == n) room.k[n++] = rows.y[order[b]];                                                          \
-            room.label[b] = j;                                                                                   \
-        }                                                                                                        \
-        nl = n;                                                                                                  \
-        n = sk_draw_beside(rule, K, nl, room.k, state);                                                          \
-        for (sk_size j = 0; j < n; j++) {                                                                        \
-            room.r[j] = j < nl ? 1.0 : (double)(K - nl) / (double)(n - nl);                                      \
-            room.rho[j] = sk_shrink(T, rule, room.k[j], rule->eta);                                              \
-        }                                                                                                        \
-        memset(room.coef, 0, sizeof(double) * (size_t)(size * cap));                                             \
-        for (sk_size b = 0; b < size; b++) {                                                                     \
-            int64_t e = order[b];                                                                                \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, e);                                                      \
-            double *f = room.f + b * cap;                                                                        \
-            sk_scores_##NAME(T, row.x, row.col, row.len, room.k, n - 1, f, hashed);                              \
-            for (sk_size a = 0; a <= b; a++) {                                                                   \
-                double G = bias + sk_rows_dot_##NAME(row, sk_row_of_##NAME(&rows, order[a]));                    \
-                room.gram[a * rule->batch_size + b] = room.gram[b * rule->batch_size + a] = G;                   \
-            }                                                                                                    \
-            room.old[b] = u[e];                                                                                  \
-            if (u[e] != u[e]) {                                                                                  \
-                double high = 0.0, total = 0.0, fy = f[room.label[b]];                                           \
-                for (sk_size j = 0; j < n; j++) high = f[j] - fy > high ? f[j] - fy : high;                      \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != room.label[b]) total += room.r[j] * exp(f[j] - fy - high);                          \
-                room.old[b] = high + log(exp(-high) + total);                                                    \
-            }                                                                                                    \
-            if (value) {                                                                                         \
-                double fy = f[room.label[b]], total = room.old[b] + exp(-room.old[b]) - 1.0;                     \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != room.label[b]) total += room.r[j] * exp(f[j] - fy - room.old[b]);                   \
-                loss[0] += total;                                                                                \
-                loss[1] += 1.0;                                                                                  \
-            }                                                                                                    \
-        }                                                                                                        \
-        for (int sweep = 0; sweep < SK_SWEEPS; sweep++) {                                                        \
-            double change = 0.0, largest = 0.0;                                                                  \
-            for (sk_size b = 0; b < size; b++) {                                                                 \
-                int64_t e = order[b];                                                                            \
-                sk_size l = room.label[b], m = 0;                                                                \
-                double eta = rule->eta * (weight != NULL ? weight[e] : 1.0) / (double)size;                      \
-                double *f = room.f + b * cap, *coef = room.coef + b * cap;                                       \
-                const double *G = room.gram + b * rule->batch_size;                                              \
-                double s = G[b] > 0.0 ? G[b] : 1e-300, c;                                                        \
-                for (sk_size j = 0; j < n; j++) room.z[j] = f[j];                                                \
-                for (sk_size a = 0; a < size; a++)                                                               \
-                    if (a != b)                                                                                  \
-                        for (sk_size j = 0; j < n; j++) room.z[j] += G[a] * room.coef[a * cap + j];              \
-                for (sk_size j = 0; j < n; j++) room.z[j] *= room.rho[j];                                        \
-                for (sk_size j = 0; j < n; j++)                                                                  \
-                    if (j != l) {                                                                                \
-                        room.b[m] = room.z[j] - room.z[l];                                                       \
-                        room.rb[m] = room.r[j];                                                                  \
-                        room.rhob[m++] = room.rho[j];                                                            \
-                    }                                                                                            \
-                c = sk_implicit_many(m, room.b, room.rb, room.rhob, room.q, eta, s, room.rho[l], room.old[b], &u[e]);\
-                for (sk_size j = 0, i = 0; j < n; j++) {                                                         \
-                    double value_j = j == l ? c : -room.b[i++];                                                  \
-                    double d = fabs(value_j - coef[j]);                                                          \
-                    change = d > change ? d : change;                                                            \
-                    largest = fabs(value_j) > largest ? fabs(value_j) : largest;                                 \
-                    coef[j] = value_j;                                                                           \
-                }                                                                                                \
-                if (!(fabs(c) < 1e300) || !(fabs(u[e]) < 1e300)) return b;                                       \
-            }                                                                                                    \
-            if (size == 1 || change <= SK_SWEEP_TOL * largest) break;                                            \
-        }                                                                                                        \
-        for (sk_size b = 0; b < size; b++) {                                                                     \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
-            for (sk_size j = 0; j < n; j++)                                                                      \
-                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.gram[b * rule->batch_size + b], room.k[j], \
-                               room.coef[b * cap + j], b + 1 < size ? 1.0 : room.rho[j], t, hashed);             \
-        }                                                                                                        \
-        return -1;                                                                                               \
-    }                                                                                                            \
     /* Rows first .. stop of a window, whose classes are drawn: scores, then slopes, then changes. In one batch  \
      * that is its definition; for single rows it is what one step after the other does, because no class is in  \
      * two of them, with more loads and more roots under way at a time. Returns the first row that was not       \
      * finite, or -1. */                                                                                         \
-    SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                      sk_size first, sk_size stop, double share, sk_room room, int64_t t,        \
-                                      int64_t t_step, int look, double *loss, int far, int hashed) {             \
+    SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
+                                      sk_size first, sk_size stop, double share, sk_room room,                   \
+                                      int look, double *loss, int far, int hashed) {                             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
-        int norms = rule->method == SK_IMPLICIT || T->square != NULL;                                            \
+        int norms = rule->method == SK_IMPLICIT;                                                                 \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
         double few_z[SK_FEW * SK_WINDOW], few_r[SK_FEW * SK_WINDOW], few_rho[SK_FEW * SK_WINDOW], few_eta[SK_WINDOW];\
         double few_s[SK_WINDOW], few_ry[SK_WINDOW], few_u[SK_WINDOW], few_c[SK_WINDOW];                          \
         sk_size place[SK_WINDOW], few_place[SK_WINDOW], n = 0, n_few = 0, most = 0;                              \
         for (sk_size b = first; b < stop; b++) {                                                                 \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
+            sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
             if (far && later < stop)                                                                             \
-                sk_ask_##NAME(T, sk_row_of_##NAME(&rows, order[later]), room.k + later * stride, room.count[later], hashed);\
+                sk_ask_##NAME(T, sk_row_of_##NAME(rows, order[later]), room.k + later * stride, room.count[later], hashed);\
             sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
             if (norms) {                                                                                         \
                 room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
@@ -233,10 +85,10 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             int64_t e = order[b];                                                                                \
-            double *u = rows.u != NULL ? &rows.u[e] : &none, *g = room.g + b * stride;                           \
+            double *u = rows->u != NULL ? &rows->u[e] : &none, *g = room.g + b * stride;                         \
             int look_here = look && (b == first || share < 1.0);                                                 \
             double value;                                                                                        \
-            room.eta[b] = rule->eta * (rows.weight != NULL ? rows.weight[e] : 1.0) * share;                      \
+            room.eta[b] = rule->eta * (rows->weight != NULL ? rows->weight[e] : 1.0) * share;                    \
             /* a row of zeros moves no entry of W, but u has its equation still */                               \
             room.s[b] = norms && room.s[b] > 0.0 ? room.s[b] : 1e-300;                                           \
             value = sk_solve(T, rule, room.k + b * stride, room.f + b * stride, room.r + b * stride, g, room, room.s[b],\
@@ -282,7 +134,7 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             for (sk_size i = 0; i < n; i++) {                                                                    \
                 room.g[place[i] * stride] = sigma[i];                                                            \
                 room.g[place[i] * stride + 1] = -sigma[i];                                                       \
-                rows.u[order[place[i]]] = old[i];                                                                \
+                rows->u[order[place[i]]] = old[i];                                                               \
                 if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                       \
             }                                                                                                    \
         }                                                                                                        \
@@ -292,7 +144,7 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                 sk_implicit_few(n_few, most, few_z, few_r, few_rho, few_eta, few_s, few_ry, few_u, few_c);       \
             for (sk_size i = 0; i < n_few; i++) {                                                                \
                 sk_size b = few_place[i], count = room.count[b];                                                 \
-                double *g = room.g + b * stride, *u = &rows.u[order[b]];                                         \
+                double *g = room.g + b * stride, *u = &rows->u[order[b]];                                        \
                 if (together && few_c[i] == few_c[i]) {                                                          \
                     g[0] = few_c[i];                                                                             \
                     *u = few_u[i];                                                                               \
@@ -307,8 +159,8 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
-            sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                               \
-            if (T->sum == NULL && T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */      \
+            sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
+            if (T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */                        \
                 const int64_t *k = room.k + b * stride;                                                          \
                 const double *g = room.g + b * stride;                                                           \
                 REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                 \
@@ -321,18 +173,16 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size j = 0; j <= room.count[b]; j++)                                                         \
-                sk_move_##NAME(T, rule, row.x, row.col, row.len, room.s[b], room.k[b * stride + j],              \
-                               room.g[b * stride + j], sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]),  \
-                               t + (share < 1.0 ? t_step : (b - first + 1) * t_step), hashed);                   \
+                sk_move_##NAME(T, row.x, row.col, row.len, room.k[b * stride + j], room.g[b * stride + j],       \
+                               sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]), hashed);                 \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
     /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
-     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. t counts the steps before,   \
-     * for the average. */                                                                                       \
-    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, sk_rows_##NAME rows, const int64_t *order,\
-                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int64_t t,          \
-                                      int64_t t_step, int value, double *loss, int hashed) {                     \
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows-> */                          \
+    SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
+                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,          \
+                                      double *loss, int hashed) {                                                \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
         size_t bytes = sizeof(REAL) * (T->shift ? (size_t)1 << (64 - T->shift) : (size_t)K * (size_t)T->n_features);\
@@ -346,12 +196,12 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             /* rows come in random order: ask for their addresses three windows ahead, for themselves two ahead */\
             for (sk_size b = at + 3 * width; b < at + 4 * width && b < hi; b++) {                                \
                 int64_t e = order[b];                                                                            \
-                SK_PREFETCH(rows.y + e);                                                                         \
-                if (rows.u != NULL) SK_PREFETCH(rows.u + e);                                                     \
-                if (rows.start != NULL) SK_PREFETCH(rows.start + (rows.of != NULL ? rows.of[e] : e));            \
+                SK_PREFETCH(rows->y + e);                                                                        \
+                if (rows->u != NULL) SK_PREFETCH(rows->u + e);                                                   \
+                if (rows->start != NULL) SK_PREFETCH((const INDEX *)rows->start + (rows->of != NULL ? rows->of[e] : e));\
             }                                                                                                    \
             for (sk_size b = at + 2 * width; b < at + 3 * width && b < hi; b++) {                                \
-                sk_row_##NAME row = sk_row_of_##NAME(&rows, order[b]);                                           \
+                sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                            \
                 sk_size last = (row.len < SK_AHEAD ? row.len : SK_AHEAD) - 1;                                    \
                 for (sk_size l = 0; l < last; l += (sk_size)(64 / sizeof(REAL))) {                               \
                     SK_PREFETCH_FAR(row.x + l);                                                                  \
@@ -364,53 +214,38 @@ static sk_size sk_draw_beside(const sk_rule *rule, sk_size K, sk_size nl, int64_
             }                                                                                                    \
             for (sk_size b = 0; b < width && at + width + b < hi; b++) {                                         \
                 int64_t *k = next.k + b * stride, e = order[at + width + b];                                     \
-                k[0] = rows.y[e];                                                                                \
+                k[0] = rows->y[e];                                                                               \
                 next.count[b] = sk_draw(rule, K, k[0], state, k, next.r + b * stride);                           \
-                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(&rows, e), k, next.count[b], hashed);\
+                if (far && b < SK_WINDOW) sk_ask_##NAME(T, sk_row_of_##NAME(rows, e), k, next.count[b], hashed); \
             }                                                                                                    \
             if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
-                t += t_step;                                                                                     \
                 bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, here,\
-                                      t - t_step, t_step, value && round % SK_LOOK == 0, loss, far, hashed);     \
+                                      value && round % SK_LOOK == 0, loss, far, hashed);                         \
                 if (bad >= 0) return at + bad;                                                                   \
                 continue;                                                                                        \
             }                                                                                                    \
             for (sk_size b = 1; b <= size; b++) {                                                                \
                 if (b < size && !sk_meets(here.k, stride, here.count, first, b)) continue;                       \
-                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here, t, t_step,                 \
+                bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here,                            \
                                       value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, far, hashed);   \
                 if (bad >= 0) return at + bad;                                                                   \
-                t += t_step * (b - first);                                                                       \
                 first = b;                                                                                       \
             }                                                                                                    \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
-    static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const REAL *data, const INDEX *col,     \
-                                 const INDEX *start, sk_size width, const int64_t *order, sk_size lo, sk_size hi,\
-                                 const int64_t *of, const int64_t *y, const double *weight, double *u,           \
-                                 sk_room room, sk_batch_room batch, uint64_t *shared_state, int64_t t,           \
-                                 int64_t t_step, int value, double *total_loss) {                                \
-        sk_rows_##NAME rows = {data, col, start, width, of, y, weight, u};                                       \
+    static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
+                                 sk_size lo, sk_size hi, sk_room room, uint64_t *shared_state, int value,        \
+                                 double *total_loss) {                                                           \
         /* copies on the stack: threads must not write to one cache line */                                      \
         uint64_t own_state = *shared_state, *state = &own_state;                                                 \
         double loss[2] = {0.0, 0.0};                                                                             \
         sk_size bad = -1;                                                                                        \
-        if (rule->method == SK_IMPLICIT && rule->batch_size > 1) {                                               \
-            for (sk_size at = lo; at < hi; at += rule->batch_size) {                                             \
-                sk_size size = hi - at < rule->batch_size ? hi - at : rule->batch_size;                          \
-                int look = value && ((at - lo) / rule->batch_size) % SK_LOOK == 0;                               \
-                t += t_step;                                                                                     \
-                if (sk_batch_##NAME(T, rule, rows, order + at, size, batch, state, t, look, loss, T->shift != 0) >= 0) {\
-                    bad = at;                                                                                    \
-                    break;                                                                                       \
-                }                                                                                                \
-            }                                                                                                    \
-        } else if (T->shift) {                                                                                   \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 1);         \
+        if (T->shift) {                                                                                          \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 1);                    \
         } else {                                                                                                 \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, t, t_step, value, loss, 0);         \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 0);                    \
         }                                                                                                        \
         *shared_state = own_state;                                                                               \
         total_loss[0] += loss[0];                                                                                \
@@ -422,4 +257,14 @@ SK_STEPS(f32_i32, float, int32_t)
 SK_STEPS(f32_i64, float, int64_t)
 SK_STEPS(f64_i32, double, int32_t)
 SK_STEPS(f64_i64, double, int64_t)
+
+/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
+static sk_size sk_run(int is_double, int is_long, const sk_table *T, const sk_rule *rule, const sk_rows *rows,
+                      const int64_t *order, sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,
+                      double *loss) {
+    sk_size (*const run[2][2])(const sk_table *, const sk_rule *, const sk_rows *, const int64_t *, sk_size, sk_size,
+                               sk_room, uint64_t *, int, double *) = {{sk_run_f32_i32, sk_run_f32_i64},
+                                                                      {sk_run_f64_i32, sk_run_f64_i64}};
+    return run[is_double][is_long](T, rule, rows, order, lo, hi, room, state, value, loss);
+}
 #endif

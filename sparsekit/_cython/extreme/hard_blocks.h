@@ -12,21 +12,32 @@
 /* blocks of a tile, whose scores of one row are in registers */
 #define SK_TILE 4
 
+/* A tile of the table from block `first` on, and what it may improve: the best m blocks of each example. */
+typedef struct {
+    const int64_t *used; /* (n_used): features that rows have */
+    sk_size n_used;
+    const void *W, *bias; /* (n_features, stride), (stride) or NULL */
+    sk_size stride, n_classes, first, m;
+    int32_t *block; /* (n_examples, m) */
+    void *best;     /* (n_examples, m): their scores, falling */
+    void *packed;   /* (n_features, SK_TILE SK_BLOCK): workspace */
+} sk_tile;
+
 #define SK_HARD_BLOCKS(NAME, REAL, INDEX, LOWEST)                                                                   \
     /* For examples lo .. hi - 1 put what is better of the tile from block `first` on into block (n_examples, m),   \
      * by falling score best. packed (n_features, SK_TILE SK_BLOCK) is room for the tile at the features that       \
      * rows use. */                                                                                                 \
     SK_MULTI(int, sk_hard_tile_##NAME,                                                                              \
-             (const void *data_, const void *col_, const void *start_, sk_size width, const int64_t *of,            \
-              const int64_t *y_, sk_size lo, sk_size hi, const int64_t *used, sk_size n_used, const void *W_,       \
-              const void *bias_, sk_size stride, sk_size n_classes, sk_size first, sk_size m, int32_t *block,       \
-              void *best_, void *packed_),                                                                          \
-             (data_, col_, start_, width, of, y_, lo, hi, used, n_used, W_, bias_, stride, n_classes, first, m,     \
-              block, best_, packed_)) {                                                                             \
+             (const sk_rows *rows, sk_size lo, sk_size hi, const sk_tile *tile),                                    \
+             (rows, lo, hi, tile)) {                                                                                \
         enum { SIZE = SK_TILE * SK_BLOCK };                                                                         \
-        const REAL *data = (const REAL *)data_, *W = (const REAL *)W_, *bias = (const REAL *)bias_;                 \
-        const INDEX *col = (const INDEX *)col_, *start = (const INDEX *)start_;                                     \
-        REAL *packed = (REAL *)packed_, *best = (REAL *)best_, zero[SIZE];                                          \
+        const REAL *data = (const REAL *)rows->x, *W = (const REAL *)tile->W, *bias = (const REAL *)tile->bias;     \
+        const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
+        const int64_t *of = rows->of, *y_ = rows->y, *used = tile->used;                                            \
+        REAL *packed = (REAL *)tile->packed, *best = (REAL *)tile->best, zero[SIZE];                                \
+        int32_t *block = tile->block;                                                                               \
+        sk_size n_used = tile->n_used, stride = tile->stride, n_classes = tile->n_classes, first = tile->first;     \
+        sk_size m = tile->m, width = rows->width;                                                                   \
         sk_size from = first * SK_BLOCK, size = stride - from < SIZE ? stride - from : SIZE;                        \
         sk_size n_blocks = (n_classes - from + SK_BLOCK - 1) / SK_BLOCK;                                            \
         n_blocks = n_blocks < SK_TILE ? n_blocks : SK_TILE;                                                         \
@@ -82,16 +93,9 @@ SK_HARD_BLOCKS(f32_i64, float, int64_t, -FLT_MAX)
 SK_HARD_BLOCKS(f64_i32, double, int32_t, -DBL_MAX)
 SK_HARD_BLOCKS(f64_i64, double, int64_t, -DBL_MAX)
 
-/* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
-static int sk_hard_tile(int is_double, int is_long, const void *data, const void *col, const void *start,
-                        sk_size width, const int64_t *of, const int64_t *y, sk_size lo, sk_size hi,
-                        const int64_t *used, sk_size n_used, const void *W, const void *bias, sk_size stride,
-                        sk_size n_classes, sk_size first, sk_size m, int32_t *block, void *best, void *packed) {
-    int (*const tiles[2][2])(const void *, const void *, const void *, sk_size, const int64_t *, const int64_t *,
-                             sk_size, sk_size, const int64_t *, sk_size, const void *, const void *, sk_size,
-                             sk_size, sk_size, sk_size, int32_t *, void *, void *) = {{sk_hard_tile_f32_i32, sk_hard_tile_f32_i64},
-                                                           {sk_hard_tile_f64_i32, sk_hard_tile_f64_i64}};
-    return tiles[is_double][is_long](data, col, start, width, of, y, lo, hi, used, n_used, W, bias, stride, n_classes,
-                                     first, m, block, best, packed);
+static int sk_hard_tile(sk_types types, const sk_rows *rows, sk_size lo, sk_size hi, sk_tile tile) {
+    int (*const tiles[2][2])(const sk_rows *, sk_size, sk_size, const sk_tile *) = {
+        {sk_hard_tile_f32_i32, sk_hard_tile_f32_i64}, {sk_hard_tile_f64_i32, sk_hard_tile_f64_i64}};
+    return tiles[types.is_double][types.is_long](rows, lo, hi, &tile);
 }
 #endif

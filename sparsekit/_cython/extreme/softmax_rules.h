@@ -13,27 +13,33 @@ typedef struct {
     int shift;            /* hashed: 64 - log2(size of W); 0: W is (n_classes, n_features) */
     void *W, *bias;       /* of the rows' type; bias (n_classes) or NULL */
     double *scale;        /* (n_classes) or NULL: ones */
-    double *square;       /* squared norms of W's rows (n_classes), or NULL: no bound */
     const double *beta;   /* eq. (6) (n_classes), or NULL: no ridge */
-    void *sum, *sum_bias; /* S above, like W and bias, or NULL: no average */
-    double *tau;          /* (n_classes), or NULL: scale is NULL and tau the number of steps */
-    int64_t *last;        /* steps that tau_k counts (n_classes), or NULL */
 } sk_table;
 
 typedef struct {
-    int method, raman;
+    int method;
     sk_size n_negatives, batch_size;
-    double eta, ridge, delta, u_bound, w_bound;
+    double eta, ridge;
     double log_ratio;        /* log((K - 1) / n_negatives) */
     const double *noise;     /* probabilities (n_classes), or NULL: uniform */
     const double *log_noise; /* their logarithms, or NULL */
     const double *keep;      /* alias table of the noise (n_classes) */
     const int64_t *alias;
-    int64_t average_from;    /* steps before the average begins */
     const int64_t *classes;  /* a permutation of the classes in n_blocks blocks, or NULL: one block */
     const int64_t *place;    /* its inverse */
     sk_size n_blocks;
 } sk_rule;
+
+/* The examples: CSR rows, or dense ones where start is NULL, of float32 or float64 (x) with indices of 32 or 64
+ * bits (col, start). Example e is row of[e] (NULL: e), with label y[e], weight[e] (NULL: 1) and u[e] (NULL: the
+ * method has none). */
+typedef struct {
+    const void *x, *col, *start;
+    sk_size width;
+    const int64_t *of, *y;
+    const double *weight;
+    double *u;
+} sk_rows;
 
 /* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
  * label's), rho and q those of one row */
@@ -42,6 +48,8 @@ typedef struct {
     double *f, *g, *r, *rho, *q;
     sk_size *count;  /* (rows): negatives of each row */
     double *s, *eta; /* (rows): squared norm and step length */
+    int64_t *blocks, *slot; /* steps with blocks of classes: those drawn, and the place of each (n_blocks) */
+    double *weights;        /* of the blocks drawn */
 } sk_room;
 
 /* block j of n classes are the places from here to that of j + 1 */
@@ -103,15 +111,14 @@ static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *stat
     return n;
 }
 
-/* log of the sum of exp(f[j] - from) over the negatives with r[j] > 0 and of exp(start) */
-SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *restrict r, double from,
-                            double start) {
-    double high = start, sum = 0.0;
+/* log(1 + the sum of exp(f[j] - from) over the negatives with r[j] > 0) */
+SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *restrict r, double from) {
+    double high = 0.0, sum = 0.0;
     SK_SIMD_MAX(reduction(max : high))
     for (sk_size j = 1; j <= n; j++) high = r[j] > 0.0 && f[j] - from > high ? f[j] - from : high;
     SK_SIMD_WITH(reduction(+ : sum))
     for (sk_size j = 1; j <= n; j++) sum += r[j] > 0.0 ? sk_exp_any(f[j] - from - high) : 0.0;
-    return high + log(exp(start - high) + sum);
+    return high + log(exp(-high) + sum);
 }
 
 /* Gradient along x: g[j] of class k[j], from the scores f, j = 0 (the label) .. n; may change u. Entries
@@ -163,11 +170,11 @@ SK_MULTI(double, sk_slopes,
         SK_SIMD
         for (sk_size j = 1; j <= n; j++) g[j] = 1.0 / (1.0 + sk_exp_any(-g[j]));
         g[0] = -1.0 / (1.0 + sk_exp_any(own));
-    } else if (!rule->raman) { /* eq. (7) */
+    } else { /* eq. (7) */
         double u = *u_;
         if (rule->method == SK_UMAX) {
-            double bound = sk_log_sum(n, f, r, fy, 0.0);
-            if (u < bound - rule->delta) u = bound;
+            double bound = sk_log_sum(n, f, r, fy);
+            if (u < bound - SK_UMAX_DELTA) u = bound;
         }
         SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
@@ -178,25 +185,7 @@ SK_MULTI(double, sk_slopes,
         if (value) loss = u + exp(-u) + total - 1.0;
         u -= eta * (1.0 - exp(-u) - total);
         /* the optimal u is not negative */
-        if (rule->method == SK_UMAX) u = u < 0.0 ? 0.0 : u > rule->u_bound ? rule->u_bound : u;
-        *u_ = u;
-    } else { /* eq. (8) */
-        double u = *u_;
-        if (rule->method == SK_UMAX) {
-            double bound = sk_log_sum(n, f, r, 0.0, fy);
-            if (u < bound - rule->delta) u = bound;
-        }
-        g[0] = exp(fy - u) - 1.0;
-        total = g[0] + 1.0;
-        SK_SIMD_WITH(reduction(+ : total))
-        for (sk_size j = 1; j <= n; j++) {
-            g[j] = r[j] * sk_exp_any(f[j] - u);
-            total += g[j];
-        }
-        if (value) loss = u - fy + total - 1.0;
-        u -= eta * (1.0 - total);
-        if (rule->method == SK_UMAX && u > rule->u_bound) u = rule->u_bound;
-        *u_ = u;
+        *u_ = rule->method == SK_UMAX && u < 0.0 ? 0.0 : u;
     }
     return loss;
 }
@@ -217,7 +206,7 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
         double high = 0.0, total = 0.0;
         for (sk_size j = 1; j <= n; j++) high = f[j] - f[0] > high ? f[j] - f[0] : high;
         for (sk_size j = 1; j <= n; j++) total += r[j] * exp(f[j] - f[0] - high);
-        *u = high + log(exp(-high) + total) + (rule->raman ? f[0] : 0.0);
+        *u = high + log(exp(-high) + total);
     }
     if (rule->method != SK_IMPLICIT) {
         loss = sk_slopes(rule, n, eta, k, f, r, g, u, T->n_classes, value);

@@ -21,9 +21,6 @@ from ..solver.sgd import DataRows
 from . import settings
 from .targets import ExtremeTargets, check_extreme_targets, count_labels, is_indicator, make_rows, used_rows
 
-_NONE = np.empty(0)
-_NO_ROWS = DataRows(_NONE, _NONE, _NONE, 1, _NONE)
-
 
 class StreamedRows:
     """Blocks of X with their targets, as the solver reads them.
@@ -53,12 +50,11 @@ class StreamedRows:
                     f"is required by {type(model).__name__}."
                 )
             _check_columns(model, self.reader, reset)
-            targets = _targets(model, self.reader, classes, grow)
+            targets = _targets(self.reader, classes, grow)
             settings.check_settings(model, targets, classes)
         self.model, self.n_blocks = model, self.reader.n_blocks
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
         self.dtype = self.reader.dtype
-        self.largest: float | None = None
         self.held: HeldRows | None = None
         self.use = used_rows(targets)
         if not self.use.any():
@@ -117,13 +113,6 @@ class StreamedRows:
         part = self._part(i)
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
 
-    def largest_norm(self) -> float:
-        """Largest norm of a row, without the intercept; reads all blocks, once."""
-        if self.largest is None:
-            every = self.reader.read(np.arange(self.n_blocks))
-            self.largest = max(settings.largest_norm_of(self._rows(i, X) or _NO_ROWS) for i, X in every)
-        return self.largest
-
     def identity(self) -> dict[str, Any]:
         """What tells these data from others, but for the entries of X."""
         targets = self.targets
@@ -165,13 +154,13 @@ def _as_rows(values):
     return np.asarray(values)
 
 
-def _targets(model, reader, classes, grow):
+def _targets(reader, classes, grow):
     y = reader.y
     refuse_missing_labels(y)
     if not is_indicator(y):
         y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
     weight = check_sample_weight(reader.weight, reader.n_rows)
-    return check_extreme_targets(y, weight, model.class_weight, classes, grow)
+    return check_extreme_targets(y, weight, classes, grow)
 
 
 def _check_columns(model, reader, reset):

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
 from ..._row_blocks.make import comes_in_blocks
-from ..._typing import ClassWeight, MatrixLike, RandomState, SolverCallback
+from ..._typing import MatrixLike, RandomState, SolverCallback
 from ..solver.state import METHODS
 from .in_blocks import fit_blocks, partial_fit_blocks
 from .in_memory import fit_rows, partial_fit_rows
@@ -49,7 +49,7 @@ class ExtremeSoftmaxSGD(
           look for those up to six times, where that takes less time than the epochs (to 10^5 classes or so).
           Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's
           method on all rows and classes, in twice the time of max_iter epochs at most, or a second. "auto" is
-          "implicit" with ``hash_bits``, ``batch_size > 1``, ``average``, independent sampling or a GPU.
+          "implicit" with ``hash_bits``, independent sampling or a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -77,7 +77,7 @@ class ExtremeSoftmaxSGD(
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
-        Rows a step. Their steps start from one W and are averaged ("implicit": exactly, [1]_, Appendix F.3).
+        Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
         Classes that a step samples beside the label and hard ones. None: for the adaptive steps of method
         "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double sums
@@ -90,56 +90,28 @@ class ExtremeSoftmaxSGD(
           (``n_negatives`` is rounded up to whole blocks; with as many as there are classes all are taken,
           whatever ``noise`` says, which makes the steps of all methods but "ove" and "nce" exact). With a
           noise distribution half of a step's blocks are always the most probable ones. ``coef_`` is in
-          Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1``, ``average``,
-          ``hash_bits`` or a ``weight_bound``.
+          Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or ``hash_bits``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
         that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
         their inverse probability, so any of them leaves the double sum unbiased. An array must be positive
         and sum to 1.
-    double_sum : {"proposed", "raman"}, default="proposed"
-        For "umax" and "sgd": eq. (6) of [1]_, or the one of Raman et al., its eq. (8).
-    delta : float, default=1.0
-        Threshold of "umax": u is raised where it is this far below what the sampled classes show.
-    weight_bound : float or "auto", default="auto"
-        Bound of a class's norm for "umax" (B_W); "auto" is that of [1]_, Lemma 1, infinite for ``alpha=0``.
-    u_bound : float or "auto", default="auto"
-        Bound of u for "umax" (B_u); "auto" is that of [1]_, Lemma 2.
-    average : bool or int, default=False
-        Whether ``coef_`` is the mean of the iterates instead of the last; an integer begins after so many
-        rows. Doubles the memory.
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
         other: with a table as large as the number of weights that matter, about two thirds of them do, and
-        accuracy falls with every halving. Not with ``alpha > 0`` or a ``weight_bound``.
+        accuracy falls with every halving. Not with ``alpha > 0``.
     label_choice : {"first", "sample"}, default="first"
         For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
         in every epoch (the target is then their uniform distribution).
-    threshold : float, default=None
-        For an indicator y: `predict` gives a row the labels of a larger probability, and always the most
-        probable one. None: half the share of a label in a row of the mean number of labels.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, not for an indicator y.
-    early_stopping : bool, default=False
-        Whether to hold out ``validation_fraction`` of the rows, stop when their log-loss has not fallen by
-        ``tol`` for ``n_iter_no_change`` epochs, and return the best model (one more copy of it). This then
-        takes the place of the rule of ``tol``.
-    validation_fraction : float, default=0.1
-        Share of the rows that early stopping holds out.
-    n_iter_no_change : int, default=5
-        Epochs over which a fall of the objective is judged, or without an improvement of held-out rows.
     tol : float, default=1e-4
-        Certifies nothing: ``objective_`` is an estimate. `fit` stops when the objective has surely (by two
-        standard errors) moved by less than ``tol * log(n_classes)`` an epoch over ``n_iter_no_change``
-        epochs, or is itself not more than 50 times that. It issues a ConvergenceWarning where it surely still
-        falls by more when ``max_iter`` epochs are over. A rate that decays too fast comes to rest too: see
-        ``optimality_``. 0: all epochs are run, without a warning. None: the objective is not estimated
-        either. With ``early_stopping``: what counts as an improvement of the held-out log-loss.
+        A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
+        five epochs, two standard errors included, or is itself at most 50 times that. A ConvergenceWarning
+        says that it still fell by more, two standard errors deducted, after ``max_iter`` epochs. This
+        certifies nothing: a rate that decays too fast comes to rest too (see ``optimality_``). 0: all epochs
+        are run, without a warning. None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where classes and shape are the same.
     shuffle : bool, default=True
         Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
         rows of each. False: as they stand, for a stream in the order of time.
@@ -155,8 +127,8 @@ class ExtremeSoftmaxSGD(
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
         :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
-        estimate of the objective, its standard error), learning_rate, time (seconds) and, with early
-        stopping, validation_loss. A true value or StopIteration stops. scikit-learn's own are supported.
+        estimate of the objective, its standard error), learning_rate and time (seconds). A true value or
+        StopIteration stops. scikit-learn's own are supported.
 
     Attributes
     ----------
@@ -190,8 +162,6 @@ class ExtremeSoftmaxSGD(
     optimality_ : float
         Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
         not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
-    validation_loss_curve_ : ndarray of shape (``n_iter_``,)
-        With early stopping: log-loss of the held-out rows after each epoch.
     n_iter_ : int
         Epochs that were run.
     t_ : int
@@ -241,21 +211,10 @@ class ExtremeSoftmaxSGD(
         "sampling": [StrOptions({"independent", "blocks"}), None],
         "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
-        "double_sum": [StrOptions({"proposed", "raman"})],
-        "delta": [Interval(Real, 0, None, closed="neither")],
-        "weight_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "u_bound": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "average": ["boolean", Interval(Integral, 0, None, closed="left")],
         "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
         "label_choice": [StrOptions({"first", "sample"})],
-        "threshold": [Interval(Real, 0, 1, closed="left"), None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left"), None],
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
-        "warm_start": ["boolean"],
         "shuffle": ["boolean"],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -276,21 +235,10 @@ class ExtremeSoftmaxSGD(
         n_negatives: int | None = None,
         sampling: Literal["independent", "blocks"] | None = None,
         noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
-        double_sum: Literal["proposed", "raman"] = "proposed",
-        delta: float = 1.0,
-        weight_bound: float | Literal["auto"] = "auto",
-        u_bound: float | Literal["auto"] = "auto",
-        average: bool | int = False,
         hash_bits: int | None = None,
         label_choice: Literal["first", "sample"] = "first",
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
         tol: float | None = 1e-4,
         max_time: float | None = None,
-        warm_start: bool = False,
         shuffle: bool = True,
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -307,21 +255,10 @@ class ExtremeSoftmaxSGD(
         self.n_negatives = n_negatives
         self.sampling = sampling
         self.noise = noise
-        self.double_sum = double_sum
-        self.delta = delta
-        self.weight_bound = weight_bound
-        self.u_bound = u_bound
-        self.average = average
         self.hash_bits = hash_bits
         self.label_choice = label_choice
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.max_time = max_time
-        self.warm_start = warm_start
         self.shuffle = shuffle
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -359,7 +296,7 @@ class ExtremeSoftmaxSGD(
             its steps those of data in blocks). Where it exists, the fit goes on from it, and ends, with one
             thread, with the same bits as one that was never broken off; X, y and the parameters must be those
             that it was written with, but ``max_iter`` may be larger. When all epochs are done the file is
-            removed. It is as large as the weights, their average and one number a row, and holds no pickles.
+            removed. It is as large as the weights and one number a row, and holds no pickles.
         checkpoint_interval : float, default=300
             Least number of seconds between two checkpoints; 0 writes one after every block.
 
@@ -371,8 +308,8 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree; if a block
-            does not go with the others (the message names it), or with ``early_stopping`` and blocks; if
-            ``checkpoint`` is a file of another run, or none of a checkpoint.
+            does not go with the others (the message names it); if ``checkpoint`` is a
+            file of another run, or none of a checkpoint.
         FloatingPointError
             If the steps diverge.
 

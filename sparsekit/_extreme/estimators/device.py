@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import numpy as np
 from sklearn.utils import column_or_1d
 
 from ..._arrays import is_device, is_sparse, namespace, to_host
-from ..._estimator.checks import apply_class_weight, check_sample_weight
+from ..._estimator.checks import check_sample_weight
 from ..._estimator.device_checks import check_device_vector, check_device_X, encode_device_labels
 from ..._estimator.training_data import check_host_data
 from ..._linalg.structure import sound
@@ -25,7 +23,7 @@ def check_extreme_data(estimator, X, y, sample_weight, classes, reset, grow):
     )
     if not is_indicator(y):
         y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
-    return X, check_extreme_targets(y, weight, estimator.class_weight, classes, grow)
+    return X, check_extreme_targets(y, weight, classes, grow)
 
 
 def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True):
@@ -52,23 +50,18 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
     if is_device(y) and (is_sparse(y) or (len(y.shape) == 2 and y.shape[1] > 1)):
         if y.shape[0] != n:
             raise ValueError(f"X has {n} rows, y {y.shape[0]}.")
-        targets = check_extreme_targets(sound(y, "y").get(), weight, estimator.class_weight, classes)
+        targets = check_extreme_targets(sound(y, "y").get(), weight, classes)
     else:
         y = y.reshape(-1) if is_device(y) else y
         seen, codes = encode_device_labels(y, n, X=X)
         seen, codes = to_host(seen), to_host(codes).astype(np.int64)
         if classes is not None:
             # the classes are few beside the rows
-            known = check_extreme_targets(seen, None, None, classes, grow)
+            known = check_extreme_targets(seen, None, classes, grow)
             classes, codes = known.classes, known.codes[codes]
         else:
             classes = seen
-        targets = ExtremeTargets(
-            codes,
-            None,
-            classes,
-            apply_class_weight(estimator.class_weight, classes, codes, weight, least=1),
-        )
+        targets = ExtremeTargets(codes, None, classes, weight)
     targets.classes = namespace(X=X).asarray(targets.classes)
     return X, targets
 
@@ -78,14 +71,6 @@ def _host_weight(sample_weight, X):
         return check_sample_weight(sample_weight, X.shape[0])
     weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0)
     return check_sample_weight(to_host(weight), X.shape[0])
-
-
-def settled_on_host(state):
-    """A copy of the state between calls of partial_fit with its arrays in main memory, or None."""
-    if state is None:
-        return None
-    arrays = {field.name: to_host(getattr(state, field.name)) for field in fields(state)}
-    return type(state)(**arrays)
 
 
 def refuse_on_device(estimator, name):
@@ -102,15 +87,3 @@ def indicator(rows, columns, shape):
     places = xp.unique(rows * shape[1] + columns)
     ones = xp.ones(len(places), dtype=np.float32)
     return csr_matrix((ones, (places // shape[1], places % shape[1])), shape=shape)
-
-
-def largest_norm(rows):
-    """Largest norm of a row of `Rows` on a GPU, without the intercept."""
-    squares = rows.data.astype(np.float64) ** 2
-    if len(rows.indptr):
-        # sums over a row as differences of one sum over all; rounding is of no interest in a bound
-        ends = np.concatenate([np.zeros(1, like=squares), np.cumsum(squares)])
-        sums = ends[rows.indptr[1:]] - ends[rows.indptr[:-1]]
-    else:
-        sums = squares.reshape(-1, rows.n_features).sum(axis=1)
-    return float(np.sqrt(sums.max())) if sums.size else 0.0

@@ -8,7 +8,7 @@ from ..._arrays import is_device
 from ..._messages import shown
 from ..._solver import outcome
 from ..solver.shortlist import forget as forget_shortlist
-from ..solver.state import averaged, finish
+from ..solver.state import finish, settled
 from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
@@ -20,8 +20,7 @@ WARM_UP = 5
 
 
 def run_epochs(
-    model, run, state, options, rng, data, targets, held_out=None, tracker=None, passes=False, stacklevel=5,
-    refine=None,
+    model, run, state, options, rng, data, targets, tracker=None, passes=False, stacklevel=5, refine=None,
 ):  # fmt: skip
     """Run the epochs and set the attributes.
 
@@ -36,9 +35,7 @@ def run_epochs(
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
         context.call_on_fit_task_begin(estimator=model, **data)
-    monitor = EpochMonitor(
-        model, context, data, lambda _: attributes_of(state, options, targets), held_out, tracker
-    )
+    monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), tracker)
     if refine is not None and model.tol:
         # what comes after them gets there sooner
         monitor.enough = WARM_UP
@@ -68,13 +65,12 @@ def run_epochs(
             "method='implicit', which is finite at any rate, or learning_rate='auto'; rows of X of "
             "norm 1 (sklearn.preprocessing.normalize) help all methods."
         )
-    best = None if held_out is None else held_out.kept()
     if tracker is None:
         forget(model)
     else:
-        tracker.end(model, result, best, keep=passes)
+        tracker.end(model, result, keep=passes)
     finish(state, options)
-    attributes = attributes_of(state, options, targets, best)
+    attributes = attributes_of(state, options, targets)
     stale = "coef_" if "table_" in attributes else "table_"
     if hasattr(model, stale):  # of a fit with another hash_bits
         delattr(model, stale)
@@ -84,15 +80,9 @@ def run_epochs(
     for name, value in (attributes | settings.sums_of(state)).items():
         setattr(model, name, value)
     forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
-    # without an average, coef_ is all that the next partial_fit needs
-    model._state = state if options.average is not None else None
     model._rng_state = int(rng.integers(2**31))
     model.n_iter_, model.alpha_ = result.nit, options.alpha
     model.t_ = state.rows_seen
-    if held_out is not None:
-        model.validation_loss_curve_ = np.array(monitor.validation)
-    elif hasattr(model, "validation_loss_curve_"):
-        del model.validation_loss_curve_
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
     if tracker is not None:
@@ -100,8 +90,8 @@ def run_epochs(
     return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
 
 
-def attributes_of(state, options, targets, best=None):
-    W, bias = averaged(state, options) if best is None else best
+def attributes_of(state, options, targets):
+    W, bias = settled(state, options)
     weights = {"table_": W.reshape(-1)} if state.shift else {"coef_": W}
     mean_labels = 1.0
     if targets.multilabel:

@@ -22,8 +22,7 @@ from .tracking import Tracker, tracker_of, tracker_of_pass
 
 # what may differ between the runs before and after a break: it moves no step
 _FREE = {
-    "callback", "max_iter", "max_time", "n_iter_no_change", "n_jobs", "threshold", "tol",
-    "validation_fraction", "verbose", "warm_start",
+    "callback", "max_iter", "max_time", "n_jobs", "tol", "verbose",
 }  # fmt: skip
 
 
@@ -87,7 +86,6 @@ class BlocksRun:
             "generator": self.rng.bit_generator.state,
             "course": {name: getattr(course, name) for name in ("epoch", "done", "total", "looked")},
             "objective": seen,
-            "largest_norm": self.source.largest,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None
             if tried is None
@@ -126,24 +124,18 @@ class BlocksRun:
 def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     """The fit of ``model`` to blocks of rows."""
     _check_arguments(checkpoint, interval)
-    if model.early_stopping:
-        raise ValueError(
-            "early_stopping holds out rows in memory, which a fit in blocks (of such an X, or with a "
-            "checkpoint) does not: give a callback that judges rows of your own and returns True to stop."
-        )
     source = StreamedRows(model, X, y, sample_weight)
     rng = settings.make_generator(model.random_state)
     counts, targets = source.counts(), source.targets
     noise = settings.noise_of(model, counts)
     keeper = _checkpoint(model, source, checkpoint, interval, "fit")
     found = None if keeper is None else keeper.load()
-    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, len(targets.classes), counts, noise)
     options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng)
     like = np.empty((0, source.n_features), dtype=source.dtype)
 
     def start():
-        return settings.initial_state(model, targets, like, options, counts)
+        return settings.new_state(model, len(targets.classes), like, options, counts)
 
     run = BlocksRun(model, source, options, rng, Course(), counts, noise, keeper, start)
     if found is None:
@@ -172,7 +164,6 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     n_classes = len(targets.classes)
     keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
     found = None if keeper is None else keeper.load()
-    source.largest = None if found is None else found[0]["largest_norm"]
     options = settings.options_of(model, source, n_classes, counts, noise)
     options.max_iter, options.decay = 1, 1.0
     if options.adaptive:
@@ -188,7 +179,7 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
         )
         like = np.empty((0, source.n_features), dtype=source.dtype)
         state = (
-            settings.initial_state(model, targets, like, options)
+            settings.new_state(model, n_classes, like, options)
             if first
             else settings.resume(model, n_classes, source.dtype, options)
         )

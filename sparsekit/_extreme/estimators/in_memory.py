@@ -10,10 +10,8 @@ from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
 from ..solver.refine import pays, refine_in_memory
 from ..solver.sgd import init_work, minimize_sampled_softmax
-from ..solver.state import averaged
 from . import settings
 from .fit import run_epochs
-from .monitor import HeldOut, Judge
 from .rate import choose_rate
 from .targets import announced_classes, label_counts, make_rows, used_rows
 from .tracking import tracker_of, tracker_of_pass
@@ -44,10 +42,7 @@ def fit_rows(model, X, y, sample_weight):
     X, targets = settings.check_data(model, X, y, sample_weight, None)
     targets.weight, _ = in_units(targets.weight)
     rng = settings.make_generator(model.random_state)
-    held_out = kept = None
-    if model.early_stopping:
-        held_out, kept = settings.hold_out(model, X.shape[0], rng)
-    rows = make_rows(X, targets, model.label_choice, kept)
+    rows = make_rows(X, targets, model.label_choice)
     n_classes = len(targets.classes)
     counts = label_counts(rows, n_classes)
     noise = settings.noise_of(model, counts, is_device(rows.data))
@@ -56,26 +51,23 @@ def fit_rows(model, X, y, sample_weight):
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
     def start():
-        return settings.initial_state(model, targets, X, options, counts)
+        return settings.new_state(model, n_classes, X, options, counts)
 
     state = start()
-    if held_out is not None:
-        judge = Judge(X, targets, held_out, settings.scores_of(model, n_classes))
-        held_out = HeldOut(judge, lambda: averaged(state, options))
     run = RowsRun(
         rows, options, rng,
         lambda: init_work(rows, n_classes, options, rng, counts=counts, noise=noise), start,
     )  # fmt: skip
     metadata = None if given is None else {"sample_weight": given}
-    use = used_rows(targets, kept)
+    use = used_rows(targets)
     tracker = tracker_of(
         model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
-    if held_out is None and pays(options, rows, n_classes):
+    if pays(options, rows, n_classes):
         refine = partial(refine_in_memory, model, X, targets, use)
-    run_epochs(model, run, state, options, rng, data, targets, held_out, tracker, refine=refine)
+    run_epochs(model, run, state, options, rng, data, targets, tracker, refine=refine)
     model._counts, model._closed = counts, False
 
 
@@ -120,7 +112,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     else:
         options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
     state = (
-        settings.initial_state(model, targets, X, options)
+        settings.new_state(model, n_classes, X, options)
         if first
         else settings.resume(model, n_classes, X.dtype, options)
     )
@@ -132,7 +124,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
         model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
     data = {"X": X, "y": y, "metadata": None}
-    run_epochs(model, run, state, options, rng, data, targets, tracker=tracker, passes=True)
+    run_epochs(model, run, state, options, rng, data, targets, tracker, passes=True)
     model._counts, model._closed = counts, closed
 
 

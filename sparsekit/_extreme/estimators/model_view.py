@@ -1,15 +1,15 @@
-"""Scores of a model between two steps: lazy scales and averages are applied to scores, not to the model."""
+"""Scores of a model between two steps: lazy scales are applied to scores, not to the model."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..._arrays import full, namespace, thread_arguments
+from ..._arrays import namespace, thread_arguments
 from .scores import HashedScores, linear_scores
 
 
 class ModelView:
-    """Scores of what `state.averaged` would return, without the copies and the rounding that settling brings.
+    """Scores of what `state.settled` would return, without the copies and the rounding that settling brings.
 
     Parameters
     ----------
@@ -27,13 +27,16 @@ class ModelView:
     def __init__(self, state, options, columns=None):
         self.columns, self.n_threads = columns, options.n_threads
         self.n_classes, self.shift = state.n_classes, state.shift
-        self.parts = _parts(state, options)
-        table = state.W
+        table, self.factor, K = state.W, state.scale, state.n_classes
+        self.table, bias = table, state.bias
+        if options.plan is not None:
+            self.table = table[:, :K].T
+            bias = None if bias is None else bias[:K]
+            self.factor = None if self.factor is None else self.factor[:K]
         self.threads = thread_arguments(table, options.n_threads)
-        self.intercept = np.zeros(self.n_classes, dtype=table.dtype, like=table)
-        for _, bias, factor in self.parts:
-            if bias is not None:
-                self.intercept = self.intercept + (bias if factor is None else factor * bias)
+        self.intercept = np.zeros(K, dtype=table.dtype, like=table)
+        if bias is not None:
+            self.intercept = self.intercept + (bias if self.factor is None else self.factor * bias)
 
     @staticmethod
     def dtype(X):
@@ -47,14 +50,14 @@ class ModelView:
     def block(self, X, lo, hi):
         """Scores (n, hi - lo) of the rows X for classes lo .. hi, a new array."""
         dtype = self.dtype(X)
-        scores = 0.0
-        for table, _, factor in self.parts:
-            part = self._product(X, table, lo, hi, dtype)
-            scores = scores + (part if factor is None else part * factor[lo:hi])
+        scores = self._product(X, lo, hi, dtype)
+        if self.factor is not None:
+            scores = scores * self.factor[lo:hi]
         scores = scores + self.intercept[lo:hi]
         return namespace(scores=scores).ascontiguousarray(scores, dtype=dtype)
 
-    def _product(self, X, table, lo, hi, dtype):
+    def _product(self, X, lo, hi, dtype):
+        table = self.table
         if self.shift:
             zeros = np.zeros(self.n_classes, dtype=table.dtype, like=table)
             return HashedScores(table.reshape(-1), zeros, self.shift, self.n_threads).block(X, lo, hi)
@@ -66,7 +69,7 @@ class ModelView:
     def squared_norms(self, classes):
         """Squared norms (n,) of the weights of these classes, intercepts included; not of hashed ones."""
         out = np.empty(len(classes), like=self.intercept)
-        size = max(1, 2**22 // max(1, self.parts[0][0].shape[1]))
+        size = max(1, 2**22 // max(1, self.table.shape[1]))
         for begin in range(0, len(classes), size):
             chosen = np.asarray(classes[begin : begin + size], like=self.intercept)
             squares = self._squares(chosen)
@@ -74,38 +77,11 @@ class ModelView:
         return out
 
     def _squares(self, chosen):
-        table, _, factor = self.parts[0]
-        part = table[chosen]
-        if len(self.parts) == 1:  # no further copies
-            squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
-            return squares if factor is None else squares * factor[chosen] ** 2
-        rows = part if factor is None else part * factor[chosen][:, None]
-        for table, _, factor in self.parts[1:]:
-            rows = rows + table[chosen] * factor[chosen][:, None]
-        return (rows.astype(np.float64) ** 2).sum(axis=1)
+        part = self.table[chosen]
+        squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+        return squares if self.factor is None else squares * self.factor[chosen] ** 2
 
 
 def codes(labels, options):
     """Numbers of classes in the order of a view's."""
     return labels if options.plan is None else options.plan.place[labels]
-
-
-def _parts(state, options):
-    """[(table (K, d) or hashed, bias or None, factor (K,) or None)], whose sum is the model."""
-    K, scale = state.n_classes, state.scale
-    if options.plan is not None:
-        bias = None if state.bias is None else state.bias[:K]
-        return [(state.W[:, :K].T, bias, None if scale is None else scale[:K])]
-    begin = options.average_from
-    n = state.steps - begin if options.average is not None else 0
-    if n <= 0:
-        return [(state.W, state.bias, scale)]
-    # as `state.settle` and then `state.averaged` do it
-    factor = None
-    if state.tau is not None:
-        since = np.maximum(0, state.steps - np.maximum(state.last, begin))
-        factor = (state.tau + since * (1.0 if scale is None else scale)) / n
-    return [
-        (state.W, state.bias, factor),
-        (state.total, state.total_bias, full(K, -1.0 / n, like=state.W)),
-    ]

@@ -1,4 +1,4 @@
-"""What watches a fit of ExtremeSoftmaxSGD: progress bar, the objective, early stopping on held-out rows."""
+"""Monitor of the epochs of ExtremeSoftmaxSGD: progress bar and objective; log-loss on some rows."""
 
 import sys
 
@@ -10,24 +10,17 @@ from .targets import make_rows
 
 
 class EpochMonitor(FitMonitor):
-    """FitMonitor of an epoch: a progress bar, estimates of the objective, early stopping on held-out rows."""
+    """FitMonitor of an epoch: a progress bar and estimates of the objective."""
 
-    def __init__(self, estimator, context, data, attributes, held_out=None, tracker=None):
+    def __init__(self, estimator, context, data, attributes, tracker=None):
         super().__init__(estimator, context, data, attributes, 1.0)
-        self.held_out, self.tracker = held_out, tracker
+        self.tracker = tracker
         # time of the epochs so far, and whether a callback ended them
         self.seconds, self.was_stopped = 0.0, False
         self.enough: int | None = None  # epochs that will do
-        self.forget()
-
-    def forget(self):
-        """Forget what was seen of held-out rows."""
-        self.validation = []
-        self.best, self.since_best = np.inf, 0
 
     def restart(self):
         """Forget the epochs so far."""
-        self.forget()
         if self.tracker is not None:
             self.tracker.restart()
 
@@ -38,16 +31,6 @@ class EpochMonitor(FitMonitor):
         if self.tracker is not None:
             result.fun, result.objective_error = self.tracker.after_epoch(result.nit)
             stop = self.tracker.has_settled
-        if self.held_out is not None:
-            result.validation_loss = self.held_out.loss()
-            self.validation.append(result.validation_loss)
-            self.since_best += 1
-            if result.validation_loss < self.best - (self.estimator.tol or 0.0):
-                self.since_best = 0
-            if result.validation_loss < self.best:
-                self.best = result.validation_loss
-                self.held_out.keep()
-            stop = self.since_best >= self.estimator.n_iter_no_change
         self.seconds = result.time
         self.was_stopped = bool(super().__call__(result))
         return self.was_stopped or stop or result.nit == self.enough
@@ -56,10 +39,9 @@ class EpochMonitor(FitMonitor):
         estimator, out = self.estimator, sys.stdout
         width, total = 20, estimator.max_iter
         bar = ("#" * (width * result.nit // total)).ljust(width, ".")
-        held_out = f"  held out {self.validation[-1]:.5f}" if self.validation else ""
         line = (
             f"{type(estimator).__name__} [{bar}] epoch {result.nit}/{total}{self._objective(result)}"
-            f"{held_out}  rate {result.learning_rate:.3g}  {result.time:.2f} s"
+            f"  rate {result.learning_rate:.3g}  {result.time:.2f} s"
         )
         # a terminal shows one line that fills, a file one line an epoch
         out.write(f"\r{line}" if out.isatty() and result.nit < total else f"{line}\n")
@@ -90,27 +72,3 @@ class Judge:
             each = log_losses(self.scores(W, bias), self.X, self.codes)
             value = float(np.average(each, weights=self.weight))
         return value if np.isfinite(value) else np.inf
-
-
-class HeldOut:
-    """What an early stop looks at, and the best model so far; ``model()`` gives the present (W, bias)."""
-
-    def __init__(self, judge, model):
-        self.judge, self.model = judge, model
-        self.best, self.is_kept = (
-            tuple(None if part is None else np.empty_like(part) for part in model()),
-            False,
-        )
-
-    def loss(self):
-        return self.judge.loss(*self.model())
-
-    def keep(self):
-        self.is_kept = True
-        for best, part in zip(self.best, self.model()):
-            if best is not None:
-                np.copyto(best, part)
-
-    def kept(self):
-        """(W, bias) of the best model, or None before the first epoch has ended."""
-        return self.best if self.is_kept else None

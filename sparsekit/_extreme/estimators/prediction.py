@@ -23,11 +23,13 @@ from ..._linalg.special import log_softmax
 from ..._linalg.structure import sound
 from ..._linalg.threads import count_threads
 from ..._messages import shown
-from ..._typing import Array, ClassWeight, FloatArray, MatrixLike, SparseMatrix
-from ..solver.state import SoftmaxState
-from .device import indicator, refuse_on_device, settled_on_host
+from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
+from .device import indicator, refuse_on_device
 from .scores import CLASSES, HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .targets import check_extreme_targets, encode, is_indicator
+
+# An indicator's label is predicted above half of its share in a row of the mean number of labels.
+HALF_SHARE = 0.5
 
 
 class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
@@ -35,8 +37,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
 
     hash_bits: int | None
     fit_intercept: bool
-    class_weight: ClassWeight
-    threshold: float | None
     n_jobs: int | None
     coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy
     table_: FloatArray
@@ -45,7 +45,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
     n_features_in_: int
     multilabel_: bool
     _mean_labels: float
-    _state: SoftmaxState | None
 
     def _checked(self, X):
         check_is_fitted(self)
@@ -81,18 +80,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads, shorten)
 
-    def to_cpu(self) -> Self:
-        """Copy of the estimator with its fitted attributes in main memory.
-
-        Returns
-        -------
-        estimator
-            Of the same class and parameters; an estimator that was fitted in main memory is copied as it is.
-        """
-        out = super().to_cpu()
-        out._state = settled_on_host(getattr(self, "_state", None))
-        return out
-
     def _twin(self):
         self._check_weights()
         if self.hash_bits is not None:
@@ -101,7 +88,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
             raise no_twin(self, "it was fitted to an indicator, and decides by shares of one distribution.")
         if len(self.classes_) == 1:
             raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
-        return logistic_twin(fit_intercept=self.fit_intercept, class_weight=self.class_weight)
+        return logistic_twin(fit_intercept=self.fit_intercept, class_weight=None)
 
     def _linear_parts(self):
         coef, intercept = super()._linear_parts()
@@ -186,8 +173,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         X, model = self._checked(X), self._scores()
         if not self.multilabel_:
             return self.classes_[top_k(model, X, 1)[0][:, 0]]
-        threshold = 0.5 / self._mean_labels if self.threshold is None else self.threshold
-        return _above(model, X, threshold)
+        return _above(model, X, HALF_SHARE / self._mean_labels)
 
     @by_blocks
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
@@ -273,7 +259,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         y, classes = to_host(sound(y, "y")), to_host(self.classes_)
         weight = check_sample_weight(to_host(sample_weight), X.shape[0])
         if is_indicator(y):
-            targets = check_extreme_targets(y, None, None, classes)
+            targets = check_extreme_targets(y, None, classes)
             labelled = np.flatnonzero(np.diff(targets.first))
             codes = targets.codes[targets.first[:-1][labelled]]
             X = X[np.asarray(labelled, like=model.intercept)]
@@ -325,7 +311,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
             coef.data[np.abs(coef.data) <= threshold] = 0
             coef.eliminate_zeros()
             self.coef_ = coef
-        self._state = None
         return self
 
     def densify(self) -> Self:
@@ -373,7 +358,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         if largest > np.finfo(dtype).max:
             raise ValueError(f"{name} has a weight of {largest:g}, beyond {dtype}.")
         setattr(self, name, weights.astype(dtype))
-        self._state = None
         return self
 
 

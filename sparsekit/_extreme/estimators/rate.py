@@ -10,7 +10,7 @@ from ..._arrays import to_host
 from ..._messages import shown
 from ..._solver import outcome
 from ..solver.sgd import init_work, minimize_sampled_softmax
-from ..solver.state import averaged
+from ..solver.state import settled
 from .monitor import Judge
 from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state, scores_of
 from .targets import label_counts, make_rows
@@ -59,7 +59,7 @@ def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
         work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
         result = minimize_sampled_softmax(part, state, trial, work, rng)
         diverged = result.status == outcome.DIVERGED
-        losses[rate] = np.inf if diverged else judge.loss(*averaged(state, trial))
+        losses[rate] = np.inf if diverged else judge.loss(*settled(state, trial))
         if model.verbose:
             print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
 

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..._arrays import host_only, is_device, is_sparse, namespace
-from ..._linalg.structure import sound
 from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
@@ -17,7 +16,7 @@ from ..solver.hard import with_hard_blocks
 from ..solver.noise import Noise, rows_at_once
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
-from .device import check_extreme_data, largest_norm
+from .device import check_extreme_data
 from .scores import HashedScores, LinearScores
 
 # classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
@@ -89,14 +88,7 @@ def ridge_of(model, adaptive, n_rows):
 
 def adapts(model, on_device=False):
     """Whether the steps of method "auto" are adaptive: nothing else is asked for that they can't be."""
-    return (
-        model.sampling != "independent"
-        and model.hash_bits is None
-        and model.batch_size == 1
-        and model.average is False
-        and model.double_sum == "proposed"
-        and not on_device
-    )
+    return model.sampling != "independent" and model.hash_bits is None and not on_device
 
 
 def draws_classes_one_by_one(model):
@@ -129,14 +121,16 @@ def check_settings(model, targets, classes):
             f"y is {'an indicator' if targets.multilabel else 'one label a row'}, but the model was "
             f"fitted to {'an indicator' if model.multilabel_ else 'one label a row'}."
         )
-    if model.double_sum == "raman" and model.method not in ("umax", "sgd"):
-        raise ValueError(f"double_sum='raman' is for method 'umax' or 'sgd', not {shown(model.method)}.")
+    if model.method in ("auto", "implicit") and model.batch_size > 1:
+        raise ValueError(
+            f"batch_size={shown(model.batch_size)} is not for method {shown(model.method)}, whose steps take "
+            "one row; take batch_size=1, or method 'umax', 'sgd', 'ove', 'nce' or 'is'."
+        )
     if model.hash_bits is not None and model.alpha:
         raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
     if model.sampling == "blocks":
         for name, wrong in (
             ("batch_size", model.batch_size > 1),
-            ("average", model.average is not False),
             ("hash_bits", model.hash_bits is not None),
         ):
             if wrong:
@@ -144,17 +138,6 @@ def check_settings(model, targets, classes):
                     f"{name}={shown(getattr(model, name))} does not go with sampling='blocks'; take "
                     "sampling='independent'."
                 )
-
-
-def hold_out(model, n, rng):
-    """Numbers of the rows held out, and of the others."""
-    n_out = max(1, round(model.validation_fraction * n))
-    if n_out >= n:
-        raise ValueError(
-            f"early_stopping holds out {n_out} of {n} rows, which leaves none; lower validation_fraction."
-        )
-    order = rng.permutation(n)
-    return np.sort(order[:n_out]), np.sort(order[n_out:])
 
 
 def noise_of(model, counts, on_device=False):
@@ -179,32 +162,13 @@ def noise_of(model, counts, on_device=False):
 
 
 def options_of(model, rows, n_classes, counts, noise):
-    """`SamplingOptions` for ``rows``: `DataRows`, or what has a ``largest_norm()`` of its own."""
-    bound, u_bound = np.inf, np.inf
+    """`SamplingOptions` for ``rows``: `DataRows`, or blocks of them."""
     choices = choices_of(model, n_classes, is_device(getattr(rows, "data", None)))
-    alpha = ridge_of(model, choices.adaptive, counts.sum())
-    if model.method == "umax":
-        bound, u_bound = model.weight_bound, model.u_bound
-        if bound == "auto":  # Lemma 1, for the mean loss
-            bound = np.sqrt(2.0 * np.log(n_classes) / alpha) if alpha > 0 else np.inf
-            bound = bound if bound > 0 else np.inf
-        if u_bound == "auto" and not np.isfinite(bound):
-            u_bound = np.inf
-        elif u_bound == "auto":  # Lemma 2
-            largest = largest_norm_of(rows) + model.fit_intercept
-            u_bound = np.logaddexp(0.0, np.log(max(1, n_classes - 1)) + 2.0 * largest * bound)
-        if model.hash_bits is not None and np.isfinite(bound):
-            raise ValueError("weight_bound does not go with hash_bits: classes share the table's entries.")
-    average = None
-    if model.average is not False:
-        average = 0 if model.average is True else int(model.average)
     return SamplingOptions(
         method=choices.method, learning_rate=np.nan, decay=choices.decay,
-        max_iter=epochs_of(model, choices),
-        batch_size=model.batch_size, n_negatives=choices.n_negatives, raman=model.double_sum == "raman",
-        alpha=alpha, delta=model.delta, u_bound=float(u_bound), weight_bound=float(bound),
-        average=average, n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle,
-        adaptive=choices.adaptive,
+        max_iter=epochs_of(model, choices), batch_size=model.batch_size, n_negatives=choices.n_negatives,
+        alpha=ridge_of(model, choices.adaptive, counts.sum()),
+        n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle, adaptive=choices.adaptive,
     )  # fmt: skip
 
 
@@ -227,11 +191,6 @@ def plan_of(model, counts, noise, dtype, options, rng, *, rows=None, in_order=Fa
     """
     if not options.adaptive and model.sampling != "blocks":
         return None
-    if np.isfinite(options.weight_bound):
-        raise ValueError(
-            "method='umax' has a weight_bound here (alpha > 0 sets one), which does not go with "
-            "sampling='blocks'; take sampling='independent' or weight_bound=inf."
-        )
     plan = plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
     if options.adaptive and rows is not None:
         plan = with_hard_blocks(plan, rows, options.max_iter)
@@ -248,27 +207,6 @@ def new_state(model, n_classes, X, options, counts=None):
         order = slice(None) if options.plan is None else options.plan.order
         start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
         state.bias[:n_classes] = np.asarray(start, like=state.bias)
-    return state
-
-
-def initial_state(model, targets, X, options, counts=None):
-    """Zeros, or the last fit's weights; with counts, intercepts of the frequencies for NCE."""
-    state = new_state(model, len(targets.classes), X, options, counts)
-    old = getattr(model, "classes_", None)
-    if model.warm_start and old is not None:
-        model._check_device(X)
-    if model.warm_start and old is not None and np.array_equal(old, targets.classes):
-        W = getattr(model, "table_", None)
-        W = sound(model.coef_, "coef_") if W is None else W[None, :]
-        W = W.toarray() if options.plan is not None and sp.issparse(W) else W
-        if options.plan is not None and W.shape == (state.n_classes, len(state.W)):
-            options.plan.from_classes(W, model.intercept_, state.W, state.bias)
-            if options.adaptive:
-                _take_sums(model, state, options.plan.order)
-        elif W.shape == state.W.shape:
-            state.W[...] = W.toarray() if sp.issparse(W) else W
-            if state.bias is not None:
-                state.bias[...] = model.intercept_
     return state
 
 
@@ -339,22 +277,17 @@ def resume(model, n_classes, dtype, options):
     forget(getattr(model, "coef_", None))
     if options.adaptive:
         return _resume_columns(model, n_classes, dtype, options)
-    state = getattr(model, "_state", None)
-    if state is None:
-        model._check_weights()
-        W = getattr(model, "table_", None)
-        W = model.coef_ if W is None else W[None, :]
-        W = W.toarray() if sp.issparse(W) else W
-        xp = namespace(W=W)
-        if W.dtype != dtype or _is_read_only(W) or not W.flags.c_contiguous:
-            W = xp.array(W, dtype=dtype, order="C")
-        bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
-        shift = 64 - model.hash_bits if model.hash_bits else 0
-        state = SoftmaxState(W, bias, len(model.intercept_), shift)
-        state.rows_seen = model.t_
-    for name, value in vars(state).items():
-        if hasattr(value, "flags") and _is_read_only(value):  # of a model on disk
-            setattr(state, name, value.copy())
+    model._check_weights()
+    W = getattr(model, "table_", None)
+    W = model.coef_ if W is None else W[None, :]
+    W = W.toarray() if sp.issparse(W) else W
+    xp = namespace(W=W)
+    if W.dtype != dtype or _is_read_only(W) or not W.flags.c_contiguous:
+        W = xp.array(W, dtype=dtype, order="C")
+    bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
+    shift = 64 - model.hash_bits if model.hash_bits else 0
+    state = SoftmaxState(W, bias, len(model.intercept_), shift)
+    state.rows_seen = model.t_
     return prepare(grow(state, n_classes), options)
 
 
@@ -384,20 +317,3 @@ def scores_of(model, n_classes):
 def _values(X):
     """An array beside X."""
     return X.data if is_sparse(X) else X
-
-
-def largest_norm_of(rows):
-    """Largest norm of a row, without the intercept."""
-    if hasattr(rows, "largest_norm"):
-        return rows.largest_norm()
-    if is_device(rows.data):
-        return largest_norm(rows)
-    if len(rows.indptr):
-        squares = sp.csr_array(
-            (np.square(rows.data, dtype=np.float64), rows.indices, rows.indptr),
-            shape=(len(rows.indptr) - 1, rows.n_features),
-        ).sum(axis=1)
-    else:
-        X = rows.data.reshape(-1, rows.n_features)
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    return float(np.sqrt(np.max(squares, initial=0.0)))

@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
 from ..._arrays import is_sparse, to_host
-from ..._estimator.checks import apply_class_weight
 from ..._estimator.labels import refuse_missing_labels, refuse_real_labels
 from ..._messages import shown
 from ..solver.sgd import DataRows
@@ -75,14 +74,13 @@ def _same_kind(labels, name, known):
         )
 
 
-def check_extreme_targets(y, sample_weight, class_weight, classes=None, grow=True):
+def check_extreme_targets(y, sample_weight, classes=None, grow=True):
     """Targets of the checked y: labels (n,) of any kind, or an indicator (n, K), sparse or dense.
 
     Parameters
     ----------
     y : ndarray or sparse matrix
     sample_weight : ndarray of shape (n,) or None
-    class_weight : dict, "balanced" or None
     classes : ndarray, default=None
         Classes that are known. None: those of y, sorted.
     grow : bool, default=True
@@ -94,7 +92,7 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None, grow=Tru
         If y holds no labels, or is a matrix and no indicator, no row has a label, or a label is unknown.
     """
     if is_indicator(y):
-        return _indicator(y, sample_weight, class_weight, classes)
+        return _indicator(y, sample_weight, classes)
     y = np.asarray(y).ravel()
     # very many classes are no reason to warn of a regression here
     refuse_real_labels(y)
@@ -115,14 +113,10 @@ def check_extreme_targets(y, sample_weight, class_weight, classes=None, grow=Tru
             classes = np.concatenate([classes, new])
             codes = encode(y, classes)
     codes = codes.astype(np.int64)
-    return ExtremeTargets(
-        codes, None, classes, apply_class_weight(class_weight, classes, codes, sample_weight, least=1)
-    )
+    return ExtremeTargets(codes, None, classes, sample_weight)
 
 
-def _indicator(y, sample_weight, class_weight, classes):
-    if class_weight is not None:
-        raise ValueError("class_weight is for one label a row; for an indicator y pass sample_weight.")
+def _indicator(y, sample_weight, classes):
     if not sp.issparse(y):
         kind = type_of_target(y, input_name="y")
         if kind != "multilabel-indicator" or not np.isin(y, (0, 1)).all():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._arrays import to_host
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
-from ..solver.state import SoftmaxState
 from .model_view import codes
 from .objective import Look, SampledObjective
 from .sample import (
@@ -30,6 +28,8 @@ from .settings import epochs_until_spent
 
 # falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more
 WORTHLESS = 50.0
+# Epochs over which a fall of the objective is judged.
+N_ITER_NO_CHANGE = 5
 # standard errors by which a difference must be on one side of tol
 SURE = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_", "optimality_")
@@ -121,11 +121,8 @@ class Tracker:
         n = after.epoch - before.epoch
         return value / n, error / n
 
-    def end(self, model, result, best=None, keep=False):
-        """Set the attributes of ``model``; ``best`` (W, bias) is what it keeps, if not the state.
-
-        With ``keep`` an older estimate stays where there is no new one.
-        """
+    def end(self, model, result, keep=False):
+        """Set the attributes of ``model``; with ``keep`` an older estimate stays if there is no new one."""
         known = (getattr(model, "objective_", np.nan), getattr(model, "objective_error_", np.nan))
         forget(model)
         state, options = self.state, self.options
@@ -135,18 +132,9 @@ class Tracker:
             if keep:
                 model.objective_, model.objective_error_ = known
             return
-        if best is not None:
-            state = SoftmaxState(*best, state.n_classes, state.shift)
-            options = replace(options, plan=None, average=None)
         look = self.looks[-1] if self.looks else None
         in_between = result.status in (outcome.MAX_TIME, outcome.DIVERGED)
-        if (
-            best is not None
-            or self.exact is not None
-            or in_between
-            or look is None
-            or look.epoch != result.nit
-        ):
+        if self.exact is not None or in_between or look is None or look.epoch != result.nit:
             look = self._look(result.nit, state, options)
         model.objective_, model.objective_error_ = self.estimate.value(look)
         if self.exact is not None:
@@ -228,11 +216,7 @@ class Tracker:
             return True
         if base is None:
             return False
-        # an average that has just begun is not what it will be
-        options, window = self.options, last.epoch - base.epoch
-        averaged = self.state.steps - options.average_from
-        if options.average is not None and averaged * last.epoch < self.state.steps * window:
-            return False
+        window = last.epoch - base.epoch
         # neither falling nor, by steps that are too long, rising in between
         limit = self.limit * window
         for one in self.looks[:-1]:
@@ -270,10 +254,8 @@ def tracker_of(model, targets, use, state, options, rows_of, width, rng):
     n, n_rows = len(examples.codes), int(np.count_nonzero(use))
     schedule = plan_estimates(n, n_rows, K, _classes_a_step(options, K), options.max_iter)
     sample = _draw(examples, schedule.n_rows, state, options, width, rng)
-    tol = 0.0 if model.early_stopping else model.tol
-    tracker = Tracker(sample, schedule, rows_of, state, options, tol, model.n_iter_no_change)
-    if not model.warm_start:
-        tracker.begin_at_zeros()
+    tracker = Tracker(sample, schedule, rows_of, state, options, model.tol, N_ITER_NO_CHANGE)
+    tracker.begin_at_zeros()
     return tracker
 
 

@@ -39,13 +39,9 @@ def with_hard_blocks(plan, rows, max_iter):
     return replace(hard, looks=tuple(e for e in (2**i for i in range(n_looks)) if e < max_iter))
 
 
-def is_due(state, options, epoch):
+def is_due(options, epoch):
     """Whether the hard blocks are looked for after so many epochs of a run."""
-    plan = options.plan
-    if plan is None or not plan.n_hard:
-        return False
-    # a run that goes on from another one has what to look for
-    return epoch in plan.looks or (not epoch and bool(state.W.any()))
+    return options.plan is not None and epoch in options.plan.looks
 
 
 def look_for_hard_blocks(state, rows, options, work, limits):
@@ -67,6 +63,5 @@ def look_for_hard_blocks(state, rows, options, work, limits):
         if limits.reached() is not None:
             return
         kernels.find_hard_blocks(
-            rows.data, rows.indices, rows.indptr, state.W, state.bias, rows, used, work.columns,
-            state.n_classes, first, work.hard, best, packed,
+            rows.data, rows.indices, rows.indptr, state.W, rows, state, work, used, first, best, packed,
         )  # fmt: skip

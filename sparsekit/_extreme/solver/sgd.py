@@ -66,15 +66,12 @@ class DataRows:
 def inverse_probability(counts, options, noise=None):
     r"""beta of eq. (6): one over the probability that a step samples class k, as the label or as a negative.
 
-    For n rows and m negatives Appendix F.3 has fixed batches; with drawn ones the probability of being no
-    label of a batch is that of n draws. Infinite (0 steps ever shrink it) becomes 1.
+    Infinite (no step ever shrinks it) becomes 1.
     """
     counts = np.asarray(counts, dtype=np.float64)
-    K, n, m = len(counts), options.batch_size, options.n_negatives
+    K, m = len(counts), options.n_negatives
     label = counts / counts.sum()
-    if options.method == "implicit" and n > 1:
-        sampled = 1.0 - (1.0 - label) ** n * max(0.0, 1.0 - m / max(1, K - n))
-    elif options.method == "nce":  # with replacement, the label itself too: the number of times
+    if options.method == "nce":  # with replacement, the label itself too: the number of times
         sampled = label + m * (np.full(K, 1.0 / K) if noise is None else noise.p)
     elif noise is None:
         sampled = label + (1.0 - label) * min(1.0, m / max(1, K - 1))
@@ -117,9 +114,8 @@ def shares_classes(n_classes, options, noise):
     many classes nobody meets.
     """
     enough = n_classes // max(1, options.n_threads) > options.n_negatives + 1
-    batch = options.method == "implicit" and options.batch_size > 1
     return (
-        options.n_threads > 1 and noise is None and options.method != "nce" and enough and not batch
+        options.n_threads > 1 and noise is None and options.method != "nce" and enough
         and n_classes <= MANY_CLASSES
     )  # fmt: skip
 
@@ -275,7 +271,7 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
     for nit in range(1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
-        if is_due(state, options, nit - 1):
+        if is_due(options, nit - 1):
             look_for_hard_blocks(state, rows, options, work, limits)
         bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:

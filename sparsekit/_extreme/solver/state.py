@@ -1,4 +1,4 @@
-"""State of softmax with very many classes: weights, lazy scales, averages; settings of the steps."""
+"""State of softmax with very many classes: weights, lazy scales; settings of the steps."""
 
 from dataclasses import dataclass
 
@@ -21,12 +21,7 @@ class SamplingOptions:
     max_iter: int = 50
     batch_size: int = 1
     n_negatives: int = 1
-    raman: bool = False
     alpha: float = 0.0
-    delta: float = 1.0
-    u_bound: float = np.inf
-    weight_bound: float = np.inf
-    average: int | None = None  # rows before the average begins; None: no average
     plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
     adaptive: bool = False  # lengths of steps from sums of squares; with a plan
     n_threads: int = 1
@@ -36,11 +31,6 @@ class SamplingOptions:
     def method_number(self):
         """The method, as the kernels know it."""
         return METHODS[self.method]
-
-    @property
-    def average_from(self):
-        """Steps before the average begins."""
-        return average_begin(self)
 
 
 @dataclass
@@ -57,11 +47,6 @@ class SoftmaxState:
     n_classes: int
     shift: int = 0
     scale: np.ndarray | None = None
-    square: np.ndarray | None = None
-    total: np.ndarray | None = None
-    total_bias: np.ndarray | None = None
-    tau: np.ndarray | None = None
-    last: np.ndarray | None = None
     feature_sums: np.ndarray | None = None
     feature_rows: np.ndarray | None = None
     class_sums: np.ndarray | None = None
@@ -88,24 +73,14 @@ def init_state(n_classes, n_features, dtype, options, *, fit_intercept=True, tab
 
 def prepare(state, options):
     """Allocate what the options need and the state lacks."""
-    bounded, W = np.isfinite(options.weight_bound), state.W
+    W = state.W
     if options.adaptive:
         if state.feature_sums is None:
             n_features, stride = W.shape
             state.feature_sums, state.feature_rows = np.zeros(n_features), np.zeros(n_features)
             state.class_sums, state.totals = np.zeros(stride), np.zeros(4)
-    elif (options.alpha > 0 or bounded) and state.scale is None:
+    elif options.alpha > 0 and state.scale is None:
         state.scale = full(state.n_classes if options.plan is None else options.plan.stride, 1.0, like=W)
-    if bounded and state.square is None:
-        state.square = np.einsum("ij,ij->i", W, W, dtype=np.float64)
-        if state.bias is not None:
-            state.square += state.bias.astype(np.float64) ** 2
-    if options.average is not None and state.total is None:
-        state.total = np.zeros_like(state.W)
-        state.total_bias = None if state.bias is None else np.zeros_like(state.bias)
-        if state.scale is not None:
-            state.tau = np.zeros(state.n_classes, like=W)
-            state.last = np.zeros(state.n_classes, dtype=np.int64, like=W)
     return state
 
 
@@ -139,7 +114,7 @@ def grow(state, n_classes):
     state.n_classes = n_classes
     if state.class_sums is not None:
         return _grow_columns(state)
-    for name in ("bias", "scale", "square", "total_bias", "tau", "last"):
+    for name in ("bias", "scale"):
         value = getattr(state, name)
         if value is not None:
             fill = 1 if name == "scale" else 0
@@ -147,7 +122,6 @@ def grow(state, n_classes):
             setattr(state, name, np.concatenate([value, new]))
     if not state.shift:
         state.W = _longer(state.W, n_classes)
-        state.total = None if state.total is None else _longer(state.total, n_classes)
     return state
 
 
@@ -198,72 +172,27 @@ def settle(state, options):
             state.bias *= scale
         state.scale[:] = 1.0
         return
-    begin = average_begin(options)
+    scale = state.scale.astype(state.W.dtype)
     if is_device(state.W):
-        return _settle_at_once(state, begin)
-    for k in np.flatnonzero(state.scale != 1.0):
-        scale = state.W.dtype.type(state.scale[k])
-        if state.tau is not None:
-            # the sum so far moves to total, and counting begins again
-            tau = state.tau[k] + state.scale[k] * max(0, state.steps - max(state.last[k], begin))
-            state.total[k] -= state.W.dtype.type(tau) * state.W[k]
-            if state.bias is not None:
-                state.total_bias[k] -= state.W.dtype.type(tau) * state.bias[k]
-            state.tau[k], state.last[k] = 0.0, max(state.steps, begin)
-        state.W[k] *= scale
-        if state.bias is not None:
-            state.bias[k] *= scale
-        state.scale[k] = 1.0
-
-
-def _settle_at_once(state, begin):
-    """`settle` for all classes side by side, as a GPU takes them."""
-    dtype, lazy = state.W.dtype, state.scale != 1.0
-    if state.tau is not None:
-        tau = state.tau + state.scale * np.maximum(0, state.steps - np.maximum(state.last, begin))
-        tau = np.where(lazy, tau, 0.0).astype(dtype)
-        state.total -= tau[:, None] * state.W
-        if state.bias is not None:
-            state.total_bias -= tau * state.bias
-        state.tau[lazy], state.last[lazy] = 0.0, max(state.steps, begin)
-    scale = state.scale.astype(dtype)
-    state.W *= scale[:, None]
+        state.W *= scale[:, None]
+    else:  # class by class: a copy of the lazy ones might be as large as W
+        for k in np.flatnonzero(scale != 1.0):
+            state.W[k] *= scale[k]
     if state.bias is not None:
         state.bias *= scale
     state.scale[...] = 1.0
 
 
-def averaged(state, options):
-    """(W, bias): the average of the iterates since it began, or the last where there is none."""
+def settled(state, options):
+    """(W, bias) with the lazy scales multiplied in, classes in order."""
     settle(state, options)
-    if options.plan is not None:
-        return options.plan.to_classes(state.W, state.bias)
-    begin = average_begin(options)
-    n = state.steps - begin if options.average is not None else 0
-    if n <= 0:
-        return state.W, state.bias
-    if state.tau is None:
-        return _mean(state.W, state.total, n, n), (
-            None if state.bias is None else _mean(state.bias, state.total_bias, n, n)
-        )
-    tau = state.tau + np.maximum(0, state.steps - np.maximum(state.last, begin))
-    return _mean(state.W, state.total, tau[:, None], n), (
-        None if state.bias is None else _mean(state.bias, state.total_bias, tau, n)
-    )
+    return (state.W, state.bias) if options.plan is None else options.plan.to_classes(state.W, state.bias)
 
 
 def finish(state, options):
-    """After the last step: what `averaged` returns then costs no second copy of the weights."""
+    """After the last step: what `settled` returns then costs no second copy of the weights."""
     if options.plan is not None:
         settle(state, options)
         if state.class_sums is not None:
             state.class_sums[: state.n_classes] = state.class_sums[options.plan.place]
         options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)
-
-
-def _mean(last, total, tau, n):
-    return ((tau / n) * last - total / n).astype(last.dtype)
-
-
-def average_begin(options):
-    return 0 if options.average is None else options.average // options.batch_size

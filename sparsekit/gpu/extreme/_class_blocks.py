@@ -19,17 +19,6 @@ BLOCK = 16
 COPIED = 2**24
 
 
-def _whole(flags, width, K, begin, n, parts, method, raman, stride, n_blocks, n_head, n_drawn, first):
-    import cupy
-
-    return cupy.asarray(
-        np.array(
-            [flags, width, K, begin, n, parts, method, raman, stride, n_blocks, n_head, n_drawn, first],
-            dtype=np.int64,
-        )
-    )
-
-
 def run_block_steps(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
     work: Work, options: BlockOptions, eta: float, begin: int, end: int, value: bool,
@@ -44,7 +33,7 @@ def run_block_steps(
     n, width, order, y, plan = end - begin, rows.n_features, work.examples, work.columns, options.plan
     row_of, weight, u, bias, scale = rows.row_of, rows.weight, work.u, state.bias, state.scale
     beta, log_noise, n_classes, noise = work.beta, work.log_noise, state.n_classes, work.noise
-    method, raman, n_threads = options.method_number, options.raman, options.n_threads
+    method, n_threads = options.method_number, options.n_threads
     n_blocks, n_head, n_drawn = plan.n_blocks, plan.n_head, plan.n_drawn
     p, keep, alias = (None,) * 3 if noise is None else (noise.p, noise.keep, noise.alias)
     if n <= 0:
@@ -65,7 +54,7 @@ def run_block_steps(
     keys = cupy.empty(per_draw * places, dtype=np.int64)
     values = cupy.zeros((2, per_draw * parts if value else 1))
     bad = cupy.full(1, _FINITE, dtype=np.uint64)
-    numbers = cupy.asarray(np.array([eta, options.alpha, options.delta, options.u_bound]))
+    numbers = cupy.asarray(np.array([eta, options.alpha]))
     real, float64, int64 = data.dtype, np.float64, np.int64
     before = (
         _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
@@ -85,21 +74,10 @@ def run_block_steps(
     changing, moving = (32 * max(1, min(8, most)),), (64 if shares <= 64 else 256,)
     for first in range(0, rounds, per_draw):
         here = min(per_draw, rounds - first)
-        whole = _whole(
-            flags,
-            width,
-            n_classes,
-            begin,
-            n,
-            parts,
-            method,
-            raman,
-            W.shape[1],
-            n_blocks,
-            n_head,
-            n_drawn,
-            first,
-        )
+        whole = [
+            flags, width, n_classes, begin, n, parts, method, W.shape[1], n_blocks, n_head, n_drawn, first,
+        ]  # fmt: skip
+        whole = cupy.asarray(np.array(whole, dtype=np.int64))
         draw(-(-parts // 64), min(parts, 64), (*drawing, whole, numbers, here))
         keys[: here * places].sort()
         for round_ in range(first, first + here):

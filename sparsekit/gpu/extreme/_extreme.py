@@ -23,13 +23,12 @@ PLACES = 2**22
 ROUNDS_ALONE = 2**15
 # the bits of extreme.cuh that tell which arrays are there
 _FLAGS = (
-    "indptr", "row_of", "weight", "u", "bias", "scale", "square", "beta", "total", "tau", "log_noise",
-    "classes", "noise", "value",
+    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise", "value",
 )  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
 # the kernels that stand beside the steps are in the module of those by one block
-_ALONE = {"SK_EXTREME_JOINT": 0, "SK_EXTREME_ALONE": 1}
+_ALONE = {"SK_EXTREME_ALONE": 1}
 _FINITE = np.iinfo(np.uint64).max
 
 
@@ -58,22 +57,18 @@ def _sort_by_block(xp, order, y, classes, place, parts, K):
 class _Rounds:
     """Arrays of the drawn classes and of the rooms, and the launches over them."""
 
-    def __init__(self, xp, data, indices, *, units, stride, joint, batch_size, rounds, value):
+    def __init__(self, xp, data, indices, *, units, stride, rounds, value):
         places = units * stride
         self.per_draw = max(1, min(rounds, PLACES // places, rounds if units > 1 else ROUNDS_ALONE))
-        room = (
-            batch_size * (2 * stride + batch_size + 2) + 6 * stride if joint else 4 * stride + 2
-        )  # as in extreme.cu
         self.units, self.stride, self.value = units, stride, value
         n = self.per_draw * units
         self.k = xp.empty(n * stride, dtype=np.int64)
         self.r = xp.empty(n * stride)
         self.keys = xp.empty(n * stride, dtype=np.int64)
         self.count = xp.empty(n, dtype=np.int64)
-        self.label = xp.empty(n * batch_size if joint else 1, dtype=np.int64)
-        self.doubles = xp.empty(units * room)
+        self.doubles = xp.empty(units * (4 * stride + 2))  # as in extreme.cu
         self.values = xp.zeros((2, n if value else 1))
-        defines = {"SK_EXTREME_JOINT": int(joint), "SK_EXTREME_ALONE": int(units == 1)}
+        defines = {"SK_EXTREME_ALONE": int(units == 1)}
         of = {"real": data.dtype, "index": indices.dtype, "defines": defines}
         self.steps = kernel("extreme/extreme", "sk_extreme_steps", **of)
         self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
@@ -100,7 +95,7 @@ def run_steps(
 
     n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
     row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
-    bias, scale, square, total, tau = state.bias, state.scale, state.square, state.total, state.tau
+    bias, scale = state.bias, state.scale
     method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
     noise, log_noise, keep, alias = _parts(work.noise)
     if n <= 0:
@@ -112,9 +107,7 @@ def run_steps(
         _sort_by_block(cupy, order[begin:end], y, classes, place, parts, K)
     else:
         classes = None
-    joint = method == 0 and batch_size > 1
-    units = parts if joint else parts * batch_size
-    stride = n_negatives + (batch_size if joint else 1)
+    units, stride = parts * batch_size, n_negatives + 1
     if noise is None and method != 3:
         stride = min(stride, K)
     batches = -(-n // batch_size)
@@ -123,41 +116,34 @@ def run_steps(
     if not sparse or not len(indices):
         indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
     shares = data.size / max(1, len(indptr) - 1) if sparse else width
-    R = _Rounds(
-        cupy, data, indices, units=units, stride=stride, joint=joint, batch_size=batch_size,
-        rounds=rounds, value=value,
-    )  # fmt: skip
+    R = _Rounds(cupy, data, indices, units=units, stride=stride, rounds=rounds, value=value)
     flags = _flags(
-        indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, square=square,
-        beta=beta, total=total, tau=tau, log_noise=log_noise, classes=classes, noise=noise, value=value,
+        indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, beta=beta,
+        log_noise=log_noise, classes=classes, noise=noise, value=value,
     )  # fmt: skip
     real = data.dtype
-    lengths = [eta, options.alpha, options.delta, options.u_bound, options.weight_bound]
-    numbers = cupy.asarray(np.array(lengths, dtype=np.float64))
+    numbers = cupy.asarray(np.array([eta, options.alpha], dtype=np.float64))
     bad = cupy.full(1, _FINITE, dtype=np.uint64)
     before = (
         _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
         _absent(cupy, row_of, np.int64), y, _absent(cupy, weight, np.float64), _absent(cupy, u, np.float64),
         _absent(cupy, W if W.size else None, real), _absent(cupy, bias, real),
         _absent(cupy, scale, np.float64),
-        _absent(cupy, square, np.float64), _absent(cupy, beta, np.float64),
-        _absent(cupy, total if total is not None and total.size else None, real),
-        _absent(cupy, state.total_bias, real), _absent(cupy, tau, np.float64),
-        _absent(cupy, state.last, np.int64),
-        _absent(cupy, log_noise, np.float64), R.k, R.r, R.count, R.label, R.keys, R.doubles, R.values, bad,
+        _absent(cupy, beta, np.float64), _absent(cupy, log_noise, np.float64), R.k, R.r,
+        R.count, R.keys, R.doubles, R.values, bad,
     )  # fmt: skip
     drawing = (
         order, y, _absent(cupy, classes, np.int64), _absent(cupy, place, np.int64),
         _absent(cupy, noise, np.float64), _absent(cupy, keep, np.float64), _absent(cupy, alias, np.int64),
-        work.states, R.k, R.r, R.count, R.label, R.keys,
+        work.states, R.k, R.r, R.count, R.keys,
     )  # fmt: skip
-    changing = 128 if joint else 32 * min(8, stride)
+    changing = 32 * min(8, stride)
     moving = changing if units == 1 else _threads(shares)
     for first in range(0, rounds, R.per_draw):
         here = min(R.per_draw, rounds - first)
         whole = [
-            flags, width, K, state.shift, begin, n, parts, batch_size, method, options.raman, n_negatives,
-            stride, units, options.average_from, state.steps, first,
+            flags, width, K, state.shift, begin, n, parts, batch_size, method, n_negatives, stride,
+            units, first,
         ]  # fmt: skip
         numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
         R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))

@@ -24,14 +24,8 @@ class State(Protocol):
 
     n_classes: int
     shift: int
-    steps: int
     bias: DeviceArray | None
     scale: DeviceArray | None
-    square: DeviceArray | None
-    total: DeviceArray | None
-    total_bias: DeviceArray | None
-    tau: DeviceArray | None
-    last: DeviceArray | None
 
 
 class Noise(Protocol):
@@ -66,17 +60,10 @@ class Options(Protocol):
     batch_size: int
     n_negatives: int
     n_threads: int
-    raman: bool
     alpha: float
-    delta: float
-    u_bound: float
-    weight_bound: float
 
     @property
     def method_number(self) -> int: ...
-
-    @property
-    def average_from(self) -> int: ...
 
 
 class Plan(Protocol):

@@ -16,14 +16,14 @@ constexpr long long ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA =
 // Numbers of a call, in the order of _class_blocks.py. ``parts`` rows a round; each has ``most`` places for
 // blocks, and one more for its label.
 struct numbers {
-    long long flags, width, n_classes, begin, n, parts, method, raman, stride, n_blocks, n_head, n_drawn;
+    long long flags, width, n_classes, begin, n, parts, method, stride, n_blocks, n_head, n_drawn;
     long long first;
-    double eta, ridge, delta, u_bound;
+    double eta, ridge;
 
     __device__ __forceinline__ numbers(const long long* a, const double* b)
         : flags(a[0]), width(a[1]), n_classes(a[2]), begin(a[3]), n(a[4]), parts(a[5]), method(a[6]),
-          raman(a[7]), stride(a[8]), n_blocks(a[9]), n_head(a[10]), n_drawn(a[11]), first(a[12]), eta(b[0]),
-          ridge(b[1]), delta(b[2]), u_bound(b[3]) {}
+          stride(a[7]), n_blocks(a[8]), n_head(a[9]), n_drawn(a[10]), first(a[11]), eta(b[0]),
+          ridge(b[1]) {}
 
     template <typename T>
     __device__ __forceinline__ T* if_has(long long flag, T* array) const {
@@ -257,8 +257,7 @@ extern "C" __global__ void sk_blocks_steps(
     __shared__ double shared[33];
     const numbers N(whole, parts);
     const problem P = {N,
-                       {N.method, N.raman, N.most() * SIZE, N.n_classes, N.eta, N.ridge, N.delta, N.u_bound,
-                        0.0,
+                       {N.method, N.most() * SIZE, N.n_classes, N.eta, N.ridge,
                         N.if_has(LOG_NOISE, log_noise), N.if_has(BETA, beta)},
                        data, col, N.if_has(SPARSE, start), order, N.if_has(ROW_OF, row_of), y,
                        N.if_has(WEIGHT, weight), N.if_has(U, u), W, N.if_has(BIAS, bias),

@@ -1,8 +1,7 @@
 // Steps of softmax with very many classes: draws, rounds of rows that step at once, hashed scores.
 //
 // The classes of many rounds are drawn and sorted ahead, by round and class. A round then has two phases:
-// every unit (a row, or the joint implicit step of a batch) computes its changes from the weights as they
-// are, one block a unit; and every class that moves gets its changes in the order of the units, one block a
+// every unit, a row, computes its changes from the weights as they are, one block a unit; and every class that moves gets its changes in the order of the units, one block a
 // class. So no two blocks write to one number and the result does not depend on which is first. A hashed
 // table is the exception: its classes share entries, and atomic additions make the sums.
 #include "extreme/extreme.cuh"
@@ -17,8 +16,6 @@ namespace sk_extreme {
 using sk_softmax::rule;
 using sk_softmax::team;
 
-constexpr double SWEEP_TOL = 1e-7;  // of a joint implicit step, see _cython/extreme/extreme_steps.h
-constexpr int SWEEPS = 500;
 constexpr long long FEW = 64;  // so many negatives are left to one warp
 
 // Negatives of label y into k[1 ..] with inverse probabilities r[1 ..], by one thread; returns their number.
@@ -81,31 +78,6 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
     return n;
 }
 
-// The labels of a batch, each once, and classes beside them; returns the number of both.
-static __device__ long long draw_joint(const numbers& N, const long long* order, const long long* y,
-                                       long long at,
-                                       long long size, unsigned long long* state, long long* k, double* r,
-                                       long long* label) {
-    const long long m = N.n_negatives, K = N.n_classes;
-    long long n = 0;
-    for (long long b = 0; b < size; b++) {
-        long long j = 0, code = y[order[at + b]];
-        while (j < n && k[j] != code) j++;
-        if (j == n) k[n++] = code;
-        label[b] = j;
-    }
-    const long long nl = n;
-    const bool all = K - nl <= m;
-    for (long long j = 0; all ? j < K : n < nl + m; j++) {
-        long long code = all ? j : sk_below(state, K);
-        bool seen = false;
-        for (long long i = 0; i < (all ? nl : n); i++) seen |= k[i] == code;
-        if (!seen) k[n++] = code;
-    }
-    for (long long j = 0; j < n; j++) r[j] = j < nl ? 1.0 : (double)(K - nl) / (double)(n - nl);
-    return n;
-}
-
 // What both phases of a round work on.
 struct problem {
     numbers N;
@@ -114,7 +86,7 @@ struct problem {
     rule R;
     const long long *order, *k;
     const double* r;
-    const long long *count, *label, *keys;
+    const long long *count, *keys;
     double *doubles, *values;
     unsigned long long* bad;
 
@@ -132,9 +104,7 @@ struct problem {
     __device__ __forceinline__ void report(long long round, long long place) const {
         atomicMin(bad, (unsigned long long)(round * N.n + place - N.begin));
     }
-    __device__ __forceinline__ long long room() const {
-        return JOINT ? N.batch_size * (2 * N.stride + N.batch_size + 2) + 6 * N.stride : 4 * N.stride + 2;
-    }
+    __device__ __forceinline__ long long room() const { return 4 * N.stride + 2; }
 };
 
 // The change of one row; its room holds f, g, rho, q (stride), the squared norm and the step length.
@@ -149,7 +119,7 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     const long long* k = P.k + first;
     const row x = P.X.at(e);
     double *f = P.doubles + unit * P.room(), *norm = f + 4 * N.stride;
-    const bool norms = N.method == SK_IMPLICIT || P.T.square;
+    const bool norms = N.method == SK_IMPLICIT;
     for (long long j = warp; j <= n + norms; j += warps) {
         double value = j <= n ? score(P.T, x, k[j]) : squared_norm(x) + (P.T.bias ? 1.0 : 0.0);
         if (threadIdx.x % SK_WARP == 0) *(j <= n ? f + j : norm) = value;
@@ -173,138 +143,22 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     }
 }
 
-// The implicit step of a batch (Appendix F.3) as in _cython/extreme/extreme_steps.h: row after row solves for its own
-// coefficients with those of the others held. Its room holds f and coef (batch, stride), the rows' Gram
-// matrix, the old u and the looks (batch), and rho, z and of the others b, r, rho and q (stride).
-static __device__ void joint_unit(const problem& P, long long round, long long unit, long long rounds,
-                                  double* shared) {
-    const numbers& N = P.N;
-    const long long B = N.batch_size, cap = N.stride, T = blockDim.x;
-    long long at, size = N.batch(unit, round, &at);
-    if (size == 0) return;
-    const int warp = threadIdx.x / SK_WARP, warps = blockDim.x / SK_WARP;
-    const bool leads = threadIdx.x % SK_WARP == 0;
-    const long long first = N.places(round, unit), n = P.count[P.rounds_units(round, unit)];
-    const long long *k = P.k + first, *label = P.label + P.rounds_units(round, unit) * B;
-    const double* r = P.r + first;
-    double *f = P.doubles + unit * P.room(), *coef = f + B * cap, *gram = coef + B * cap, *old = gram + B * B;
-    double *looks = old + B, *rho = looks + B, *z = rho + cap, *b_ = z + cap, *rb = b_ + cap,
-           *rhob = rb + cap, *q = rhob + cap;
-    for (long long i = warp; i < size * n; i += warps) {
-        double value = score(P.T, P.X.at(P.order[at + i / n]), k[i % n]);
-        if (leads) {
-            f[i / n * cap + i % n] = value;
-            coef[i / n * cap + i % n] = 0.0;
-        }
-    }
-    for (long long i = warp; i < size * size; i += warps) {
-        const long long a = i / size, b = i % size;
-        if (a > b) continue;
-        double G = (P.T.bias ? 1.0 : 0.0) + rows_dot(P.X.at(P.order[at + a]), P.X.at(P.order[at + b]));
-        if (leads) gram[a * B + b] = gram[b * B + a] = G;
-    }
-    for (long long j = threadIdx.x; j < n; j += T) rho[j] = sk_softmax::shrink(P.R, k[j], N.eta);
-    __syncthreads();
-    for (long long b = warp; b < size; b += warps) {
-        const double *fb = f + b * cap, fy = fb[label[b]];
-        double u = P.X.u[P.order[at + b]], total = 0.0;
-        if (u != u) {
-            double high = 0.0;
-            for (long long j = threadIdx.x % SK_WARP; j < n; j += SK_WARP) high = fmax(high, fb[j] - fy);
-            high = sk::warp_max(high);
-            for (long long j = threadIdx.x % SK_WARP; j < n; j += SK_WARP)
-                if (j != label[b]) total += r[j] * exp(fb[j] - fy - high);
-            u = high + log(exp(-high) + sk::warp_sum(total));
-            total = 0.0;
-        }
-        for (long long j = threadIdx.x % SK_WARP; j < n; j += SK_WARP)
-            if (j != label[b]) total += r[j] * exp(fb[j] - fy - u);
-        total = sk::warp_sum(total);
-        if (leads) {
-            old[b] = u;
-            looks[b] = total + u + exp(-u) - 1.0;
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        double loss = 0.0;
-        for (long long b = 0; b < size; b++) loss += looks[b];
-        P.look(round, unit, loss, (double)size, rounds);
-    }
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        double change = 0.0, largest = 0.0;
-        for (long long b = 0; b < size; b++) {
-            const long long e = P.order[at + b], l = label[b];
-            const double eta = N.eta * (P.X.weight ? P.X.weight[e] : 1.0) / (double)size, *G = gram + b * B;
-            double u, c, *own = coef + b * cap;
-            for (long long j = threadIdx.x; j < n; j += T) {
-                double sum = f[b * cap + j];
-                for (long long a = 0; a < size; a++)
-                    if (a != b) sum += G[a] * coef[a * cap + j];
-                z[j] = sum * rho[j];
-            }
-            __syncthreads();
-            // the others in a row, without the label; what follows it is one place further
-            for (long long i = threadIdx.x; i + 1 < n; i += T) {
-                b_[i] = z[i + (i >= l)] - z[l];
-                rb[i] = r[i + (i >= l)];
-                rhob[i] = rho[i + (i >= l)];
-            }
-            c = sk_implicit::many({shared}, n - 1, b_, rb, rhob, q, eta, G[b] > 0.0 ? G[b] : 1e-300, rho[l],
-                                  old[b],
-                                  &u);
-            for (long long i = threadIdx.x; i < n; i += T) {
-                const long long j = i + 1 == n ? l : i + (i >= l);
-                const double value = j == l ? c : -b_[i];
-                change = fmax(change, fabs(value - own[j]));
-                largest = fmax(largest, fabs(value));
-                own[j] = value;
-            }
-            if (threadIdx.x == 0) P.X.u[e] = u;
-            if (!(fabs(c) < sk_softmax::BEYOND) || !(fabs(u) < sk_softmax::BEYOND)) {
-                if (threadIdx.x == 0) P.report(round, at);
-                return;
-            }
-            __syncthreads();
-        }
-        change = sk::block_max(change, shared);
-        largest = sk::block_max(largest, shared);
-        if (size == 1 || change <= SWEEP_TOL * largest) break;
-    }
-}
-
-static __device__ __forceinline__ void unit_changes(const problem& P, long long round, long long unit,
-                                                    long long rounds, double* shared) {
-    if constexpr (JOINT) joint_unit(P, round, unit, rounds, shared);
-    else row_unit(P, round, unit, rounds, shared);
-}
-
 // All changes of the class that stands at ``at`` among the sorted places of a round, if it is the first
 // one there.
-static __device__ void class_moves(const problem& P, long long round, long long at, double* shared) {
+static __device__ void class_moves(const problem& P, long long round, long long at) {
     const numbers& N = P.N;
     const long long size = N.units * N.stride, local = round - N.first, base = local * (N.n_classes + 1);
     const long long* keys = P.keys + local * size;
     const long long k = keys[at] / size - base;
     if (k >= N.n_classes || (at > 0 && keys[at - 1] / size - base == k)) return;
-    const long long t = N.steps_before + (round + 1) * N.parts;
     klass C(P.T, k);
     for (; at < size && keys[at] / size - base == k; at++) {
         const long long unit = keys[at] % size / N.stride, slot = keys[at] % size % N.stride;
         const double* f = P.doubles + unit * P.room();
-        if constexpr (!JOINT) {
-            long long from, b = unit % N.batch_size;
-            N.batch(unit / N.batch_size, round, &from);
-            const double s = P.T.square ? f[4 * N.stride] : 0.0;  // else it may not have been asked for
-            move(P.T, N, C, P.X.at(P.order[from + b]), s, f[N.stride + slot],
-                 sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]), t, shared);
-            continue;
-        }
-        long long from, rows_of_batch = N.batch(unit, round, &from);
-        const double *coef = f + N.batch_size * N.stride, *gram = coef + N.batch_size * N.stride;
-        for (long long b = 0; b < rows_of_batch; b++)  // the ridge shrinks once a batch
-            move(P.T, N, C, P.X.at(P.order[from + b]), gram[b * N.batch_size + b], coef[b * N.stride + slot],
-                 b + 1 < rows_of_batch ? 1.0 : sk_softmax::shrink(P.R, k, N.eta), t, shared);
+        long long from, b = unit % N.batch_size;
+        N.batch(unit / N.batch_size, round, &from);
+        move(P.T, C, P.X.at(P.order[from + b]), f[N.stride + slot],
+             sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]));
     }
     if (threadIdx.x == 0) C.write(P.T);
 }
@@ -316,28 +170,24 @@ static __device__ void class_moves(const problem& P, long long round, long long 
 extern "C" __global__ void sk_extreme_draw(
     const long long* order, const long long* y, const long long* classes, const long long* place,
     const double* noise, const double* keep, const long long* alias, unsigned long long* states, long long* k,
-    double* r, long long* count, long long* label, long long* keys, const long long* whole,
-    const double* parts,
+    double* r, long long* count, long long* keys, const long long* whole, const double* parts,
     long long rounds) {
     const sk_extreme::numbers N(whole, parts);
     const long long size = N.units * N.stride, K = N.n_classes;
     for (long long part = sk::thread_of_grid(); part < N.parts; part += sk::threads_of_grid()) {
         unsigned long long state = states[part];
         for (long long round = N.first; round < N.first + rounds; round++) {
-            long long at, rows_of_batch = N.batch(part, round, &at), units = N.units_of_part();
+            long long at, rows_of_batch = N.batch(part, round, &at), units = N.batch_size;
             for (long long unit = part * units; unit < (part + 1) * units; unit++) {
                 const long long here = N.places(round, unit), number = (round - N.first) * N.units + unit;
                 const long long b = unit - part * units;
                 long long n = 0;
-                if (sk_extreme::JOINT && rows_of_batch > 0)
-                    n = sk_extreme::draw_joint(N, order, y, at, rows_of_batch, &state, k + here, r + here,
-                                               label + number * N.batch_size);
-                if (!sk_extreme::JOINT && b < rows_of_batch)
+                if (b < rows_of_batch)
                     n = 1 + sk_extreme::draw(N, y[order[at + b]], &state,
                                              N.if_has(sk_extreme::NOISE, noise), keep, alias,
                                              N.if_has(sk_extreme::CLASSES, classes), place, k + here,
                                              r + here);
-                count[number] = sk_extreme::JOINT ? n : n - 1;
+                count[number] = n - 1;
                 for (long long j = 0; j < N.stride; j++) {
                     const long long code = j < n ? k[here + j] : K;
                     keys[here + j] = ((round - N.first) * (K + 1) + code) * size + unit * N.stride + j;
@@ -353,11 +203,9 @@ extern "C" __global__ void sk_extreme_draw(
 extern "C" __global__ void sk_extreme_steps(
     const real* data, const index_t* col, const index_t* start, const long long* order,
     const long long* row_of,
-    const long long* y, const double* weight, double* u, real* W, real* bias, double* scale, double* square,
-    const double* beta, real* sum, real* sum_bias, double* tau, long long* last, const double* log_noise,
-    const long long* k, const double* r, const long long* count, const long long* label,
-    const long long* keys,
-    double* doubles, double* values, unsigned long long* bad, const long long* whole, const double* parts,
+    const long long* y, const double* weight, double* u, real* W, real* bias, double* scale,
+    const double* beta, const double* log_noise, const long long* k, const double* r,
+    const long long* count, const long long* keys, double* doubles, double* values, unsigned long long* bad, const long long* whole, const double* parts,
     long long phase, long long round, long long rounds, long long rounds_drawn) {
     __shared__ double shared[33];
     const sk_extreme::numbers N(whole, parts);
@@ -366,23 +214,20 @@ extern "C" __global__ void sk_extreme_steps(
         N,
         {data, col, N.if_has(sk_extreme::SPARSE, start), N.width, N.if_has(sk_extreme::ROW_OF, row_of), y,
          N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
-        {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale),
-         N.if_has(sk_extreme::SQUARE, square), N.if_has(sk_extreme::SUM, sum), sum_bias,
-         N.if_has(sk_extreme::TAU, tau), last},
-        {N.method, N.raman, N.n_negatives, N.n_classes, N.eta, N.ridge, N.delta, N.u_bound, N.w_bound,
-         N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
-        order, k, r, count, label, keys, doubles, values, bad};
+        {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
+        {N.method, N.n_negatives, N.n_classes, N.eta, N.ridge, N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
+        order, k, r, count, keys, doubles, values, bad};
     if constexpr (!SK_EXTREME_ALONE) {
         // nothing moves any more once a step was not finite
-        if (phase == 0) sk_extreme::unit_changes(P, round, blockIdx.x, rounds_drawn, shared);
-        else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x, shared);
+        if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
+        else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x);
     } else {
         for (const long long stop = round + rounds; round < stop; round++) {
-            sk_extreme::unit_changes(P, round, blockIdx.x, rounds_drawn, shared);
+            sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
             __syncthreads();
             if (*bad != ~0ull) return;
             for (long long at = 0; at < N.units * N.stride; at++) {
-                sk_extreme::class_moves(P, round, at, shared);
+                sk_extreme::class_moves(P, round, at);
                 __syncthreads();
             }
         }

@@ -14,8 +14,8 @@ using sk_implicit::team;
 constexpr double BEYOND = 1e300;  // what is not below it counts as not finite
 
 struct rule {
-    long long method, raman, n_negatives, n_classes;
-    double eta, ridge, delta, u_bound, w_bound;
+    long long method, n_negatives, n_classes;
+    double eta, ridge;
     const double* log_noise;  // (n_classes), or NULL: uniform
     const double* beta;       // (n_classes), or NULL: no ridge
 };
@@ -25,27 +25,26 @@ static __device__ __forceinline__ double shrink(const rule& R, long long k, doub
     return R.beta ? 1.0 / (1.0 + eta * R.ridge * R.beta[k]) : 1.0;
 }
 
-// log of the sum of exp(f[j] - from) over the negatives with r[j] > 0 and of exp(start)
+// log(1 + the sum of exp(f[j] - from) over the negatives with r[j] > 0)
 static __device__ __forceinline__ double log_sum(team t, long long n, const double* f, const double* r,
-                                                 double from, double start) {
-    double high = start, sum = 0.0;
+                                                 double from) {
+    double high = 0.0, sum = 0.0;
     for (long long j = 1 + t.rank(); j <= n; j += t.size())
         high = r[j] > 0.0 && f[j] - from > high ? f[j] - from : high;
     high = t.max(high);
     for (long long j = 1 + t.rank(); j <= n; j += t.size())
         sum += r[j] > 0.0 ? exp(f[j] - from - high) : 0.0;
-    return high + log(exp(start - high) + t.sum(sum));
+    return high + log(exp(-high) + t.sum(sum));
 }
 
 // What the drawn classes say of u: log K where all scores are equal. Sums that are NaN by themselves, of r =
 // 0 with a score out of range, do not come up: what is no negative has the label's score.
-static __device__ __forceinline__ double first_u(team t, long long n, const double* f, const double* r,
-                                                 double raman) {
+static __device__ __forceinline__ double first_u(team t, long long n, const double* f, const double* r) {
     double high = 0.0, total = 0.0;
     for (long long j = 1 + t.rank(); j <= n; j += t.size()) high = f[j] - f[0] > high ? f[j] - f[0] : high;
     high = t.max(high);
     for (long long j = 1 + t.rank(); j <= n; j += t.size()) total += r[j] * exp(f[j] - f[0] - high);
-    return high + log(exp(-high) + t.sum(total)) + raman;
+    return high + log(exp(-high) + t.sum(total));
 }
 
 // Gradient along x: g[j] of class k[j], j = 1 .. n, and as *own that of the label, from the scores f; may
@@ -89,30 +88,21 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
         *own = -1.0 / (1.0 + exp(x));
         return sk_softplus(-x) + t.sum(loss);
     }
-    double u = *u_, from = R.raman ? 0.0 : fy;
+    double u = *u_;  // eq. (7)
     if (R.method == SK_UMAX) {
-        double bound = log_sum(t, n, f, r, from, R.raman ? fy : 0.0);
-        if (u < bound - R.delta) u = bound;
+        double bound = log_sum(t, n, f, r, fy);
+        if (u < bound - SK_UMAX_DELTA) u = bound;
     }
     for (long long j = first; j <= n; j += by) {
-        g[j] = r[j] * exp(f[j] - from - u);
+        g[j] = r[j] * exp(f[j] - fy - u);
         total += g[j];
     }
     total = t.sum(total);
-    if (!R.raman) {  // eq. (7)
-        *own = -total;
-        loss = u + exp(-u) + total - 1.0;
-        u -= eta * (1.0 - exp(-u) - total);
-        // the optimal u is not negative
-        if (R.method == SK_UMAX) u = u < 0.0 ? 0.0 : u > R.u_bound ? R.u_bound : u;
-    } else {  // eq. (8)
-        *own = exp(fy - u) - 1.0;
-        total += *own + 1.0;
-        loss = u - fy + total - 1.0;
-        u -= eta * (1.0 - total);
-        if (R.method == SK_UMAX && u > R.u_bound) u = R.u_bound;
-    }
-    *u_ = u;
+    *own = -total;
+    loss = u + exp(-u) + total - 1.0;
+    u -= eta * (1.0 - exp(-u) - total);
+    // the optimal u is not negative
+    *u_ = R.method == SK_UMAX && u < 0.0 ? 0.0 : u;
     return loss;
 }
 
@@ -123,7 +113,7 @@ static __device__ double solve(team t, const rule& R, long long n, const long lo
                                const double* r, double* g, double* rho, double* q, double s, double eta,
                                double* u) {
     double own = 0.0, loss = 0.0;
-    if (*u != *u) *u = first_u(t, n, f, r, R.raman ? f[0] : 0.0);  // not seen yet
+    if (*u != *u) *u = first_u(t, n, f, r);  // not seen yet
     if (R.method != SK_IMPLICIT) {
         loss = slopes(t, R, n, eta, k, f, r, g, &own, u);
         for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] *= -eta;

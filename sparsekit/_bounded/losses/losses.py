@@ -1,7 +1,7 @@
 r"""Losses of linear models with bounded coefficients: one number a row, sum_i s_i h(c_i (z_i - t_i)).
 
-Each is a sum over the rows with weights s that the caller makes sum to one, so that it is a mean; z = X w +
-b. Piecewise linear and quadratic losses differ in four numbers only: h is the conjugate of
+The weights s sum to one, so each loss is a mean over the rows; z = X w + b. Piecewise linear and quadratic
+losses differ in four numbers only: h is the conjugate of
 
 .. math:: h^*(a) = \epsilon |a| + \tfrac{\delta}{2} a^2, \quad lo \le a \le hi.
 

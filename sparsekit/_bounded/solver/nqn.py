@@ -29,8 +29,8 @@ MESSAGES = outcome.messages(
     ", gtol or ftol",
     small_decrease="Converged: the last iterations decreased f by at most ftol.",
     no_direction="Stopped without a direction of descent: the gradient may be wrong, or not finite.",
-    no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; "
-    "if it is not, check the gradient, or start again from x.",
+    no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable. "
+    "If it is not, check the gradient, or start again from x.",
     unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
 # ends that mean nothing where f was -inf: the search only kept away from there
@@ -196,8 +196,8 @@ def choose_direction(state, opts):
 def search(state, slope, evaluate, opts):
     """Algorithm 4 along T(x, p): a `Trial` whose point is (x, gradient), of a decrease at least."""
     kernels, x, lower, upper = state.kernels, state.x, state.lower, state.upper
-    # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
-    # the maximum infinite as soon as one variable does not move
+    # Departures from step 2. The printed ratio is negative for p_i < 0. "Infinity otherwise" would make the
+    # maximum infinite as soon as one variable does not move.
     longest = kernels.longest_step(x, state.p_bar, lower, upper)
 
     def evaluate_at(alpha):
@@ -213,8 +213,8 @@ def search(state, slope, evaluate, opts):
         # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2)
         # times the step or farther away
         growth=1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0,
-        # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
-        # of functions that are not convex, in more steps
+        # A step shorter than p hints at kinks. There, cubics need more steps and lead to poorer minima of
+        # functions that are not convex.
         use_cubics=opts.interpolate and state.alpha >= 1.0,
         min_width=opts.eps_abs, min_part=opts.eps_rel,
     )  # fmt: skip

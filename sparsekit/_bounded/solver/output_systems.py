@@ -1,7 +1,8 @@
 """Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
 
-By conjugate gradients, where a product with X serves all outputs; by a matrix with a row for each column of
-X; or by Woodbury's identity by one with a row for each row of X that is curved. A cost estimate decides.
+There are three algorithms: conjugate gradients, where one product with X serves all outputs. A Cholesky
+factor of the Hessian. Woodbury's identity with a matrix over the rows that have curvature. A cost estimate
+decides.
 """
 
 import numpy as np

@@ -59,8 +59,8 @@ def minimize_outputs(
     Returns
     -------
     OptimizeResult
-        x, fun, nit, nfev, status, message, optimality (the gap over the objective), dual_gap (NaN for
-        alpha = 0, where the bound behind it is an estimate), history.
+        x, fun, nit, nfev, status, message, optimality, dual_gap, history. optimality is the gap relative to
+        the objective. dual_gap is NaN for alpha = 0, where the lower bound is an estimate.
     """
     shape = design.shape[1] + fit_intercept, rows.n_outputs
     table = np.zeros(shape, like=weight)

@@ -46,7 +46,8 @@ def namespace(**arrays: object) -> ModuleType:
         here = [name for name, device in placed.items() if not device]
         raise TypeError(
             f"{there} {'are' if ',' in there else 'is'} on the GPU and {', '.join(here)} in main memory. "
-            f"Move all to one device: cupy.asarray({here[0]}) copies to the GPU, cupy.asnumpy and .get() back."
+            f"Move all to one device: cupy.asarray({here[0]}) copies to the GPU, "
+            "cupy.asnumpy and .get() copy back."
         )
     return sys.modules["cupy"]
 

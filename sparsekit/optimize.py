@@ -99,13 +99,13 @@ def minimize_oba(
     -------
     scipy.optimize.OptimizeResult
         - ``x``, ``fun`` (phi), ``grad`` (of f and the ridge), ``success``, ``status`` and ``message``.
-          Status 0: converged. 1: max_iter. 2: max_time. 3: callback. 4: no further progress in floating point.
+          Status 0: converged. 1: max_iter. 2: max_time. 3: callback. 4: no further progress in rounding.
           8: f falls without bound. 11: f or a derivative is not finite; x is the last point where they were.
         - ``optimality``: the relative optimality measure.
         - ``dual_gap``: fun - min phi is at most this. NaN if the loss has no dual here, inf if no feasible
           dual point was found.
-        - ``nit``, ``nfev`` (values), ``njev`` (gradients), ``n_corrections`` (solves of the corrective cycle in
-          each iteration), ``n_cg`` (CG steps), ``n_direct`` (factorisations).
+        - ``nit``, ``nfev`` (values), ``njev`` (gradients), ``n_corrections`` (corrective solves of each
+          iteration), ``n_cg`` (CG steps), ``n_direct`` (factorisations).
         - ``n_products`` (Hessian products), ``n_data_passes``, ``n_ista`` (steps replaced by one towards the
           ISTA point).
         - ``history``: None or a dict of arrays ``time`` in seconds, ``fun``, ``optimality``, ``nnz``,

@@ -87,7 +87,8 @@ def make_parser():
         "--max-time",
         type=_positive,
         metavar="S",
-        help="seconds of fitting for one solver at one C; the report names solvers that it stopped. (Default: "
+        help="seconds of fitting for one solver at one C; the report names solvers that it stopped "
+        "(default: "
         f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
     )
     add(

@@ -86,8 +86,9 @@ def _shares(q, indicator):
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones. Then its "
-            f"rows must be distributions that sum to 1, but y[{i}] sums to {float(total[i]):g}. Divide each row by its sum."
+            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones. "
+            f"Then its rows must be distributions that sum to 1, but y[{i}] sums to {float(total[i]):g}. "
+            "Divide each row by its sum."
         )
     return q / total[:, None], np.zeros(len(q), dtype=bool, like=q)
 

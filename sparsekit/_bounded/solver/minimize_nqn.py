@@ -317,8 +317,8 @@ class Objective:
             )
         if is_device(lower) and not jac:
             raise ValueError(
-                "jac must be True or a callable where x0 is on the GPU. Pass the gradient, or cupy.asnumpy(x0) "
-                "for forward differences."
+                "jac must be True or a callable where x0 is on the GPU. Pass the gradient, "
+                "or cupy.asnumpy(x0) for forward differences."
             )
         self.fun, self.jac, self.lower, self.upper = fun, jac, lower, upper
         self.args = args if isinstance(args, tuple) else (args,)

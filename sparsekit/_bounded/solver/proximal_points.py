@@ -15,7 +15,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
-from .run import PERFECT
+from .run import ZERO_OBJECTIVE
 
 # The least sigma.
 MIN_SMOOTHING = 1e-6
@@ -78,7 +78,7 @@ class Bounds:
         self.x, self.upper = form.x.copy(), form.primal()
         self.lower, self.certain = 0.0 * self.upper, True
         self.proven, self.estimated = self.lower, self.lower
-        self.least = PERFECT * form.at_zero()  # which counts as 0
+        self.least = ZERO_OBJECTIVE * form.at_zero()  # which counts as 0
 
     def update(self, form):
         """Evaluate the problem's point; its dual variables."""

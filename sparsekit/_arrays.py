@@ -45,9 +45,9 @@ def namespace(**arrays: object) -> ModuleType:
         there = ", ".join(name for name, device in placed.items() if device)
         here = [name for name, device in placed.items() if not device]
         raise TypeError(
-            f"{there} {'are' if ',' in there else 'is'} on the GPU and {', '.join(here)} in main memory; put "
-            f"all on one side: cupy.asarray({here[0]}) moves an array to the GPU, cupy.asnumpy and .get() "
-            "bring one back"
+            f"{there} {'are' if ',' in there else 'is'} on the GPU and {', '.join(here)} in main memory. "
+            f"Move all to one device: cupy.asarray({here[0]}) copies to the GPU, "
+            "cupy.asnumpy and .get() copy back."
         )
     return sys.modules["cupy"]
 

@@ -169,7 +169,7 @@ def precision_at_k(
     Raises
     ------
     ValueError
-        If the numbers of rows disagree, there is none, k is out of range, y_top names columns that y_true
+        If the numbers of rows disagree or are 0, or k is out of range. If y_top names columns that y_true
         lacks, or a weight is negative or not finite.
 
     Examples
@@ -281,8 +281,8 @@ def span_precision_recall_f1(
     .. math:: P = \frac{|\hat S \cap S|}{|\hat S|}, \quad R = \frac{|\hat S \cap S|}{|S|}, \quad
               F_1 = \frac{2 |\hat S \cap S|}{|\hat S| + |S|}
 
-    Labels that break the scheme are read leniently, as CoNLL's script does: "I-PER" after no span of that
-    kind begins one, and a span that is not ended ends before the next, or with its sequence.
+    Labels that break the scheme are read as CoNLL's script does. "I-PER" after no span of that kind begins
+    one. A span without an end stops before the next one, or with its sequence.
 
     Parameters
     ----------
@@ -291,8 +291,9 @@ def span_precision_recall_f1(
     scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
         How labels mark spans. "BIO" reads IOB1 as well.
     average : {"micro", "macro", "weighted"} or None, default="micro"
-        Over all spans; the means over the kinds of spans in either list, or these weighted by the number of
-        spans in y_true (without any, over all spans); None: each kind, in the order of their names.
+        "micro" is over all spans. "macro" is the mean over the kinds of spans in either list. "weighted"
+        weights it by the number of spans in y_true (without any, over all spans). None: each kind, in the
+        order of their names.
     zero_division : float, default=0.0
         In place of 0 / 0.
 

@@ -76,9 +76,9 @@ def minimize_oba(
     max_time : float, default=None
         Largest time in seconds; None means no limit.
     hessian : {"exact", "lbfgs"}, default="exact"
-        Second-order information of the model: the Hessian, or the L-BFGS matrix of past steps
-        and gradients, which takes more iterations of less work and no ``hessian_product``. It
-        works on all variables at once.
+        Second-order information of the model: the Hessian, or the L-BFGS matrix of past steps and gradients.
+        L-BFGS takes more but cheaper iterations and no ``hessian_product``. It works on all variables at
+        once.
     memory : int, default=10
         Pairs that L-BFGS keeps.
     callback : callable, default=None
@@ -98,17 +98,18 @@ def minimize_oba(
     Returns
     -------
     scipy.optimize.OptimizeResult
-        ``x``; ``fun`` (phi); ``grad`` (of f and the ridge); ``success``, ``status`` and ``message``: 0
-        converged, 1 max_iter, 2 max_time, 3 callback, 4 no further progress in floating point,
-        8 f falls without bound, 11 f or a derivative is not finite (x is the last point where they were);
-        ``optimality`` (relative);
-        ``dual_gap`` (bounds fun - min phi from above; nan if the loss has no dual here, inf if
-        no feasible dual point was found); ``nit``, ``nfev`` (values), ``njev`` (gradients),
-        ``n_corrections`` (corrective cycle's solves of each iteration), ``n_cg`` (CG steps),
-        ``n_direct`` (factorisations), ``n_products`` (Hessian products), ``n_data_passes``,
-        ``n_ista`` (times the step was replaced by one towards the ISTA point);
-        ``history`` (None or dict of arrays ``time`` in seconds, ``fun``, ``optimality``,
-        ``nnz``, ``n_free``, ``n_corrections``).
+        - ``x``, ``fun`` (phi), ``grad`` (of f and the ridge), ``success``, ``status`` and ``message``.
+          Status 0: converged. 1: max_iter. 2: max_time. 3: callback. 4: no further progress in rounding.
+          8: f falls without bound. 11: f or a derivative is not finite; x is the last point where they were.
+        - ``optimality``: the relative optimality measure.
+        - ``dual_gap``: fun - min phi is at most this. NaN if the loss has no dual here, inf if no feasible
+          dual point was found.
+        - ``nit``, ``nfev`` (values), ``njev`` (gradients), ``n_corrections`` (corrective solves of each
+          iteration), ``n_cg`` (CG steps), ``n_direct`` (factorisations).
+        - ``n_products`` (Hessian products), ``n_data_passes``, ``n_ista`` (steps replaced by one towards the
+          ISTA point).
+        - ``history``: None or a dict of arrays ``time`` in seconds, ``fun``, ``optimality``, ``nnz``,
+          ``n_free``, ``n_corrections``.
 
     Raises
     ------
@@ -116,8 +117,8 @@ def minimize_oba(
         If the loss lacks a part of the protocol.
         If some arrays are on a GPU and others in main memory.
     ValueError
-        If a shape or a value is not allowed, what the loss returns holds no real numbers, or f or its
-        gradient at the start is not finite.
+        If a shape or a value is not allowed. If the loss returns no real numbers, or f or its gradient at the
+        start is not finite.
 
     See Also
     --------
@@ -132,9 +133,9 @@ def minimize_oba(
     proven upper bound. For a user's loss it is twice an estimate by power iterations, and is
     raised when a step disproves it.
 
-    A loss of CuPy arrays is minimised on their GPU: ``l1``, ``l2`` and ``x0``, where they are arrays, must be
-    there too, and ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main
-    memory. A user's loss is minimised on the GPU where ``x0`` is there, and gets and gives vectors there.
+    A loss of CuPy arrays is minimised on their GPU. If ``l1``, ``l2`` and ``x0`` are arrays, they must be
+    there too. ``x``, ``grad`` and the callback's copies of x are there; all else in the result is in main
+    memory. A user's loss is minimised on the GPU of ``x0``, and gets and returns vectors there.
 
     References
     ----------

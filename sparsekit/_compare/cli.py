@@ -35,9 +35,8 @@ def main(argv=None):
     Returns
     -------
     int
-        0: done; 1: a file could not be used, the comparison was interrupted, our solver failed, or the
-        budget was over before any solver had fitted;
-        2: wrong usage; 141: nobody reads the output any more.
+        0: done. 1: a file could not be used, the comparison was interrupted, sparsekit failed, or the budget
+        ended before any fit. 2: wrong usage. 141: the output's reader has gone.
     """
     with _nowhere_for_closed_streams():
         try:

@@ -11,8 +11,8 @@ from .._storage.replacing import replacing
 def write_csv(path, cells, gaps):
     """A row for each solver in each cell: what the tables show, with all digits.
 
-    A time is ``inf`` where no fit reached the gap, as the tables have "> t". What is not known is empty:
-    all of a solver that ended no fit, and the times that one was kept from by the budget or by Ctrl-C.
+    A time is ``inf`` where no fit reached the gap, as the tables have "> t". Unknown values are empty: all of
+    a solver that finished no fit, and times that the budget or Ctrl-C prevented.
     """
     rows = []
     for cell in cells:

@@ -26,8 +26,8 @@ def make_parser():
         "compare",
         help="L1 models on your data: this package beside LIBLINEAR and other solvers",
         description="Fit L1 logistic regression with L1LogisticOBA, or with --lasso least squares with "
-        "LassoOBA, and with every peer that is installed, and compare the time each needs to come close to "
-        "the optimum. Without files: two data sets that ship with scikit-learn.",
+        "LassoOBA. Fit it with every installed peer as well, and compare the times to come close to the "
+        "optimum. Without files: two data sets that ship with scikit-learn.",
     )
     add = compare.add_argument
     add("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
@@ -87,7 +87,8 @@ def make_parser():
         "--max-time",
         type=_positive,
         metavar="S",
-        help="seconds of fitting for one solver at one C; who is stopped by it is said (default: "
+        help="seconds of fitting for one solver at one C; the report names solvers that it stopped "
+        "(default: "
         f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
     )
     add(

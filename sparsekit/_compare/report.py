@@ -303,8 +303,8 @@ def ratio(cell, gap, rival=None):
 def geometric_means(cells, gaps):
     """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
 
-    A cell that was interrupted does not count, nor one in which the budget kept a solver that is compared
-    from its end: with the fastest peer all are.
+    Cells that were interrupted do not count. Nor do cells in which the budget stopped a compared solver; for
+    the fastest peer all solvers are compared.
     """
     rows = []
     baseline = cells[0].problem.baseline

@@ -1,8 +1,8 @@
 """Running one solver's fits, in this process or in one of its own that can be stopped.
 
 Compiled solvers cannot be interrupted from Python, and some settings never end (a tolerance below what
-the solver's arithmetic reaches). Each solver therefore gets a process that lives as long as it behaves:
-imports, compiled code and the data stay warm in it, and it is killed when a fit overruns its time.
+the solver's arithmetic reaches). Each solver therefore gets its own process, which is killed when a fit
+overruns its time. Until then, imports, compiled code and data stay loaded in it.
 """
 
 from __future__ import annotations
@@ -193,8 +193,8 @@ class Isolated:
 
 
 def _read_answers(stream, answers):
-    """Put each answer, or the error that ended the reading, into the queue: a thread, since only it can
-    wait for a pipe on every system (`select` takes none on Windows).
+    """Put each answer, or the error that ended the reading, into the queue. Runs in a thread, since `select`
+    does not wait for pipes on Windows.
     """
     with stream:
         while True:

@@ -69,7 +69,7 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     ):  # fmt: skip
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
-        ``shape`` is that of the solver's variables, ``n_tasks`` the most iterations there can be; ``data``,
+        ``shape`` is that of the solver's variables, ``n_tasks`` the largest number of iterations. ``data``,
         ``attributes``, ``scale`` and ``whole`` are those of `FitMonitor`; ``warn`` is like
         `warn_if_unconverged`.
         """

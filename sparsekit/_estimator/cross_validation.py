@@ -111,10 +111,9 @@ class CrossValidationMixin(PlainParametersMixin):
 def splitter_of(cv: CrossValidation, y: Any, matrix: bool) -> Any:
     """Splitter of the rows: scikit-learn's for ``cv``; for None five folds with even shares of the labels.
 
-    Rows of one label are stratified by it, as scikit-learn does. Of a matrix (n, n_labels) scikit-learn
-    takes blocks of rows as they come, which leaves labels out of whole folds where the rows are sorted; here
-    rows are dealt out to the folds in turn, in the order of the rarest label that each has. There are fewer
-    folds where no label has five rows.
+    Rows of one label are stratified by it, as scikit-learn does. For a matrix (n, n_labels) scikit-learn
+    makes folds of adjacent rows, which lack labels if the rows are sorted. Here rows are assigned to the
+    folds in turn, ordered by the rarest label of each. There are fewer folds where no label has five rows.
     """
     if cv is not None:
         return check_cv(cv, y, classifier=not matrix)
@@ -205,10 +204,10 @@ def run_folds(
 ) -> Iterable[Any]:
     """Results of the folds' delayed calls in order, as they come where joblib's backend can do that.
 
-    The kernels hold no lock, so that threads run at once and share X: processes are for users who ask for
-    them. These get what is an argument once, memory-mapped or scattered, and what an argument holds with each
-    call. ``shared`` says that calls must stay in this process, ``small`` that threads would only wait for one
-    another: these run one call after the other then.
+    The kernels release the interpreter's lock, so threads run at once and share X. Processes are for users
+    who ask for them. They get each argument once, memory-mapped or scattered, and what an argument holds with
+    each call. With ``shared`` calls stay in this process. With ``small`` threads would only wait for one
+    another, so calls run one after the other.
     """
     how: dict[str, Any] = {"require": "sharedmem"} if shared else {"prefer": "threads"}
     backend, _ = get_active_backend(**how)

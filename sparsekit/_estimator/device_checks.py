@@ -256,8 +256,8 @@ class DeviceEstimatorMixin:
             )
         if not device and is_device(X):
             raise TypeError(
-                f"this {name} was fitted in main memory and X is on the GPU: pass cupy.asnumpy(X) "
-                "(X.get() for a sparse matrix), or fit it on the GPU"
+                f"this {name} was fitted in main memory and X is on the GPU. Pass cupy.asnumpy(X) "
+                "(X.get() for a sparse matrix), or fit it on the GPU."
             )
         return device
 

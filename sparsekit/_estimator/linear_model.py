@@ -39,8 +39,8 @@ class LinearModelMixin:
         Raises
         ------
         ValueError
-            If nothing in scikit-learn predicts the same: sets of labels, hashed weights, a single class, and
-            an offset (set ``needs_offset_`` to False for the model without it).
+            If no estimator of scikit-learn predicts the same: sets of labels, hashed weights, a single class
+            or an offset. Set ``needs_offset_`` to False for the model without its offset.
         sklearn.exceptions.NotFittedError
             If the model was not fitted.
         """
@@ -66,9 +66,8 @@ class LinearModelMixin:
         Parameters
         ----------
         feature_names : array-like of shape (n_features,), Pipeline or transformer, default=None
-            Names of the columns of X, or what made X: a fitted vectorizer or transformer, or the pipeline
-            whose last step this model is, as in ``pipe[-1].coefficients(pipe)``. None: the names that X had
-            in the fit, else x0, x1 ...
+            Names of the columns of X. A fitted vectorizer, transformer or pipeline gives its own, as in
+            ``pipe[-1].coefficients(pipe)``. None: the names that X had in the fit, else x0, x1 ...
 
         Returns
         -------

@@ -69,9 +69,8 @@ def offset_of_scores(model: Any, offset: Offset) -> Offset:
         offset = getattr(model, "_rows_offset", None)
     if offset is None and getattr(model, "needs_offset_", False):
         raise ValueError(
-            f"this {type(model).__name__} was fitted with an offset and predicts with one: pass the offset "
-            "of these rows, or offset=0 for what the features alone say; needs_offset_ = False makes zero "
-            "the default."
+            f"this {type(model).__name__} was fitted with an offset and predicts with one. Pass the offset "
+            "of these rows, or offset=0. needs_offset_ = False makes zero the default."
         )
     return offset
 

@@ -43,8 +43,8 @@ def check_targets(y, sample_weight, class_weight, stacklevel=5):
     Raises
     ------
     ValueError
-        If y is none of them, has one class only, a negative entry or a row that sums to something else
-        than 1, or class_weight does not fit.
+        If y is none of them or has one class only. If it has a negative entry or a row whose sum is not 1. If
+        class_weight does not fit.
 
     Warns
     -----
@@ -86,9 +86,9 @@ def _shares(q, indicator):
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(
-            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones, so its "
-            "rows must be distributions that sum to 1, but "
-            f"y[{i}] sums to {float(total[i]):g}. Divide each row by its sum."
+            f"Unknown label type: y has {q.shape[1]} columns and is no indicator of zeros and ones. "
+            f"Then its rows must be distributions that sum to 1, but y[{i}] sums to {float(total[i]):g}. "
+            "Divide each row by its sum."
         )
     return q / total[:, None], np.zeros(len(q), dtype=bool, like=q)
 

@@ -205,7 +205,7 @@ def compute(node, client):
         if isinstance(error, TimeoutError):
             raise RoundError(
                 f"the cluster gave no answer to one round within {shown(timeout)} s: a worker hangs, is "
-                "paused for memory, or has more to read than that; dask.config.set({'sparsekit.timeout': "
-                "'4h'}) waits longer."
+                "paused for memory, or has more to read. dask.config.set({'sparsekit.timeout': '4h'}) "
+                "waits longer."
             ) from error
         raise RoundError(f"the cluster dropped a round: {type(error).__name__}: {error}") from error

@@ -1,8 +1,8 @@
 """Sums over blocks whose order depends on the number of blocks alone.
 
-The blocks 0 .. n - 1 are the leaves of a binary tree: the parent of two neighbours 2 i and 2 i + 1 is their
-sum, and a last one without a neighbour moves up as it is. A process that sums the leaves under one node gets
-that node's bits. The result is therefore the same for any number of workers.
+Blocks are summed in a binary tree. Neighbours 2 i and 2 i + 1 are added; a last block without a neighbour
+moves up as it is. A process that sums the blocks below one node gets that node's bits. The result is
+therefore the same for any number of workers.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """What a fitted estimator of each class holds: names, types, shapes and ranges of its attributes.
 
-Sizes are numbers or names: ``p`` features, ``K`` classes, ``outputs`` (1 for two classes, else K), ``table``;
-any other name is what the first array of that size makes it.
+Sizes are numbers or names: ``p`` features, ``K`` classes, ``outputs`` (1 for two classes, else K), ``table``.
+Any other name gets the size of the first array that has it.
 """
 
 from __future__ import annotations

@@ -46,9 +46,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     Raises
     ------
     TypeError
-        If ``model`` is no estimator of this package, is on a GPU, or has a parameter that is no value: a
-        callback, a splitter, a scorer, a function that makes factors, an estimator of another package. The
-        error says what to set.
+        If ``model`` is no estimator of this package or is on a GPU. If a parameter is a callback, splitter,
+        scorer, function or an estimator of another package. The error says what to set.
     sklearn.exceptions.NotFittedError
         If it was not fitted.
     ValueError
@@ -84,7 +83,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     unknown = sorted(fitted.keys() - CONTRACTS[name].keys())
     if unknown:
         raise TypeError(
-            f"this {name} has {shown(unknown[0])}, which no fit sets and save does not keep: delete it first "
+            f"this {name} has {shown(unknown[0])}, which no fit sets and save does not keep. Delete it first "
             "(metadata requests and callbacks of scikit-learn are set anew after load)."
         )
     encoder = Encoder()
@@ -131,8 +130,8 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> BaseEst
     OSError
         If the file cannot be opened.
     ValueError
-        If it is no file of `save`, one of a later version of its format, larger than ``max_bytes``, or
-        damaged or changed so that it is no fitted model.
+        If it is no file of `save`, has a later version of the format or exceeds ``max_bytes``. If damage or
+        changes left no fitted model.
 
     See Also
     --------

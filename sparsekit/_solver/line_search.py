@@ -4,8 +4,8 @@
 - `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Cubics place the trials.
 - `find_slope_root`: slopes of a convex function. Secants and bisection.
 
-Each evaluates f by the caller's function of t. With the scores z of a point and dz of a direction, f is a
-function of z + t dz, and a trial costs no pass over X.
+Each evaluates f by the caller's function of t. For a linear model f depends on z + t dz, the scores of the
+point and of the direction. A trial then needs no pass over X.
 """
 
 import math
@@ -69,9 +69,8 @@ def backtrack(
     rounding : float
         Error of values.
     flat : float
-        Values closer than this are equal up to rounding. A trial with f(t) <= f + flat is low enough if the
-        size of its slope is at most 1 - 2 armijo times the first one's (Hager, Zhang 2005, eq. 4.1). Needs
-        ``Trial.slope``.
+        Values closer than this are equal up to rounding. A trial with f(t) <= f + flat is accepted if
+        |slope(t)| <= (1 - 2 armijo) |slope(0)| (Hager, Zhang 2005, eq. 4.1). Needs ``Trial.slope``.
     shrink : tuple of float
         Least and largest factor from step size to step size; a parabola decides between them. The least one
         is taken where f is not finite.
@@ -215,8 +214,8 @@ def find_slope_root(evaluate, slope, *, f=math.inf, rounding=0.0, part=0.1, long
 def _root(lows, highs, turn):
     """Where the slope may be zero, between the last trials below and above.
 
-    In turns: the secant; the line through the last two trials above, which finds at once where the slope gets
-    steep; a middle, which no shape defeats.
+    Takes in turns the secant, the line through the last two trials above the root, and a midpoint. The second
+    finds a steep part at once. The third guarantees convergence.
     """
     low, high = lows[-1], highs[-1]
     if turn == 1 and len(highs) > 1:

@@ -67,18 +67,18 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA` and :class:`LassoOBA` solve one
         warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and exact
         zeros in ``coef_`` is fitted at each of ``penalties``: :class:`BoundedClassifier` with ``l1_ratio=1``,
-        for example. Its own C or alpha is not used, and of the two neither ``verbose``, ``history`` nor
-        ``warm_start``; a ``callback`` is called in the thread of each half, and ends it by returning True.
-        Bring the columns of X to one scale first.
+        for example. Its own C or alpha is not used. ``verbose``, ``history`` and ``warm_start`` of the two L1
+        estimators are not used either. A ``callback`` is called in the thread of each half, and ends it by
+        returning True. Bring the columns of X to one scale first.
     threshold : float, default=0.75
         Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit.
     max_false : float, default=1.0
         What ``expected_false_`` may be at most, > 0: it decides, with the threshold, how many features each
         half may select. None: the halves go through all penalties.
     assumption : {"none", "unimodal", "r-concave"}, default="unimodal"
-        What the bound assumes of the frequencies of features that are selected rarely: nothing (Theorem 1 of
-        [2]_, and the bound of [1]_), that they are unimodally distributed (Theorem 2), or r-concave
-        (eq. 8), which is the sharpest and lets the halves select most features.
+        What the bound assumes about the frequencies of features that are selected rarely. "none" is Theorem 1
+        of [2]_ and the bound of [1]_. "unimodal" is Theorem 2. "r-concave" (eq. 8) is the sharpest, so the
+        halves may select most features.
     n_pairs : int, default=50
         Pairs of halves; twice as many fits.
     penalties : int or array-like, default=50
@@ -91,8 +91,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     random_state : int, RandomState instance or None, default=None
         Draws the halves.
     n_jobs : int, default=None
-        Number of halves that are fitted at once, in threads; one after the other where X has fewer than
-        1.2 million numbers, since threads would wait for the interpreter.
+        Number of halves that are fitted at once, in threads. With fewer than 1.2 million numbers in X they
+        run one after the other, since threads would wait for the interpreter.
     verbose : int, default=0
         1 prints a line to the standard output as each half ends.
 
@@ -125,10 +125,10 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
 
     Notes
     -----
-    A false selection is one of a feature that half of the data selects with probability at most
-    ``n_selected_ / n_features``, that of the average feature. Features without any effect are of these
-    if the model does not prefer some of them to others; one that goes along with a feature that matters may
-    be preferred, and is then no false one in this sense.
+    A selection is false if half of the data selects that feature with probability at most ``n_selected_ /
+    n_features``, that of the average feature. Features without effect are among these if the model treats
+    them alike. A feature correlated with one that matters may be selected more often; the bound does not
+    count it as false.
 
     Features whose ``penalty_weights`` are zero are selected always and not counted; neither are columns of
     zeros, which cannot be selected. In classifications the
@@ -202,9 +202,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         y : array-like of shape (n_samples,)
             Class labels or numbers, as the estimator takes them.
         **params : dict
-            For the estimator's fit, as ``sample_weight`` and ``offset``; arrays with an entry a row are
-            divided as the rows are, and rows of weight 0 are not drawn. With metadata routing they go where
-            it says.
+            For the estimator's fit, as ``sample_weight`` and ``offset``. Arrays with an entry a row are
+            divided like the rows, and rows of weight 0 are not drawn. With metadata routing they go where it
+            says.
 
         Returns
         -------
@@ -213,11 +213,11 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         Raises
         ------
         ValueError
-            If ``max_false`` cannot be promised, there are too few rows to halve, the grid of penalties is not
-            known for the estimator, or as the estimator's fit.
+            If no number of selected features satisfies ``max_false``. If there are too few rows to halve, or
+            no grid of penalties for the estimator. As the estimator's fit.
         TypeError
-            If the estimator has neither C nor alpha, or no ``coef_`` after a fit, or X comes in blocks, or
-            is on a GPU and y is not or the estimator is another.
+            If the estimator has neither C nor alpha, or no ``coef_`` after a fit. If X comes in blocks. If X
+            is on a GPU and y is not, or the estimator does not run there.
 
         Warns
         -----

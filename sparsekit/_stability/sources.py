@@ -2,10 +2,10 @@
 
 X, numbers y and offsets may be on a GPU; codes of classes and weights are in main memory.
 
-A source has ``X``; ``penalties``, the strongest first and on the scale of the estimator's parameter for all
-rows; ``candidates``, the features that can be left out; and ``sizes(rows)``, which yields the magnitudes of
-the coefficients (n_features,) at one penalty after the other, and what became of the fit. A half of the rows
-is fitted with the penalty that weighs as much in it as the whole penalty in all rows.
+A source has ``X``, ``penalties``, ``candidates`` and ``sizes(rows)``. The penalties begin with the strongest,
+on the scale of the estimator's parameter for all rows. Candidates are the features that can be left out.
+``sizes`` yields for each penalty the magnitudes of the coefficients (n_features,) and the outcome of the fit.
+A half of the rows is fitted with the penalty scaled so that it has the same weight relative to the loss.
 """
 
 from __future__ import annotations

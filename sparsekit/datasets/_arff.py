@@ -117,14 +117,14 @@ def load_arff(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not in the format or the encoding, unpacks to too much, has attributes of type string
-        or date (see ``skip_strings``) or relational, or lacks a target; the message names the file, the line
-        (counted from 1) and what is wrong there.
+        If the file is not in the format or the encoding, unpacks to too much or lacks a target. If it has
+        attributes of type string or date (see ``skip_strings``) or relational. The message names the file,
+        the line (counted from 1) and the error.
 
     Notes
     -----
     Values of a line are separated by commas or tabs. In quoted names and values, ``\\t``, ``\\n``, ``\\r``,
-    ``\\uXXXX`` and three octal digits are escapes, as Weka writes them; any other character after a backslash
+    ``\\uXXXX`` and three octal digits are escapes, as Weka writes them. Any other character after a backslash
     is itself. The range of ``integer [0,9]`` is not checked.
 
     In sparse rows the absent value is 0, for a nominal attribute the first of its values, as ARFF defines it.

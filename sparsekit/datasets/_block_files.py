@@ -242,7 +242,7 @@ class Progress:
         if lines[0] != json.loads(json.dumps(settings)):
             raise ValueError(
                 f"{self.folder} holds an unfinished conversion of other files (or files that have changed "
-                "since), or with other settings: give resume=False to begin anew, or name another folder"
+                "since), or with other settings. Give resume=False to begin anew, or name another folder."
             )
         kept: list[dict[str, Any]] = []
         for i, block in enumerate(lines[1:]):

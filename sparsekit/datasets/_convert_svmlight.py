@@ -41,9 +41,9 @@ def convert_svmlight(
 ) -> CSRFolder:
     """Convert files of lines ``label index:value index:value ...`` to a folder of CSR blocks.
 
-    The files may be larger than the memory: what is held is one block and some text. A call that was
-    interrupted, or killed, is repeated with the same arguments and goes on after the last block that was
-    written; the result is the same, byte for byte.
+    The files may be larger than the memory: what is held is one block and some text. After an interruption,
+    repeat the call with the same arguments: it goes on after the last block written. The result is the same,
+    byte for byte.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def convert_svmlight(
     FileExistsError
         If the folder holds something else.
     ValueError
-        If a file is not in the format, holds NaN or infinity, or there is no row: the message names the file
-        and the line (counted from 1); or if the folder holds an unfinished conversion of other files or
+        If a file is not in the format, holds NaN or infinity, or there is no row. The message names the file
+        and the line (counted from 1). If the folder holds an unfinished conversion of other files or
         arguments.
 
     See Also

@@ -19,11 +19,11 @@ from .. import _messages as messages
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # what those raise for a damaged file; bz2 raises a bare OSError
 DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
-# bytes that a compressed file may hold: above the largest public sets of this kind, and below what a few
-# megabytes can be made to unpack to
+# Bytes that a compressed file may unpack to. Public sets of this kind are smaller; a few hostile megabytes
+# unpack to more.
 MAX_BYTES = 2**34
-# columns that a file may have where the user has not said how many: more than any public set has, and vectors
-# of them still fit into memory
+# Columns that a file may have where the user gives no number. Public sets have fewer, and vectors of this
+# length fit into memory.
 WIDEST = 500_000_000
 # bytes asked of a decompressor at a time
 _BUFFER = 2**17

@@ -41,9 +41,9 @@ def make_oba_synthetic(n: int, *, random_state: RandomState = None) -> tuple[Flo
 
     Notes
     -----
-    The paper gives 69.42 for the metric (2.16) of diagonal dominance at n = 5000. Its listing, followed
-    here, yields about 1.2 at every n, since the shift makes the diagonal grow like the norm of a column;
-    what grows, like sqrt(n), is the sum of a row's off-diagonal entries over its diagonal entry.
+    The paper gives 69.42 for the metric (2.16) of diagonal dominance at n = 5000. Its listing, followed here,
+    yields about 1.2 at every n, since the shift makes the diagonal grow like the norm of a column. The sum of
+    a row's off-diagonal entries, relative to its diagonal entry, grows like sqrt(n).
 
     References
     ----------
@@ -88,10 +88,10 @@ def make_spelled_digits(
     Returns
     -------
     Bunch
-        ``texts`` and ``numbers``, lists of n_samples strings; ``inputs`` (n_samples, longest text) of int64,
-        letters as places in ``letters`` and 0 behind the end; ``input_lengths`` (n_samples,); ``targets``
-        (n_samples, max_digits + 1) of int64, the digits, then 10 for the end "#" and behind it;
-        ``target_lengths`` (n_samples,), the end included; ``letters``, the alphabet.
+        ``texts`` and ``numbers``, lists of n_samples strings. ``inputs`` (n_samples, longest text) of int64,
+        indices in the alphabet ``letters``, padded with 0. ``input_lengths`` (n_samples,). ``targets``
+        (n_samples, max_digits + 1) of int64, the digits, then 10 for the end "#", padded with 10.
+        ``target_lengths`` (n_samples,), the end included.
 
     Raises
     ------

@@ -27,10 +27,11 @@ def make_listops(
 ) -> Bunch:
     """Bracketed expressions, "[MAX 2 9 [MIN 4 7 ] 0 ]", with the number of arguments of every operator.
 
-    The grammar of ListOps [1]_, with the valencies that [2]_ tags: an expression is an operator (MAX, MIN,
-    MED: the median rounded down, SM: the sum modulo 10; equally likely) with 2 to ``max_arguments`` arguments
-    (the number is uniform) and a closing bracket; an argument is an expression with probability 1/4, a digit
-    otherwise. Expressions of more than ``max_length`` tokens are thrown away and drawn again.
+    The grammar of ListOps [1]_, with the valencies that [2]_ tags. An expression is an operator, 2 to
+    ``max_arguments`` arguments and a closing bracket. The operators MAX, MIN, MED (the median rounded down)
+    and SM (the sum modulo 10) are equally likely, and so are the numbers of arguments. An argument is an
+    expression with probability 1/4, a digit otherwise. Expressions of more than ``max_length`` tokens are
+    drawn again.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ def make_listops(
     Returns
     -------
     Bunch
-        ``texts``, a list of n_samples strings; ``results`` (n_samples,) of int64, what they come to;
-        ``lengths`` (n_samples,), their numbers of tokens; and arrays (n_samples, longest) of int64:
+        ``texts``, a list of n_samples strings. ``results`` (n_samples,) of int64, their values. ``lengths``
+        (n_samples,), their numbers of tokens. And arrays (n_samples, longest) of int64:
 
         - ``inputs``: tokens as places in ``tokens``, 0 behind the end;
         - ``valencies``: the number of arguments at an operator, -1 at other tokens and behind the end;
@@ -69,7 +70,7 @@ def make_listops(
     -----
     An operator's valency is the number of its modifiers less one, the bracket: 3 to ``max_arguments`` + 1
     modifiers in the tree of ``heads``. The depth is counted as in the original generator, whose largest is 20
-    too; there a sample may also be a digit alone, which carries no tag and is not drawn here.
+    too. There a sample may also be a single digit, which carries no tag and is not drawn here.
 
     References
     ----------

@@ -53,8 +53,8 @@ def load_svmlight(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not in the format, holds no row, or holds NaN or infinity; the message names the file,
-        the line (counted from 1) and what is wrong there.
+        If the file is not in the format, holds no row, or holds NaN or infinity. The message names the file,
+        the line (counted from 1) and the error.
 
     See Also
     --------

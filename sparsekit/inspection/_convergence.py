@@ -163,8 +163,8 @@ class ConvergenceDisplay:
         Parameters
         ----------
         histories : dict of str to dict
-            For each name arrays of one length: ``fun`` or others that `plot` is to draw, ``time`` in seconds;
-            where there is no ``iteration``, the first is number 0.
+            For each name arrays of one length: ``fun`` or others that `plot` draws, and ``time`` in seconds.
+            Without ``iteration`` the first entry is number 0.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -199,10 +199,10 @@ class ConvergenceDisplay:
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         y : {"optimality", "projected_gradient", "gap", "dual_gap", "objective"}, default=None
-            The relative optimality measure, or what :func:`~sparsekit.minimize_nqn` has in its place, which
-            stays large at a kink; the objective's distance to ``best``; the duality gap, where the histories
-            have one; or the objective itself, the only one on a linear axis. None: the optimality measure if
-            all histories have it, else the objective.
+            The relative optimality measure (that of :func:`~sparsekit.minimize_nqn` stays large at a kink);
+            the objective's distance to ``best``; the duality gap, where the histories have one. Or the
+            objective itself, on a linear axis. None: the optimality measure if all histories have it, else
+            the objective.
         x : {"time", "iteration", "evaluations"}, default=None
             None: the time if all histories have it, else the iteration. Evaluations are those that
             :func:`~sparsekit.minimize_nqn` counts.

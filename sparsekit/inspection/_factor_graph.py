@@ -35,9 +35,9 @@ _FACTOR_COLORS = (
 class FactorGraphDisplay:
     """A factor graph: circles are variables, squares factors, a line leads to each variable of a factor.
 
-    With a solution a variable is the darker the larger its marginal is, and blank where it is exactly 0. A
-    matrix of variables whose factors are about its rows and columns is drawn as a matrix, other graphs so
-    that distances are the numbers of lines between nodes. Make one with `from_graph`, not directly.
+    With a solution a variable is darker the larger its marginal is, and blank where it is exactly 0. A matrix
+    of variables with factors over rows and columns is drawn as a matrix. In other graphs distances are the
+    numbers of edges between nodes. Make one with `from_graph`, not directly.
 
     Parameters
     ----------

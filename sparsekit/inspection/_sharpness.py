@@ -70,9 +70,9 @@ def sharpness(
     ----------
     fun : callable, estimator or torch.nn.Module
         - A callable: ``fun(x)`` returns f, or f and its gradient with ``jac=True``.
-        - A fitted estimator of this package, or a pipeline or a search that ends in one: f is what it
-          minimised, on the scale of the mean loss of a row, penalty included, as a function of coefficients
-          and intercepts.
+        - A fitted estimator of this package, or a pipeline or a search that ends in one. f is its objective
+          as a function of coefficients and intercepts. It is on the scale of the mean loss of a row, penalty
+          included.
         - A PyTorch module: f is the mean of ``loss`` over the rows, as a function of the parameters that are
           trained. It is evaluated in ``eval`` mode and left as it is.
     x : array-like of shape (n,), or X of shape (n_samples, n_features)
@@ -95,9 +95,9 @@ def sharpness(
         Runs of the maximisation: the first from z = 0, others from random points of the box. Where the first
         stays near z = 0, since the gradient vanishes there, one from a random point is made anyway.
     jac : callable, bool or None, default=None
-        For a callable ``fun``, as in SciPy: the gradient's function; True if ``fun`` returns it as well; None
-        or False for forward differences, which cost one evaluation for each variable (each direction, in a
-        manifold).
+        For a callable ``fun``, as in SciPy: the gradient's function, or True if ``fun`` returns it as well.
+        None or False: forward differences, at one evaluation for each variable (in a manifold, each
+        direction).
     loss : callable, default=None
         For a module: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -138,7 +138,7 @@ def sharpness(
     f and its gradient, and memory for some 50 vectors of the dimension of the search. A is kept in float32
     from 2^25 entries on. :math:`A^+ x` is a least squares solution by the
     p x p normal equations. In a manifold a coordinate of x moves by up to about 0.8 p epsilon, in the full
-    space by epsilon (1 + its size): numbers of the two kinds are not to be compared.
+    space by epsilon (1 + its size). Do not compare numbers of the two kinds.
 
     References
     ----------

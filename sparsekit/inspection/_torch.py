@@ -30,8 +30,8 @@ def module_function(
 ) -> TrainingFunction:
     """Mean loss of a module over (X, y), as a function of its trainable parameters in one vector.
 
-    The module's own parameters, buffers and mode stay as they are; it is evaluated in ``eval`` mode, where
-    batch normalisation uses its running averages and dropout is off; ``batch_size`` rows at a time.
+    The module's own parameters, buffers and mode do not change. It is evaluated ``batch_size`` rows at a time
+    in ``eval`` mode: batch normalisation uses its running averages and dropout is off.
     """
     import torch
     from torch.func import functional_call

@@ -1,7 +1,7 @@
 """What a fitted model minimised, as a function of one vector: value, gradient, score.
 
-Linear models of this package and PyTorch modules look alike from here on. The value is on the scale of the
-mean loss of a row, penalty included, so that numbers of different models and data can be compared.
+Linear models of this package and PyTorch modules have the same interface here. The value is on the scale of
+the mean loss of a row, penalty included. Numbers of different models and data can therefore be compared.
 """
 
 from __future__ import annotations

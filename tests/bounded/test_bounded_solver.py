@@ -138,7 +138,7 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
     """Newton alone, NQN and Newton, and NQN with multipliers where the matrix is too large."""
     ends = []
     for small, fits in ((10**9, True), (0, True), (0, False)):
-        monkeypatch.setattr(run_module, "SMALL", small)
+        monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", small)
         if not fits:
             monkeypatch.setattr(NewtonSystem, "build", lambda *args: None)
         problem, X, y = make(name, lower=-0.5, upper=0.4, l1=penalty[0], l2=penalty[1])
@@ -250,7 +250,7 @@ def test_rare_features_of_a_calm_target():
                 X, loss, np.full(20, lower), np.full(20, upper), l1, 0.0, fit_intercept=intercept
             )
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(run_module, "SMALL", small)
+                patch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", small)
                 result = minimize_bounded(problem, np.zeros(20), 0.0)
             assert result.status == 0 and result.dual_gap >= 0
             ends.append(result.fun)

@@ -245,7 +245,7 @@ def test_room_for_very_many_pairs_is_made_as_they_come(active_set):
 def test_gradients_are_kept_as_room_grows(monkeypatch):
     rng, n = np.random.default_rng(0), 7
     rows, kept = nqn.RecentGradients(n, 5, np.empty(0)), []
-    monkeypatch.setattr(nqn, "ROOM", 2)
+    monkeypatch.setattr(nqn, "FIRST_CAPACITY", 2)
     growing = nqn.RecentGradients(n, 5, np.empty(0))
     for _ in range(12):
         g = rng.standard_normal(n)

@@ -1,8 +1,8 @@
 """What each estimator minimises, written down once more, and a value that its minimum is not above.
 
-An objective is a function of a fitted model's coefficients; the value comes from SciPy's L-BFGS-B on an equal
-smooth problem, or from the quadratic programs of reference_bounded. It is reached by a point, so that it can
-be too high (where L-BFGS-B gives up), but never below the minimum: no certificate may contradict it.
+An objective is a function of a fitted model's coefficients. The reference value comes from SciPy's L-BFGS-B
+on an equal smooth problem, or from the quadratic programs of reference_bounded. It is the value at a point,
+so it can be above the minimum but never below. No certificate may contradict it.
 """
 
 import numpy as np

@@ -135,7 +135,7 @@ def test_infeasible_factors(cupy):
 
 def test_one_side_for_all(cupy):
     labels = Labels(3, [[0, 1]])
-    with pytest.raises(TypeError, match="put all on one side"):
+    with pytest.raises(TypeError, match="Move all to one device"):
         labels.marginals(cupy.zeros((1, 3)), np.ones(1), np.zeros(1), GraphOptions(**SHARP))
 
 

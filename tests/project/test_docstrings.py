@@ -38,8 +38,8 @@ ENFORCED = {
     *("RT01", "RT04", "RT05", "YD01"),  # what comes back
     *("SA02", "SA03", "SA04"),  # what to see also
 }
-# Members of the losses that solvers call and users have no use for, modules that pass on to a function, and
-# classes whose objects users are given.
+# Not listed: members of losses that only solvers call, modules that forward to a function, classes that users
+# only receive.
 UNLISTED = re.compile(
     r"Loss\.(derivatives|majorant|behind|problem|slope_range|curvature_weights|dual_value)$"
     r"|torch\.Sparsemax(Loss)?\.forward$"

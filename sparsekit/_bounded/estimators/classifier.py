@@ -65,11 +65,11 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         :math:`\ell(m)`: :math:`\log(1 + e^{-m})`; :math:`\max(0, 1 - m)`; its square; the same square down to
         :math:`m = -1` and :math:`-4 m` below.
     bounds : pair or dict, default=(-inf, inf)
-        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or
-        (n_outputs, n_features), n_outputs being 1 for two classes, else their number; or
-        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds. For two
-        classes positive coefficients speak for ``classes_[1]``.
-        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or (n_outputs,
+        n_features). n_outputs is 1 for two classes, else their number. A dict ``{feature: (lower, upper)}``
+        names features by column number or name; the others have no bounds. For two classes positive
+        coefficients speak for ``classes_[1]``. Of two features two lists or tuples of two are refused: they
+        might be a pair for each feature.
     alpha : float, default=1e-4
         Strength of the penalty, >= 0. At 0 separable data have no solution.
     l1_ratio : float, default=0.0
@@ -189,8 +189,8 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         Raises
         ------
         ValueError
-            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, shapes disagree, or
-            fewer than two classes have a positive weight.
+            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
+            infinity, or fewer than two classes have a positive weight.
         TypeError
             If some arrays are on a GPU and others in main memory.
 

@@ -53,8 +53,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
     Raises
     ------
     ValueError
-        If bounds cross, are NaN or leave no finite number, a shape or a name does not fit, or lists of two
-        numbers for two features leave open which of them are pairs.
+        If bounds cross, are NaN or leave no finite number. If a shape or a name does not fit. If there are
+        two features and two lists of two numbers, since these could be pairs.
     """
     shape = (n_outputs, n_features)
     if isinstance(bounds, Mapping):

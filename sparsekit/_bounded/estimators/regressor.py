@@ -98,9 +98,9 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     objective_ : float
         The objective above.
     dual_gap_ : float
-        ``objective_`` is at most this far above the minimum. (Without a penalty and with infinite bounds:
-        above all coefficients up to ten times their natural size; k times farther out, at most k times as
-        far.)
+        ``objective_`` is at most this far above the minimum. Without a penalty and with infinite bounds this
+        holds for coefficients up to ten times their natural size. For coefficients k times larger the
+        distance is at most k times as large.
     optimality_ : float
         ``dual_gap_`` relative to ``objective_``, what ``tol`` bounds.
     n_iter_ : int

@@ -1,7 +1,7 @@
 r"""Losses of linear models with bounded coefficients: one number a row, sum_i s_i h(c_i (z_i - t_i)).
 
-Each is a sum over the rows with weights s that the caller makes sum to one, so that it is a mean; z = X w +
-b. Piecewise linear and quadratic losses differ in four numbers only: h is the conjugate of
+The weights s sum to one, so each loss is a mean over the rows; z = X w + b. Piecewise linear and quadratic
+losses differ in four numbers only: h is the conjugate of
 
 .. math:: h^*(a) = \epsilon |a| + \tfrac{\delta}{2} a^2, \quad lo \le a \le hi.
 
@@ -17,12 +17,12 @@ from ..._arrays import kernel_module
 from ..._linalg.special import entropies, largest
 
 INF = np.inf
-# spreads of the targets from which a residual is an outlier's
-FAR = 1e3
-# and the part of the weight up to which such rows are outliers
-FEW = 0.1
-# spread, relative to the values, that is rounding
-EQUAL = 1e-10
+# A residual above this many spreads of the targets is an outlier's.
+OUTLIER_SPREADS = 1e3
+# Larger parts of the weight than this are not outliers.
+MAX_OUTLIER_WEIGHT = 0.1
+# A spread below this part of the values is rounding.
+SPREAD_ROUNDING = 1e-10
 
 
 @dataclass
@@ -59,10 +59,10 @@ def robust_spread(values, weight):
     """
     size = largest(np.where(weight > 0, np.abs(values), 0.0))
     low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
-    if high - low > EQUAL * max(abs(low), abs(high)):
+    if high - low > SPREAD_ROUNDING * max(abs(low), abs(high)):
         return (high - low) / 1.349
     spread = spread_of(values, weight)
-    return spread if spread > EQUAL * size else size or 1.0
+    return spread if spread > SPREAD_ROUNDING * size else size or 1.0
 
 
 def natural_size(values, weight, centred):
@@ -75,7 +75,7 @@ def natural_size(values, weight, centred):
     about = values - weight @ values / total if centred else values
     if not centred:
         middle = max(middle, weighted_quantile(np.abs(values), weight, 0.5))
-    return float(np.clip(_root_mean_square(about, weight, total), middle, FAR * middle))
+    return float(np.clip(_root_mean_square(about, weight, total), middle, OUTLIER_SPREADS * middle))
 
 
 def weighted_quantile(values, weight, q):
@@ -138,12 +138,12 @@ class PiecewiseLoss:
         return -float(self.s @ conjugate) - float(rows.u @ self.t)
 
     def excess(self, z):
-        """The part of the value that is due to rows far out: h beyond `FAR` spreads."""
+        """The part of the value that is due to rows far out: h beyond `OUTLIER_SPREADS` spreads."""
         if self.c is not None or not np.isfinite(self.hi - self.lo):
             return 0.0
         r = z - self.t
-        beyond = np.maximum(np.abs(r) - FAR * self.spread, 0.0)
-        if self.s @ (beyond > 0) > FEW * self.s.sum():
+        beyond = np.maximum(np.abs(r) - OUTLIER_SPREADS * self.spread, 0.0)
+        if self.s @ (beyond > 0) > MAX_OUTLIER_WEIGHT * self.s.sum():
             return 0.0
         return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
 

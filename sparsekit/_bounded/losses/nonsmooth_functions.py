@@ -1,11 +1,10 @@
 """The 25 nonsmooth functions of the NQN paper, on arrays: f(x, gradient) gives (value, gradient or None).
 
-Where f is differentiable the gradient is exact. Elsewhere it is always the same generalised
-gradient: of a maximum, that of the first largest piece; of |t| at t = 0, zero, as `numpy.sign`
-has it; of a norm at zero, zero. Indices in the formulas count from 1, x_0 = x_{n+1} = 0 and
-h = 1 / (n + 1). Sources: Table 3.2 of Keskar's thesis and the papers named there; L1, L2,
-Nesterov_1 and _2, Modified_Rosenbrock_2 are the usual functions of those names, which the thesis
-does not write out.
+Where f is differentiable the gradient is exact. Elsewhere it is one fixed generalised gradient. For a maximum
+it is that of the first largest piece. For |t| and for a norm it is zero at zero. Indices in the formulas
+count from 1, x_0 = x_{n+1} = 0 and h = 1 / (n + 1). Sources: Table 3.2 of Keskar's thesis and the papers
+named there. The thesis does not write out L1, L2, Nesterov_1 and _2 and Modified_Rosenbrock_2; these are the
+usual functions of those names.
 """
 
 import numpy as np
@@ -133,10 +132,10 @@ def chained_mifflin_2(x, gradient):
 class ConvexNonsmooth:
     """sqrt(x'Ax) + x'Bx with A = [M 0; 0 0].
 
-    M, of order ceil(n/2), has condition ceil(n/2)^2 and B has n^2. The paper has random matrices; to
-    keep a product at O(n log n) for every n, the eigenvectors here are those of a cosine transform
-    with random signs, S C', and the eigenvalues, in random order, lie evenly in their logarithm
-    between 1/condition and 1.
+    M, of order ceil(n/2), has condition ceil(n/2)^2 and B has n^2. The paper has random matrices. Here the
+    eigenvectors are those of a cosine transform with random signs, S C', so that a product costs O(n log n)
+    for every n. The eigenvalues are evenly spaced in their logarithm between 1/condition and 1, in random
+    order.
 
     Parameters
     ----------
@@ -186,10 +185,9 @@ def l2(x, gradient):
 class Hilbert:
     """Products with the Hilbert matrix H_ij = 1 / (i + j - 1) of order n.
 
-    Up to order 200 with the matrix; above as a convolution by fast Fourier transforms in
-    O(n log n), whose entries have an absolute error of the order of 1e-16 ||x||_2: entries of Hx
-    much below that have no correct sign, in a product with the matrix they would have one down
-    to about a tenth of it.
+    Up to order 200 the matrix is stored. Above, the product is a convolution by fast Fourier transforms in
+    O(n log n). Its entries have an absolute error of about 1e-16 ||x||_2. Smaller entries of Hx have no
+    correct sign; a product with the matrix has a tenth of that error.
     """
 
     def __init__(self, n):
@@ -206,8 +204,8 @@ class Hilbert:
         """H x, shape (n,)."""
         if self.matrix is not None:
             return self.matrix @ x
-        # sum_j entries[i + j] x_j is entry i + n - 1 of the convolution of entries with x reversed; what
-        # wraps around a circle of 2n - 1 lands on the first n - 1 entries only
+        # sum_j entries[i + j] x_j is entry i + n - 1 of the convolution of entries with reversed x. In a
+        # circular convolution of length 2n - 1 only the first n - 1 entries wrap around.
         spectrum = self.transform * fft.rfft(x[::-1], self.length)
         return fft.irfft(spectrum, self.length)[self.n - 1 : 2 * self.n - 1]
 

@@ -210,15 +210,15 @@ def _mifflin_minimizer(n):
 def _closed_forms(n):
     """Optimal values within the bounds, where they have closed forms.
 
-    With e the upper bound of the even variables. In every sum over neighbours listed here each term
-    attains its own least value at the same point, so that their sum is the optimum; the others
-    couple neighbours (linear or quadratic programs), or are not convex.
+    e is the upper bound of the even variables. In each sum over neighbours listed here all terms have their
+    minimum at one point, so that their sum is the optimum. The other problems couple neighbours (linear or
+    quadratic programs), or are not convex.
     """
     even, odd = n // 2, n - n // 2
     last_odd = n % 2
     circle = np.sqrt(0.5) - 0.5
-    # Crescents: x_1 = 0, even -1/2, inner odd 1/4 (_1) or at the kink 1 - sqrt(3/4) (_2), a last odd
-    # one 1/2 or at the kink; a last even one enters one term only
+    # Crescents: x_1 = 0 and even entries are -1/2. Inner odd entries are 1/4 (_1) or at the kink 1 -
+    # sqrt(3/4) (_2); a last odd one is 1/2 or at the kink. A last even one enters one term only.
     kink = 1 - np.sqrt(0.75)
     inner = odd - 1 - last_odd
     crescent_1 = (even - 1 + last_odd) * 1.0 + (1 - last_odd) * 0.75 - inner / 8 - last_odd / 4

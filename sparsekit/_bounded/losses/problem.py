@@ -5,11 +5,11 @@ import numpy as np
 from ..._linalg.as_design import as_design
 from .losses import LossRows
 
-# Variance, as a part of the second moment, that is rounding.
-CONSTANT = 1e-12
-# Entries of a block of rows that are read twice: they stay in a core's cache, beside the predictors.
-PASS = 2**14
-# Entries for each part of such a pass, and the most parts.
+# A column whose variance is below this part of its second moment is constant.
+VARIANCE_ROUNDING = 1e-12
+# Entries of a block of rows that is read twice: it stays in a core's cache, with the predictors.
+BLOCK_ENTRIES = 2**14
+# Entries of X for each part that a thread may sum.
 PART_ENTRIES = 200000
 MAX_PARTS = 16
 
@@ -61,7 +61,7 @@ class BoundedProblem:
         z, gradient = np.empty(self.n), np.empty(self.p)
         # parts by the data alone, so that sums do not depend on the threads
         parts = int(min(max(X.size // PART_ENTRIES, 1), MAX_PARTS))
-        blocks = max(PASS // self.p, 1), parts, min(self.matrix.n_threads, parts)
+        blocks = max(BLOCK_ENTRIES // self.p, 1), parts, min(self.matrix.n_threads, parts)
         w = w.astype(X.dtype, copy=False)
         self.loss.dense_pass(X, w, b, z, rows, gradient, blocks, smoothing, previous)
         return z, gradient
@@ -87,7 +87,7 @@ class BoundedProblem:
             with np.errstate(over="ignore", invalid="ignore"):  # the check below names the column
                 variance = second - mean**2
             # what is left of a constant column is rounding
-            constant = variance <= CONSTANT * second
+            constant = variance <= VARIANCE_ROUNDING * second
             self._check_squares(second)
             self._moments = mean, np.where(constant, np.where(second > 0, second, 1.0), variance)
         return self._moments

@@ -5,11 +5,11 @@ from scipy.linalg import LinAlgError
 
 # Rounds of the active set of a step.
 MAX_ROUNDS = 20
-# Of these the first ones that may also free coefficients at a bound.
-RELEASES = 3
+# Coefficients at a bound may be freed in the first rounds only, which prevents cycles.
+MAX_RELEASE_ROUNDS = 3
 
 
-def minimize_in_box(system, gradient, low, high, ridge, releases=RELEASES):
+def minimize_in_box(system, gradient, low, high, ridge, releases=MAX_RELEASE_ROUNDS):
     """Minimiser of the quadratic model with low <= step <= high, all (m,).
 
     Coefficients that leave the box are put on their bound. Those whose slope leads away from it are freed,

@@ -6,21 +6,20 @@ import numpy as np
 
 from ..losses.losses import natural_size, spread_of
 
-# Without limits from a penalty or bounds, the gap is proved for coefficients up to REACH natural sizes.
-REACH = 10.0
+# Without a penalty or bounds, the gap holds for coefficients up to this many natural sizes.
+MAX_NATURAL_SIZES = 10.0
 # Limits of more than this many natural sizes count as none.
-WIDE = 1e4
+UNLIMITED_SIZES = 1e4
 
 
 @dataclass
 class Certificate:
     """The lower bound of P: the best one of all dual points seen.
 
-    The dual function needs a limit of each coefficient: its bounds, or the penalty, which alone is at most
-    the objective. Where neither limits it to WIDE natural sizes, the limit is REACH natural sizes. The
-    natural size is the larger of its value and of what moves the predictor as much as the targets' size. P
-    is convex: a point k times as far is better by at most k times the gap. The intercept always has this
-    limit.
+    The dual function needs a limit of each coefficient: its bounds, or the penalty, which is at most the
+    objective. If these exceed UNLIMITED_SIZES natural sizes, the limit is MAX_NATURAL_SIZES of them. The
+    natural size is the coefficient, or what moves the predictor by the targets' size if that is larger. P is
+    convex: a point k times as far is better by at most k times the gap. The intercept always has this limit.
     """
 
     problem: object
@@ -49,12 +48,12 @@ class Certificate:
         mean, variance = problem.moments()
         size = natural_size(problem.loss.t, problem.loss.s, problem.fit_intercept)
         size = max(size, problem.loss.spread, spread_of(z, problem.loss.s))
-        self.reach = REACH * np.maximum(np.abs(w), size / np.sqrt(variance))
-        self.reach_intercept = REACH * (abs(b) + size + float(np.abs(mean) @ np.abs(w)))
+        self.reach = MAX_NATURAL_SIZES * np.maximum(np.abs(w), size / np.sqrt(variance))
+        self.reach_intercept = MAX_NATURAL_SIZES * (abs(b) + size + float(np.abs(mean) @ np.abs(w)))
         self.best = -np.inf
 
     def _limits(self, primal):
-        problem, wide = self.problem, (WIDE / REACH) * self.reach
+        problem, wide = self.problem, (UNLIMITED_SIZES / MAX_NATURAL_SIZES) * self.reach
         known = primal / problem.l1 if problem.l1 else np.inf
         if problem.l2:
             known = min(known, float(np.sqrt(2.0 * primal / problem.l2)))

@@ -39,8 +39,9 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
     Returns
     -------
     OptimizeResult
-        x = (w, b), fun, dual_gap, optimality (the gap relative to the objective), nit, n_newton, nfev (passes
-        over X, one or two an evaluation), status, message, success, history, multipliers.
+        x = (w, b), fun, dual_gap, optimality, nit, n_newton, nfev, status, message, success, history,
+        multipliers. optimality is the gap relative to the objective. nfev counts passes over X, one or two an
+        evaluation.
     """
     opts, b = opts or BoundedOptions(), float(b)
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)

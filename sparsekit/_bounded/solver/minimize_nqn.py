@@ -53,8 +53,8 @@ def minimize_nqn(
     .. math:: \min_x f(x) \quad \text{subject to} \quad l \le x \le u
 
     f is to be continuous and differentiable almost everywhere, convex or not: maxima, absolute values,
-    quantile losses. L-BFGS takes the kinks for curvature; the search (weak Wolfe conditions, projected)
-    crosses them, and the active set is corrected until the step stays in the box.
+    quantile losses. L-BFGS sees kinks as curvature. A projected line search with weak Wolfe conditions
+    crosses them. The active set is corrected until the step stays in the box.
 
     It is also a ``method`` of SciPy: ``scipy.optimize.minimize(fun, x0, jac=True, bounds=bounds,
     method=minimize_nqn, tol=1e-8, options={"maxiter": 100})``.
@@ -65,9 +65,9 @@ def minimize_nqn(
         ``fun(x, *args)`` returns f, a number, or with ``jac=True`` f and its gradient; x, of shape (n,), is
         a copy. At trial points it may return inf or NaN: the step is then shortened.
     x0 : array-like of shape (n,)
-        Start. Outside the bounds it is moved to them, and the result's ``warning`` says so. A CuPy array has
-        everything of length n stay on its GPU: ``fun`` gets and returns CuPy arrays (f is a number or of
-        shape ()), ``jac`` must be given.
+        Start. Outside the bounds it is moved to them, and the result's ``warning`` says so. With a CuPy array
+        everything of length n stays on its GPU. ``fun`` then gets and returns CuPy arrays (f is a number or
+        of shape ()), and ``jac`` must be given.
     args : tuple, default=()
         More arguments of ``fun`` and ``jac``.
     jac : callable, bool, "2-point" or None, default=None
@@ -78,9 +78,9 @@ def minimize_nqn(
         A pair for each variable, also where there are two of them. None or infinity stand for no bound;
         ``min == max`` fixes a variable. With x0 on a GPU also a CuPy array of shape (n, 2).
     active_set : {"gradient", "subgradient", "corrected", "corrected-subgradient"}, default="corrected"
-        How the variables held at their bounds are chosen, Variants 1 to 4 of [1]_, Section 3.2.6: by the
-        gradient; also by the least element of the hull of recent gradients (eq. 3.9); and either of them
-        corrected by Algorithm 3.
+        How the variables held at their bounds are chosen: Variants 1 to 4 of [1]_, Section 3.2.6. "gradient"
+        uses the gradient, "subgradient" also the least element of the hull of recent gradients (eq. 3.9). The
+        "corrected" ones add Algorithm 3.
     memory : int, default=20
         Pairs of L-BFGS, >= 0. Room is made as pairs arrive; m of them take 16 m (n + 5 m) bytes.
     n_gradients : int, default=20
@@ -97,9 +97,9 @@ def minimize_nqn(
     max_time : float, default=None
         Largest time in seconds, looked at before each evaluation; None: no limit.
     callback : callable, default=None
-        Called after each iteration as ``callback(intermediate_result)`` if that is its argument's name, with
-        a :class:`scipy.optimize.OptimizeResult` of x, fun, jac, nit and nfev, else as ``callback(x)``; both
-        get copies. A true value or StopIteration stops the run.
+        Called after each iteration as ``callback(x)``. If its argument is named ``intermediate_result``, it
+        gets a :class:`scipy.optimize.OptimizeResult` of x, fun, jac, nit and nfev instead. Arrays are copies.
+        A true value or StopIteration stops the run.
     history : bool, default=False
         Whether the result has a ``history``.
     tol : float, default=None
@@ -119,15 +119,16 @@ def minimize_nqn(
         * ``optimality`` : largest entry of the projected gradient. At a kink it stays large: f is then
           stationary in the sense of Clarke, which no single gradient shows;
         * ``n_corrections``, ``n_skipped``, ``n_restarts`` : corrections of the active set, pairs that were
-          not taken, and returns to a multiple of the identity where rounding had spoilt the matrix;
+          skipped, and restarts from a multiple of the identity after rounding errors;
         * ``warning`` : None, or what was changed in the input;
         * ``history`` : None, or a dict (f, optimality, alpha, n_active, n_predicted, n_held, nfev, time in
-          seconds) for each iteration: n_active variables at a bound after it, n_predicted held before and
-          n_held after the corrections.
+          seconds) for each iteration. n_active variables are at a bound after it. n_predicted are held before
+          the corrections, n_held after them.
 
-        status 0: projected gradient at most gtol; 6: small decrease, these two are successes; 1, 2, 5:
-        max_iter, max_time, max_fun; 3: callback; 4: no step decreases f, the usual end at a kink if ``ftol``
-        is negative; 7: no direction of descent; 8: f falls without bound, along a ray or to -inf.
+        The two successes are status 0, projected gradient at most gtol, and 6, small decrease. Limits are 1
+        (max_iter), 2 (max_time) and 5 (max_fun); 3 is the callback. 4: no step decreases f, the usual end at
+        a kink if ``ftol`` is negative. 7: no direction of descent. 8: f falls without bound, along a ray or
+        to -inf.
 
     Raises
     ------
@@ -316,8 +317,8 @@ class Objective:
             )
         if is_device(lower) and not jac:
             raise ValueError(
-                "jac must be True or a callable where x0 is on the GPU: forward differences would be one "
-                "evaluation after another; pass the gradient, or cupy.asnumpy(x0)"
+                "jac must be True or a callable where x0 is on the GPU. Pass the gradient, "
+                "or cupy.asnumpy(x0) for forward differences."
             )
         self.fun, self.jac, self.lower, self.upper = fun, jac, lower, upper
         self.args = args if isinstance(args, tuple) else (args,)

@@ -29,24 +29,28 @@ MESSAGES = outcome.messages(
     ", gtol or ftol",
     small_decrease="Converged: the last iterations decreased f by at most ftol.",
     no_direction="Stopped without a direction of descent: the gradient may be wrong, or not finite.",
-    no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable; "
-    "if it is not, check the gradient, or start again from x.",
+    no_progress="Stopped where no step decreases f: x may be a minimiser at which f is not differentiable. "
+    "If it is not, check the gradient, or start again from x.",
     unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
 # ends that mean nothing where f was -inf: the search only kept away from there
 ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
-# iterations after which the rule for theta is looked at; decrease, relative to all so far, that keeps it
-LOOK, PROGRESS = 30, 1e-6
-# failures of a search in succession after which the run ends, and a decrease of f that is none
-FAILURES, NOTHING = 4, 1e-15
-# steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change
-IDLE = 5
-# difference of f, relative to max(|f|, 1), by which a point is not better than a stationary one
-EQUAL = 1e-12
-# gradients that there is room for at first: who asks for very many mostly needs few
-ROOM = 64
-# iterations over which a decrease is judged small: a nonsmooth f often falls by little once and then by more
-WINDOW = 10
+# "adaptive" reviews the rule for theta after this many iterations.
+THETA_REVIEW_ITERATIONS = 30
+# It keeps the rule if f fell by this part of its decrease so far.
+THETA_MIN_DECREASE = 1e-6
+# The run ends after this many failed line searches in succession.
+MAX_FAILURES = 4
+# A relative decrease of f below this is none.
+F_ROUNDING = 1e-15
+# Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
+MAX_STEPS_WITHOUT_DECREASE = 5
+# A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
+BEST_ROUNDING = 1e-12
+# Initial capacity of the buffer of gradients, which doubles when it is full.
+FIRST_CAPACITY = 64
+# Iterations of the test by `ftol`: a nonsmooth f may fall by little in one iteration and by more in the next.
+FTOL_WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class NQNOptions:
     """Settings; those below max_time are Table 3.1's.
 
     gtol : largest entry of the projected gradient T(x, -grad f(x)) at which to stop.
-    ftol : decrease of f over `WINDOW` iterations at which to stop, relative to max(|f|, 1).
+    ftol : decrease of f over `FTOL_WINDOW` iterations at which to stop, relative to max(|f|, 1).
     active_set : one of `ACTIVE_SETS`, Variants 1 to 4 of Section 3.2.6.
     memory : pairs m of L-BFGS.
     n_gradients : gradients M of the program (3.8).
@@ -90,16 +94,16 @@ class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
     def __init__(self, n, size, like):
-        self.size, room = size, min(size, ROOM)
-        self.rows, self.gram = np.empty((room, n), like=like), np.empty((room, room), like=like)
+        self.size, capacity = size, min(size, FIRST_CAPACITY)
+        self.rows, self.gram = np.empty((capacity, n), like=like), np.empty((capacity, capacity), like=like)
         self.count = self.at = 0
 
     def put(self, g):
         at = self.at
         if at == len(self.rows):
-            room = min(2 * at, self.size)
-            self.rows = enlarged(self.rows, (room, self.rows.shape[1]))
-            self.gram = enlarged(self.gram, (room, room))
+            capacity = min(2 * at, self.size)
+            self.rows = enlarged(self.rows, (capacity, self.rows.shape[1]))
+            self.gram = enlarged(self.gram, (capacity, capacity))
         self.rows[at] = g
         self.count = min(self.count + 1, len(self.rows))
         products = self.rows[: self.count] @ g
@@ -196,8 +200,8 @@ def choose_direction(state, opts):
 def search(state, slope, evaluate, opts):
     """Algorithm 4 along T(x, p): a `Trial` whose point is (x, gradient), of a decrease at least."""
     kernels, x, lower, upper = state.kernels, state.x, state.lower, state.upper
-    # departures from step 2: the printed ratio is negative for p_i < 0, and "infinity otherwise" would make
-    # the maximum infinite as soon as one variable does not move
+    # Departures from step 2. The printed ratio is negative for p_i < 0. "Infinity otherwise" would make the
+    # maximum infinite as soon as one variable does not move.
     longest = kernels.longest_step(x, state.p_bar, lower, upper)
 
     def evaluate_at(alpha):
@@ -213,8 +217,8 @@ def search(state, slope, evaluate, opts):
         # departure from step 22: where the slope keeps the share c2, a parabola is lowest at 1 / (1 - c2)
         # times the step or farther away
         growth=1.0 / (1.0 - opts.c2) if opts.interpolate else 2.0,
-        # after a step shorter than p there may be kinks about: there cubics lead to poorer minima
-        # of functions that are not convex, in more steps
+        # A step shorter than p hints at kinks. There, cubics need more steps and lead to poorer minima of
+        # functions that are not convex.
         use_cubics=opts.interpolate and state.alpha >= 1.0,
         min_width=opts.eps_abs, min_part=opts.eps_rel,
     )  # fmt: skip
@@ -242,7 +246,7 @@ def step(state, evaluate, opts):
     f, (x, g) = found.f, found.point
     if not add_pair(state.pairs, state.x, x, state.g, g, opts.eps_skip):  # (3.11)
         state.n_skipped += 1
-    state.idle = state.idle + 1 if not f < state.f - NOTHING * abs(state.f) else 0
+    state.idle = state.idle + 1 if not f < state.f - F_ROUNDING * abs(state.f) else 0
     state.x, state.f, state.g, state.alpha = x, f, g, found.t
     if state.gradients is not None:
         state.gradients.put(g)
@@ -305,14 +309,16 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
         optimality = kernels.optimality(state.x, state.g, lower, upper)
         if optimality <= opts.gtol:
             status = outcome.CONVERGED
-        elif len(recent) > WINDOW and recent[-1 - WINDOW] - recent[-1] <= opts.ftol * max(1.0, abs(state.f)):
+        elif len(recent) > FTOL_WINDOW and recent[-1 - FTOL_WINDOW] - recent[-1] <= opts.ftol * max(
+            1.0, abs(state.f)
+        ):
             status = outcome.SMALL_DECREASE
         else:
             # the number of evaluations is looked at before each
             status = limits.reached(state.nit)
         if status is None:
             try:
-                if state.idle >= IDLE:
+                if state.idle >= MAX_STEPS_WITHOUT_DECREASE:
                     raise Stop(outcome.NO_PROGRESS)
                 step(state, evaluate, opts)
             except Stop as stop:
@@ -320,17 +326,17 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 if status not in (outcome.NO_DIRECTION, outcome.NO_PROGRESS):
                     break
                 # departure: the pairs may be at fault; begin again from theta I as long as that helps
-                failures = 1 if state.f < f_failed - NOTHING * abs(state.f) else failures + 1
-                if failures > FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
+                failures = 1 if state.f < f_failed - F_ROUNDING * abs(state.f) else failures + 1
+                if failures > MAX_FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
                     break
                 f_failed, status = state.f, None
                 restart(state, opts)
                 continue
-            if opts.initial_scale == "adaptive" and state.nit % LOOK == 0:
-                if f_looked - state.f < PROGRESS * (f_first - state.f):
+            if opts.initial_scale == "adaptive" and state.nit % THETA_REVIEW_ITERATIONS == 0:
+                if f_looked - state.f < THETA_MIN_DECREASE * (f_first - state.f):
                     state.by_pairs = not state.by_pairs
                 f_looked = state.f
-            recent = [*recent[-WINDOW:], state.f]
+            recent = [*recent[-FTOL_WINDOW:], state.f]
             if history:
                 lines.append(_line(state, evaluate))
             if callback is not None:
@@ -344,7 +350,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     f, x, g = state.f, state.x, state.g
     # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
     # one is not left
-    if evaluate.best[0] < f - (EQUAL * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
+    if evaluate.best[0] < f - (BEST_ROUNDING * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
         f, x, g = evaluate.best
     return OptimizeResult(
         x=x, fun=f, jac=g, nit=state.nit, nfev=evaluate.count, njev=evaluate.count, status=status,

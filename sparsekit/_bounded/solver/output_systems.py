@@ -1,7 +1,8 @@
 """Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
 
-By conjugate gradients, where a product with X serves all outputs; by a matrix with a row for each column of
-X; or by Woodbury's identity by one with a row for each row of X that is curved. A cost estimate decides.
+There are three algorithms: conjugate gradients, where one product with X serves all outputs. A Cholesky
+factor of the Hessian. Woodbury's identity with a matrix over the rows that have curvature. A cost estimate
+decides.
 """
 
 import numpy as np
@@ -11,12 +12,12 @@ from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import solve_positive
 
-# Rows and columns of X up to which matrices of them are formed.
+# Matrices over rows and over columns of X are formed up to these sizes.
 MAX_ROWS, MAX_COLUMNS = 3000, 512
-# Products of a step by conjugate gradients at most, and as expected before the first step.
+# Products of a step by conjugate gradients: the limit, and the estimate before the first step.
 MAX_PRODUCTS, FIRST_PRODUCTS = 60, 10
-# Multiplications in whose time an entry of a matrix is gathered, and an entry of compressed rows multiplied.
-GATHER, COMPRESSED = 30.0, 3.0
+# Cost in multiplications: of gathering an entry of a matrix; of a product with an entry of a sparse X.
+GATHER_COST, SPARSE_COST = 30.0, 3.0
 # Ridge of an intercept in units of its curvature, and of features in units of their mean squares.
 INTERCEPT_RIDGE, FEATURE_RIDGE = 1e-6, 1e-8
 # Part of the diagonal that keeps a matrix positive definite to rounding.
@@ -71,13 +72,13 @@ class OutputSystems:
             q = self.size
             costs[self._by_columns] = float((q**2 * count + q**3 / 3.0).sum())
         if self.has_row_matrix:
-            costs[self._by_rows] = float((count**3 / 3.0 + GATHER * count**2).sum())
+            costs[self._by_rows] = float((count**3 / 3.0 + GATHER_COST * count**2).sum())
             if self.kernel is None:
                 costs[self._by_rows] += len(D) * self._cost_of_product(1) / 4.0
         return min(costs, key=costs.get)(G, D, enough)
 
     def _cost_of_product(self, k):
-        return 4.0 * k * self.design.nnz * (1.0 if self.is_dense else COMPRESSED)
+        return 4.0 * k * self.design.nnz * (1.0 if self.is_dense else SPARSE_COST)
 
     def _ridge(self, D):
         """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""

@@ -1,10 +1,10 @@
 """Proximal points of a dual, with the duality gap as certificate, for one problem or several at once.
 
 A proximal step subtracts sigma / 2 |u - c|^2 in the inner maximum of a loss with kinks, which makes it
-piecewise quadratic; the u at its minimum is the next centre c (Rockafellar, "Augmented Lagrangians and
-applications of the proximal point algorithm in convex programming", 1976; Li, Sun, Toh, "A highly efficient
-semismooth Newton augmented Lagrangian method for solving Lasso problems", 2018, of Newton's method for the
-steps). Few steps are enough, since sigma falls. A smooth loss is its own proximal step.
+piecewise quadratic. The u at its minimum is the next centre c. The method is Rockafellar's, "Augmented
+Lagrangians and applications of the proximal point algorithm in convex programming", 1976. Newton's method for
+the steps follows Li, Sun and Toh, "A highly efficient semismooth Newton augmented Lagrangian method for
+solving Lasso problems", 2018. Since sigma falls, a few steps suffice. A smooth loss is its own proximal step.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
-from .run import PERFECT
+from .run import ZERO_OBJECTIVE
 
 # The least sigma.
 MIN_SMOOTHING = 1e-6
@@ -78,7 +78,7 @@ class Bounds:
         self.x, self.upper = form.x.copy(), form.primal()
         self.lower, self.certain = 0.0 * self.upper, True
         self.proven, self.estimated = self.lower, self.lower
-        self.least = PERFECT * form.at_zero()  # which counts as 0
+        self.least = ZERO_OBJECTIVE * form.at_zero()  # which counts as 0
 
     def update(self, form):
         """Evaluate the problem's point; its dual variables."""

@@ -18,32 +18,43 @@ import numpy as np
 from ..._linalg.newton import MAX_SIDE, NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
 from ..losses.losses import LossRows, weighted_quantile
-from .box_step import RELEASES, minimize_in_box
-from .scaled_descent import ENDLESS, Descent
+from .box_step import MAX_RELEASE_ROUNDS, minimize_in_box
+from .scaled_descent import NO_LIMIT, Descent
 
-# rows within the first smoothing, as a multiple of the variables
-ZONE = 2
-# part of the gap that the envelope's own optimality may have before the multipliers move
+# The first delta has this many rows for each variable in its smooth zone.
+ROWS_PER_VARIABLE = 2
+# The multipliers move when the envelope's own optimality is this part of the gap.
 FORCING = 0.1
-# optimality, relative to the objective, that is rounding
-NOISE = 1e-13
-# factors of delta: after a quick round, and after one that was too much; iterations that count as such
-SHRINK, GROW = 0.2, 3.0
-QUICK, SLOW = 15, 30
-# part of delta from which half of the residuals are very small; the least delta, in spreads of the targets
-NEARLY, LEAST = 1e-3, 1e-12
-# rounds, or runs of Newton on a smooth loss, without a gap smaller by this factor after which rounding has
-# won; the same once the gap is what was asked for; and the decrease of a smooth objective, relative to it,
-# that is progress too
-STALE, DONE, BETTER, FELL = 8, 2, 0.7, 1e-9
-# Levenberg's ridge in units of the curvature that all rows would have: start, range, changes
-RIDGE, RIDGE_MIN, RIDGE_MAX = 1e-6, 1e-12, 1e3
-# steps of the search along a line, and the part of the slope that ends it
-SEARCH_STEPS, SEARCH_TOL = 40, 0.1
-# slope of a step as a part of its square in Newton's matrix; a minimiser's is 1
-DESCENT = 0.1
-# distance to a bound, relative to the numbers it comes from, that is rounding
-ROUNDING = 1e-9
+# Optimality below this part of the objective is rounding.
+OPTIMALITY_ROUNDING = 1e-13
+# delta is multiplied by SHRINK after a round of fewer than QUICK_STEPS Newton steps.
+SHRINK = 0.2
+QUICK_STEPS = 15
+# It is multiplied by GROW after a round of MAX_STEPS Newton steps.
+GROW = 3.0
+MAX_STEPS = 30
+# delta falls to the median residual if that is below this part of delta.
+MIN_MEDIAN_RESIDUAL = 1e-3
+# The least delta, in spreads of the targets.
+MIN_DELTA = 1e-12
+# A round makes progress if it reduces the gap to this part.
+MAX_GAP_REDUCTION = 0.7
+# A smooth objective makes progress if it falls by this part.
+MIN_DECREASE = 1e-9
+# Rounds without progress that end a run, before and after the gap is small enough.
+MAX_STALLED = 8
+MAX_STALLED_CONVERGED = 2
+# Levenberg's ridge, in units of the curvature that all rows would have.
+RIDGE = 1e-6
+RIDGE_MIN = 1e-12
+RIDGE_MAX = 1e3
+# The line search ends at this part of the first slope.
+SEARCH_STEPS = 40
+SEARCH_TOL = 0.1
+# Least descent of a step, as a part of its square in Newton's matrix. A minimiser has 1.
+MIN_DESCENT = 0.1
+# A coefficient is at its bound within this part of the numbers that it comes from.
+BOUND_ROUNDING = 1e-9
 
 
 @dataclass
@@ -110,31 +121,31 @@ def refine(run):
         distance, previous = loss.kink_distance(z)
         reach = loss.spread
         if not run.is_small:
-            k = min(ZONE * (problem.p + 1), problem.n - 1, MAX_SIDE // 2)
+            k = min(ROWS_PER_VARIABLE * (problem.p + 1), problem.n - 1, MAX_SIDE // 2)
             # all residuals zero: any delta will do, but not zero
             reach = max(2.0 * float(np.partition(distance, k)[k]), 1e-9 * loss.spread)
         envelope = Envelope(reach / (loss.hi - loss.lo), previous)
     point.evaluate(problem, envelope)
     inner = Newton(run)
-    stale, gap, primal = 0, np.inf, np.inf
-    while stale < (DONE if run.is_done else STALE):
+    stalled, gap, primal = 0, np.inf, np.inf
+    while stalled < (MAX_STALLED_CONVERGED if run.is_done else MAX_STALLED):
         count = inner.solve(point, envelope)
         if count is None:  # too large for Newton's matrix
             inner = QuasiNewton(run)
             continue
-        fell = not loss.has_kinks and run.primal < primal - run.allowed(FELL)
-        stale = 0 if run.gap < BETTER * gap or fell else stale + 1
+        fell = not loss.has_kinks and run.primal < primal - run.allowed(MIN_DECREASE)
+        stalled = 0 if run.gap < MAX_GAP_REDUCTION * gap or fell else stalled + 1
         gap, primal = min(gap, run.gap), run.primal
         if not loss.has_kinks:
             continue
         envelope.previous = point.rows.dual.copy()
-        if count < QUICK:
+        if count < QUICK_STEPS:
             envelope.smoothing *= SHRINK
             # a fit that is nearly perfect asks for a far smaller delta, at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
-            if typical < NEARLY * envelope.smoothing:
-                envelope.smoothing = max(typical, LEAST * loss.spread)
-        elif count >= SLOW:
+            if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
+                envelope.smoothing = max(typical, MIN_DELTA * loss.spread)
+        elif count >= MAX_STEPS:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
 
@@ -166,20 +177,24 @@ class Newton:
         run, problem = self.run, self.run.problem
         certify(run, point)
         run.check()
-        for count in range(SLOW):
-            if count >= QUICK and run.is_done:
+        for count in range(MAX_STEPS):
+            if count >= QUICK_STEPS and run.is_done:
                 return count - 1
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
             left = run.certificate.weigh(face.slope, face.free, slope_b)
-            if problem.loss.has_kinks and count and left <= max(FORCING * run.gap, run.allowed(NOISE)):
+            if (
+                problem.loss.has_kinks
+                and count
+                and left <= max(FORCING * run.gap, run.allowed(OPTIMALITY_ROUNDING))
+            ):
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
             run.n_newton += 1
             certify(run, point)
             run.iteration("newton")
-        return SLOW
+        return MAX_STEPS
 
     def _step(self, point, envelope, face, slope_b):
         problem, rows = self.run.problem, point.rows
@@ -199,12 +214,16 @@ class Newton:
         if problem.fit_intercept:
             gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
-        attempts = ((ridge, releases) for ridge in _ridges(self.ridge) for releases in (RELEASES, 0))
+        attempts = (
+            (ridge, releases) for ridge in _ridges(self.ridge) for releases in (MAX_RELEASE_ROUNDS, 0)
+        )
         for ridge, releases in attempts:
             move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
             slope = float(gradient @ move)
             # the model's minimiser has at least this slope; what went round in circles may not. NaN fails
-            if slope < 0 and slope <= -DESCENT * float(move @ (system.product(move) + ridge * unit * move)):
+            if slope < 0 and slope <= -MIN_DESCENT * float(
+                move @ (system.product(move) + ridge * unit * move)
+            ):
                 break
         else:
             return False
@@ -232,8 +251,8 @@ class Newton:
         fixed = problem.l1 * float(side @ step) + problem.l2 * float(w @ step)
         square = problem.l2 * float(step @ step)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            room = np.where(step > 0, (face.upper - w) / step, (face.lower - w) / step)
-        longest = max(1.0, float(np.min(np.where(step != 0, room, np.inf))))
+            distance = np.where(step > 0, (face.upper - w) / step, (face.lower - w) / step)
+        longest = max(1.0, float(np.min(np.where(step != 0, distance, np.inf))))
         loss, args = problem.loss, (envelope.smoothing, envelope.previous)
 
         def along(length):
@@ -259,7 +278,7 @@ def _ridges(first):
 
 def _snapped(new, old, step, face):
     """``new`` in the face; what is within rounding of a bound goes there."""
-    tiny = ROUNDING * (np.abs(old) + np.abs(step))
+    tiny = BOUND_ROUNDING * (np.abs(old) + np.abs(step))
     new = np.where((new - face.lower <= tiny) & (step < 0), face.lower, new)
     return np.where((face.upper - new <= tiny) & (step > 0), face.upper, new)
 
@@ -292,5 +311,5 @@ class QuasiNewton:
             run.iteration("nqn")
             return done
 
-        descent.minimize(point.w, point.b, -1.0, callback, ENDLESS)
-        return 0 if done else QUICK
+        descent.minimize(point.w, point.b, -1.0, callback, NO_LIMIT)
+        return 0 if done else QUICK_STEPS

@@ -22,7 +22,7 @@ SYSTEM_FORCING = 0.1
 # Slope that a line search leaves, as a part of the first one, and its trials at most.
 SLOPE_TOL, MAX_TRIALS = 0.1, 40
 # sigma at first, and from another fit's coefficients; and its factor from step to step.
-FIRST_SMOOTHING, WARM_SMOOTHING, FALL = 1.0, 0.1, 0.2
+FIRST_SMOOTHING, WARM_SMOOTHING, SMOOTHING_FACTOR = 1.0, 0.1, 0.2
 
 
 def minimize_outputs(
@@ -59,8 +59,8 @@ def minimize_outputs(
     Returns
     -------
     OptimizeResult
-        x, fun, nit, nfev, status, message, optimality (the gap over the objective), dual_gap (NaN for
-        alpha = 0, where the bound behind it is an estimate), history.
+        x, fun, nit, nfev, status, message, optimality, dual_gap, history. optimality is the gap relative to
+        the objective. dual_gap is NaN for alpha = 0, where the lower bound is an estimate.
     """
     shape = design.shape[1] + fit_intercept, rows.n_outputs
     table = np.zeros(shape, like=weight)
@@ -122,7 +122,7 @@ class RidgeOutputs:
         """The next proximal term."""
         if self.has_kinks:
             self.rows.centre = u
-            self.rows.smoothing = max(FALL * self.rows.smoothing, MIN_SMOOTHING)
+            self.rows.smoothing = max(SMOOTHING_FACTOR * self.rows.smoothing, MIN_SMOOTHING)
 
     def _ridge(self, table):
         return 0.5 * self.alpha * (table[: self.p] ** 2).sum(axis=0)

@@ -11,17 +11,17 @@ from ..losses.losses import LossRows
 from ..losses.problem import BoundedProblem
 from .certificate import Certificate
 
-# objectives below this part of the loss' unit count as zero: the fit is then perfect up to rounding
-PERFECT = 1e-6
-# difference by which a bound may be above the objective, relatively: sums over dense float32 data are that
-# rough
-ABOVE = 1e-6
-# entries of X up to which Newton's method alone is the fastest, and goes on until rounding stops it: another
-# order or weight of the same rows then gives the same answer
-SMALL = 20000
-# smoothing of an envelope that has no curvature
-ENDLESS = 1e100
-EXACT = 1e-12
+# An objective below this part of the loss' unit is zero up to rounding.
+ZERO_OBJECTIVE = 1e-6
+# A lower bound may exceed the objective by this part of it: rounding of sums over float32 data.
+BOUND_ROUNDING = 1e-6
+# Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
+# then give the same answer.
+MAX_NEWTON_ONLY_ENTRIES = 20000
+# Smoothing of an envelope without curvature.
+INFINITE_SMOOTHING = 1e100
+# Gap, relative to the objective, at which rounding ends a run.
+MIN_TOL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class BoundedRun:
         z = self.problem.predictor(w, b)
         rows = LossRows.empty(self.problem.n, z)
         # an envelope without end has the dual variables that it is made around, wherever z is
-        self.problem.loss.evaluate(z, rows, ENDLESS, multipliers)
+        self.problem.loss.evaluate(z, rows, INFINITE_SMOOTHING, multipliers)
         self.certificate.update(w, b, z, rows, self.problem.transposed(rows.u), self.primal)
         if self.is_done:
             self.iteration("start")
@@ -93,7 +93,7 @@ class BoundedRun:
         self.excess = self.problem.loss.excess(z)
         self.see(w, b, primal)
         self.certificate.update(w, b, z, rows, gradient, primal)
-        if self.within(EXACT):
+        if self.within(MIN_TOL):
             self.iteration("start")
 
     def see(self, w, b, primal):
@@ -102,7 +102,7 @@ class BoundedRun:
             self.primal, self.w, self.b = primal, w.copy(), float(b)
             bound = self.certificate.best
             # a bound holds near the points that it was made for; what is below it is elsewhere
-            if primal < bound - ABOVE * abs(bound) or not self.certificate.covers(w, b):
+            if primal < bound - BOUND_ROUNDING * abs(bound) or not self.certificate.covers(w, b):
                 self.certificate.forget()
 
     @property
@@ -111,7 +111,7 @@ class BoundedRun:
 
     @property
     def is_small(self):
-        return self.problem.n * self.problem.p <= SMALL
+        return self.problem.n * self.problem.p <= MAX_NEWTON_ONLY_ENTRIES
 
     @property
     def is_done(self):
@@ -127,14 +127,14 @@ class BoundedRun:
 
     def _size(self):
         # what outliers add to the objective says nothing of the fit
-        return max(self.primal - self.excess, PERFECT * self.problem.loss.unit(), 1e-300)
+        return max(self.primal - self.excess, ZERO_OBJECTIVE * self.problem.loss.unit(), 1e-300)
 
     def measure(self):
         """The gap relative to what ``tol`` is relative to."""
         return max(self.gap, 0.0) / self._size() if np.isfinite(self.primal) else np.inf
 
     def check(self):
-        if self.within(min(self.options.tol, EXACT) if self.is_small else self.options.tol):
+        if self.within(min(self.options.tol, MIN_TOL) if self.is_small else self.options.tol):
             raise Stop(outcome.CONVERGED)
         status = self.limits.reached(self.nit)
         if status is not None:

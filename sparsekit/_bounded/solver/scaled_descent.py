@@ -10,19 +10,20 @@ import numpy as np
 from ..losses.losses import LossRows
 from . import nqn
 
-# decrease of a smooth objective in ten iterations, relative to max(1, it), from which Newton is the better
-LITTLE = 1e-9
-# distance from a bound, relative to it, that is rounding
-MISSED = 1e-14
-# evaluations without an iterate after which a smooth objective has no digit left to gain
-FRUITLESS = 12
-ENDLESS = 10**9
-# bytes that pairs may take beside any X, and how many there are at least
-ROOM, FEWEST = 2**25, 5
+# NQN gives way to Newton when ten iterations decrease a smooth objective by this part of max(1, f).
+SMOOTH_FTOL = 1e-9
+# A coefficient this close to its bound, relative to it, is at the bound.
+BOUND_DISTANCE = 1e-14
+# Evaluations of one line search on a smooth objective; then rounding is all that is left.
+MAX_TRIALS = 12
+NO_LIMIT = 10**9
+# Bytes that L-BFGS pairs may use if X is smaller.
+MIN_PAIR_BYTES = 2**25
+MIN_PAIRS = 5
 
 
-class Fruitless(Exception):
-    """A search on a smooth objective found nothing."""
+class LineSearchFailed(Exception):
+    """A line search on a smooth objective found no decrease."""
 
 
 class Descent:
@@ -68,7 +69,7 @@ class Descent:
         w = np.clip(w, problem.lower, problem.upper)
         for side in (problem.lower, problem.upper):
             # a bound, scaled and back, may be missed by a rounding error
-            w = np.where(np.isfinite(side) & (np.abs(w - side) <= MISSED * np.abs(side)), side, w)
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= BOUND_DISTANCE * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):
@@ -83,8 +84,8 @@ class Descent:
     def __call__(self, v):
         problem, rows = self.problem, self.rows
         self.n_trials += 1
-        if self.n_trials > FRUITLESS and not (problem.loss.has_kinks and self.smoothing is None):
-            raise Fruitless
+        if self.n_trials > MAX_TRIALS and not (problem.loss.has_kinks and self.smoothing is None):
+            raise LineSearchFailed
         w, b = self.point(v)
         z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
         slope = float(rows.u.sum())
@@ -120,13 +121,14 @@ class Descent:
             return nqn.minimize(
                 fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count
             ).nit
-        except Fruitless:
-            return ENDLESS
+        except LineSearchFailed:
+            return NO_LIMIT
 
     def _memory(self):
-        """Pairs of NQN: fewer where X has so few entries a column that they would take more memory than X."""
+        """Pairs of L-BFGS: they use at most the memory of X or MIN_PAIR_BYTES."""
         pair = 16 * len(self.lower)
-        return int(min(max(max(self.problem.matrix.nbytes, ROOM) // pair, FEWEST), nqn.NQNOptions.memory))
+        most = max(self.problem.matrix.nbytes, MIN_PAIR_BYTES) // pair
+        return int(min(max(most, MIN_PAIRS), nqn.NQNOptions.memory))
 
     def _unit(self, v, g):
         """Scale of all variables that gives a smooth objective curvature 1 down its slope.
@@ -151,8 +153,8 @@ class Descent:
             self.see(report, certify=not kinks)
             return False
 
-        limit = ENDLESS if kinks else int(run.options.patience + newton_price(problem))
-        self.minimize(w, b, run.options.rough if kinks else LITTLE, callback, limit)
+        limit = NO_LIMIT if kinks else int(run.options.patience + newton_price(problem))
+        self.minimize(w, b, run.options.rough if kinks else SMOOTH_FTOL, callback, limit)
 
     def see(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""

@@ -70,13 +70,14 @@ cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, do
                          double* room, Py_ssize_t* chosen) noexcept nogil:
     """weights (k,) become those of the point of least norm in the hull of k >= 1 points.
 
-    gram (k, k), rows ``stride`` apart, holds their inner products; ``room`` is min_norm_room(k) doubles, ``chosen`` k
-    integers, of which the first become the points of weight above 0. Returns their number. It ends where
-    ||x||^2 - min_j g_j.x <= tol max_j ||g_j||^2. Where products overflowed, the smallest point has all weight.
+    gram (k, k), rows ``stride`` apart, holds their inner products; The workspace ``room`` has
+    min_norm_room(k) doubles. ``chosen`` has k integers; the first of them become the points of weight above
+    0. Returns their number. It ends where ||x||^2 - min_j g_j.x <= tol max_j ||g_j||^2. Where products
+    overflowed, the smallest point has all weight.
 
-    The factor is that of G + shift 1 1^T on the chosen points: positive definite if they are affinely independent, and
-    as well scaled as G if the shift is the smallest diagonal entry. Each diagonal entry is raised by some units of
-    rounding, as if each point had a small coordinate of its own: no points are dependent then.
+    The factor is that of G + shift 1 1^T on the chosen points. This is positive definite if they are affinely
+    independent. With the smallest diagonal entry as the shift it is as well scaled as G. Each diagonal entry
+    is raised by some units of rounding, so that no points are dependent.
     """
     cdef double* L = room
     cdef double* w = room + k * k

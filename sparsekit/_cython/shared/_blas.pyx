@@ -1,8 +1,8 @@
 """The routines of SciPy's BLAS and LAPACK that kernels call.
 
-They are looked up when this module is imported, by the table in which Cython modules publish their functions, and
-not by ``cimport``: so the package builds without SciPy, and Cython need not read the two thousand declarations of
-LAPACK for each of six modules, which took a tenth of the whole compilation.
+They are looked up when this module is imported, in the table in which Cython modules publish their functions.
+A ``cimport`` would need SciPy to build the package. It would also have Cython read two thousand declarations
+of LAPACK for each of six modules, a tenth of the whole compilation.
 """
 from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer
 

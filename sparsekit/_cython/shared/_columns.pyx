@@ -174,8 +174,8 @@ cdef class ColumnOperator(QuadOperator):
             self.n_on += kind[j] == 1 or kind[j] == 2
 
     cdef void _block(self, Py_ssize_t b, const double* v, bint whole) noexcept nogil:
-        # H's part of one block of rows: t = d * (A v), then A^T t, while t is in the first cache; for the columns on
-        # the face alone, or the ``whole``
+        # One block of rows of the Hessian product: t = d * (A v), then A^T t, while t is in the first cache.
+        # For the columns of the active face, or for all of them (``whole``).
         cdef Py_ssize_t m = self.cols.shape[0], lo = b * self.store.height, i, j
         cdef Py_ssize_t rows = min(self.store.height, self.store.n - lo), k, many = m if whole else self.n_on
         cdef const int64_t* start = &self.store.cut[b, 0]

@@ -100,9 +100,9 @@ def dense_gram(const real[:, :] X, const int[::1] cols, const double[::1] d, dou
                bint intercept, part[:, :, ::1] block, part[:, :, ::1] acc, int n_threads):
     """G[0] = A^T diag(d) A, A = X[:, cols] or [X[:, cols], 1]; X (n, p) in any order, not copied.
 
-    For each of some parts of the rows, ``G`` (parts, m, m) holds a sum, and ``block``
-    (parts, rows, m) and ``acc`` (parts, m, m) are scratch for one block of rows, whose type is
-    that of the sums within a block; m counts the intercept. ``G[0]`` gets both triangles.
+    ``G`` (parts, m, m) holds a sum for each part of the rows; m counts the intercept. ``block`` (parts, rows,
+    m) and ``acc`` (parts, m, m) are workspaces for one block of rows. Their type is that of the sums within a
+    block. ``G[0]`` gets both triangles.
     """
     cdef Py_ssize_t n = X.shape[0], size = G.shape[1], parts = G.shape[0], i, j, b
     if size == 0:

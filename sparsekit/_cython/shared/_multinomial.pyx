@@ -353,8 +353,8 @@ cdef class _ClassOperator(QuadOperator):
 cdef class ClassRowOperator(_ClassOperator):
     """H v by one fused pass over compressed float32 rows.
 
-    ``P`` (n, K) has K padded with zeros to a multiple of 8; ``place`` (m,) is feature * K + class
-    in that padded width, the intercepts being the feature after the last.
+    ``P`` (n, K) has K padded with zeros to a multiple of 8. ``place`` (m,) is feature * K + class with that
+    padded K. The intercepts are the feature after the last.
     """
     cdef const int64_t[::1] indptr
     cdef const int32_t[::1] indices

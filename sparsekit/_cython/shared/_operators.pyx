@@ -48,7 +48,7 @@ cdef class QuadOperator:
 
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil:
         # p = M r on the face kind = 1, 2 and zero elsewhere. M is the diagonal, with the intercept solved for
-        # exactly: columns with a mean have far more curvature in common with it than with each other
+        # exactly. Columns with a mean share far more curvature with it than with each other.
         cdef Py_ssize_t j, m = self.size
         cdef double last = 0.0, shift = 0.0, h
         cdef bint together = self.intercept and (kind[m - 1] == 1 or kind[m - 1] == 2)

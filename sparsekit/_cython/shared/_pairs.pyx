@@ -37,11 +37,11 @@ ROOM = 64
 cdef class Pairs:
     """The last ``memory`` pairs (s, y) of n variables, and the steps of their compact L-BFGS matrix.
 
-    B = theta I - V N V^T with V = [Y, theta S], N^-1 = [[-D, L^T], [L, theta S^T S]], D and L the diagonal and the
-    strictly lower part of S^T Y (Byrd, Nocedal and Schnabel, 1994). What is kept: the rows of
-    S and Y side by side, S^T S and S^T Y of all variables, and the Gram matrix of the rows of the free ones, which
-    follows the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n). Of a large
-    ``memory`` there is room for ROOM pairs at first, and for twice as many whenever they need it.
+    B = theta I - V N V^T with V = [Y, theta S], N^-1 = [[-D, L^T], [L, theta S^T S]] (Byrd, Nocedal and
+    Schnabel, 1994). D and L are the diagonal and the strictly lower part of S^T Y. Stored are the rows of S
+    and Y side by side, and S^T S and S^T Y of all variables. The Gram matrix of the free rows is stored too.
+    It is updated with the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n).
+    Buffers begin with ROOM pairs at most, and double when they are full.
     """
     cdef Py_ssize_t n, most, memory, c  # the pairs to keep, those that there is room for, and twice these
     cdef Py_ssize_t count  # of the pairs that are here
@@ -103,8 +103,9 @@ cdef class Pairs:
             double length=1.0, double unit=1.0):
         """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room.
 
-        The pair is divided by ``length``, and all y by ``unit``, that of the first pair: a power of two near |s|
-        and a power of four near the curvature y.s / s.s keep products of any pairs finite, and change no digit.
+        The pair is divided by ``length``, a power of two near |s|. All y are divided by ``unit``, a power of
+        four near the curvature y.s / s.s of the first pair. Products of any pairs stay finite, and no digit
+        changes.
         """
         cdef Py_ssize_t slot, a, b, j, m, c
         if self.most == 0:
@@ -266,8 +267,9 @@ cdef class Pairs:
         return True
 
     cdef void assemble(self, double t, double shift, double of_free) noexcept nogil:
-        # system (2k, 2k) = N^-1 - of_free V_F^T V_F / (t shift) of theta = t, symmetric: rows or columns first is the
-        # same; rows and columns are multiplied by scale, which brings the diagonals -D and t S^T S to size 1
+        # system (2k, 2k) = N^-1 - of_free V_F^T V_F / (t shift) of theta = t. It is symmetric, so its order
+        # in memory does not matter. Rows and columns are multiplied by scale, which brings the diagonals -D
+        # and t S^T S to 1.
         cdef Py_ssize_t i, j, si, sj, m = self.memory, k = self.count, size = 2 * k
         for i in range(k):
             si = self.slots[i]

@@ -56,8 +56,8 @@ cdef extern from "shared/kernels.h" nogil:
 cdef class ModelRows:
     """X[:, cols] as rows with float32 values and 16-bit columns where they fit.
 
-    ``parts`` cuts the rows for threads and for sums; each part is written from the offset its
-    rows have in X, so that no counting pass is needed. The buffers are reused by ``fill``.
+    ``parts`` divides the rows for threads and for sums. Each part is written from the offset of its rows in
+    X, so no counting pass is needed. ``fill`` reuses the buffers.
     """
     cdef readonly Py_ssize_t n, m
     cdef readonly double nnz, square_work
@@ -172,8 +172,8 @@ cdef class ModelRows:
                 part = &work[b, 0, 0]
                 for i in range(size * size):
                     G[i] += part[i]
-            # each pair was added once, below the diagonal where a row's columns ascend and
-            # anywhere where they do not: the two halves together are the matrix
+            # Each pair of entries was added once: below the diagonal if the row's columns ascend, else on
+            # either side. The sum of both triangles is the matrix.
             for i in range(size):
                 for j in range(i):
                     G[i * size + j] += G[j * size + i]

@@ -1,8 +1,7 @@
 """Loops over CSR and CSC buffers: products, column selection, Gram matrices.
 
-Every function writes into arrays that the caller owns. Sums over rows that feed one output
-are cut into blocks that depend on the data alone and added in a fixed order, so the result
-is the same for any number of threads.
+Every function writes into arrays that the caller owns. Sums over rows are added in blocks that depend on the
+data alone, in a fixed order. The result is therefore the same for any number of threads.
 """
 import numpy as np
 

@@ -1,5 +1,5 @@
-/* Where the arrays of a CSR or CSC matrix stop describing one. What is wrong is found by the sign bits of whole blocks,
- * OR-ed together: that loop has no branch, so that it takes a small part of a product's time. */
+/* Checks of the arrays of a CSR or CSC matrix: the first error in them. An error shows in the sign bits of a
+ * whole block, combined by OR. That loop has no branch and costs a small part of a product's time. */
 #ifndef SPARSEKIT_COMPRESSED_H
 #define SPARSEKIT_COMPRESSED_H
 

@@ -92,8 +92,8 @@ SK_MULTI(double, sk_dot64,
     return sum;
 }
 
-/* The three passes of conjugate gradients over vectors of n floats, sums in double precision:
- * Hp += alpha p and <p, Hp>; d += c p, r -= c Hp and <r, r / M>; p = b p + r / M. */
+/* The three passes of conjugate gradients over vectors of n floats, with sums in double precision. Hp +=
+ * alpha p and <p, Hp>; d += c p, r -= c Hp and <r, r / M>; p = b p + r / M. */
 SK_MULTI(double, sk_cg_curve,
          (const float *restrict p, float *restrict Hp, float alpha, sk_size n),
          (p, Hp, alpha, n)) {

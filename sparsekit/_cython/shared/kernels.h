@@ -222,8 +222,8 @@ SK_MULTI(void, sk_float_rows_sum,
 SK_ROW_KERNELS(u16, uint16_t)
 SK_ROW_KERNELS(i32, int32_t)
 
-/* Columns of a column store in segments of a block of rows, with 16-bit row numbers in it and
- * float32 values: as in model rows, they serve Hessians only. */
+/* Columns of a column store, in segments of a block of rows: 16-bit row numbers and float32 values. As with
+ * model rows, only Hessians use them. */
 static double sk_segment_dot(const uint16_t *restrict row, const float *restrict val, sk_size len,
                              const double *restrict t) {
     double a = 0.0, b = 0.0, c = 0.0, e = 0.0;

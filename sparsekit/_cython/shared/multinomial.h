@@ -181,8 +181,8 @@ SK_MULTI(void, sk_curve_rows_any,
     }
 }
 
-/* The same for 8, 16, 24 or 32 classes (padded), whose scores stay in registers: left to itself
- * the compiler keeps them in memory, which takes five times as long. */
+/* The same for 8, 16, 24 or 32 classes (padded), whose scores stay in registers. Without this the compiler
+ * keeps them in memory, which takes five times as long. */
 #if defined(__GNUC__) || defined(__clang__)
 typedef float sk_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 #define SK_CURVE(KP)                                                                             \
@@ -310,9 +310,9 @@ typedef struct {
 SK_CLASS_GRAM(f64, double)
 SK_CLASS_GRAM(f32, float)
 
-/* Rows lo .. hi of the two factors of the Hessian, from row ``from`` on: U = s^(1/2) x p and
- * V = (s p (1 - p))^(1/2) x for each of the variables, variable v in column at[v]. Products of U's
- * columns give what two classes share, those of V what is inside one. */
+/* Rows lo .. hi of the two factors of the Hessian, from row ``from`` on: U = s^(1/2) x p, V = (s p (1 -
+ * p))^(1/2) x. Variable v is column at[v]. Products of U's columns give the blocks between two classes, those
+ * of V the blocks of one class. */
 #define SK_CLASS_FACTORS(NAME, REAL, OUT)                                                        \
     static void sk_class_factors_##NAME(                                                         \
         sk_class_rows of, const REAL *restrict val, sk_class_variables on,                       \

@@ -1,5 +1,5 @@
-/* Passes over the pairs of L-BFGS, W (n, c): row i holds the entries i of all s and then of all y, one
- * cache line after the other, so that a pass may take the rows of the free variables only. */
+/* Passes over the pairs of L-BFGS, W (n, c). Row i holds entry i of all s and then of all y, in adjacent
+ * cache lines. A pass can therefore read the rows of the free variables only. */
 #ifndef SPARSEKIT_PAIRS_H
 #define SPARSEKIT_PAIRS_H
 

@@ -1,5 +1,5 @@
-/* Instruction sets. One build serves every processor: a function that gains from wider registers is
- * compiled once a level, and which of them runs is chosen when its module is loaded:
+/* Instruction sets. A function that gains from wider registers is compiled once a level. The level is chosen
+ * when its module is loaded, so one build serves every processor:
  *
  *     SK_MULTI(double, sk_sum, (const double *restrict a, sk_size n), (a, n)) { ... }
  *
@@ -19,8 +19,8 @@
 
 typedef ptrdiff_t sk_size;
 
-/* _FAR: into the second cache, which lets more of them be under way (twice as many random places a second, where
- * weights are far larger than the caches) */
+/* _FAR: into the second cache, which allows more requests at once: twice as many random reads a second from
+ * weights far larger than the caches. */
 #if defined(__GNUC__) || defined(__clang__)
 #define SK_INLINE static inline __attribute__((always_inline))
 #define SK_PREFETCH(p) __builtin_prefetch(p)
@@ -45,8 +45,8 @@ typedef ptrdiff_t sk_size;
 #define SK_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define SK_SIMD SK_PRAGMA(omp simd)
 #define SK_SIMD_WITH(...) SK_PRAGMA(omp simd __VA_ARGS__)
-/* A loop with a maximum. Clang starts each lane at the lowest finite number and not at -inf, so that rows of
- * -inf (masks) or NaN alone would get a maximum that none of them has. */
+/* A loop with a maximum. Clang starts each lane at the lowest finite number, not at -inf. Rows of only -inf
+ * (masks) or NaN would get a wrong maximum. */
 #if defined(__clang__)
 #define SK_SIMD_MAX(...)
 #else

@@ -1,17 +1,16 @@
-/* The best structure of a factor, by its scores: sequences, matchings, joint assignments (trees
- * are in trees.h). Every function returns the score of the structure that it wrote, summed over
- * its parts, and takes a workspace of as many doubles as its _room says.
+/* The best structure of a factor, by its scores: sequences, matchings, joint assignments (trees are in
+ * trees.h). Every function returns the score of the structure that it wrote, summed over its parts. Its _room
+ * function gives the size of its workspace in doubles.
  *
- * Scores are finite, their sums too. Parts that are forbidden may have huge negative scores, as
- * -1e12: each method compares and adds only sums that an allowed structure could have, as long
- * as there is one, so those sums keep the digits of the allowed scores. Where each structure has
- * forbidden parts, the answer is the best up to the rounding of their scores, but parts of which
- * exactly one must be taken (the tags at a position, the arcs into a word, the columns of a
- * row), all forbidden alike, cost the others no digits.
+ * Scores are finite, their sums too. Forbidden parts may have huge negative scores, as -1e12. If an allowed
+ * structure exists, a method compares and adds only sums of allowed parts, so they keep their digits. If each
+ * structure has forbidden parts, the answer is the best up to the rounding of their scores. One exception:
+ * exactly one of a group must be taken (the tags at a position, the arcs into a word, the columns of a row).
+ * If all of it are forbidden alike, the other scores lose no digits.
  *
- * No maximiser is written down while maxima are taken: these loops are plain then, and finding
- * which term attained a maximum afterwards, along the one structure that matters, is cheap. The
- * same terms rounded the same way give the same number, so equality is the right test. */
+ * Loops over maxima store no maximiser, which keeps them simple. It is found afterwards, along the best
+ * structure only, which is cheap. The same terms rounded the same way give the same number, so equality is
+ * the right test. */
 #ifndef SPARSEKIT_STRUCTURES_H
 #define SPARSEKIT_STRUCTURES_H
 
@@ -116,8 +115,8 @@ static sk_size sk_matching_room(sk_size m, sk_size n) {
 /* column (m,): each row's own column by scores (m, n); with m > n each column's own row, (n,).
  *
  * Shortest augmenting paths: columns have prices, at which each matched row has one of its best
- * columns, and a column without a row costs nothing. Each row in turn that has no column finds,
- * as Dijkstra does, the least loss at which a chain of rows can move on to a free column. */
+ * columns, and a column without a row costs nothing. Each row without a column finds by Dijkstra's algorithm
+ * the chain of moves to a free column with the least loss. */
 SK_MULTI(double, sk_matching,
          (sk_size m, sk_size n, const double *scores, sk_size *restrict column, double *work),
          (m, n, scores, column, work)) {
@@ -207,11 +206,11 @@ static sk_size sk_dense_room(sk_size K, const sk_size *sizes) {
     return total;
 }
 
-/* values (K,): the joint assignment of K variables that is best by joint (sizes), in C order, and
- * by unary, in which the scores of variable k start at offsets[k]; *at is its place in joint.
+/* values (K,): the best joint assignment of K variables by joint (sizes, C order) plus unary. The scores of
+ * variable k start at unary[offsets[k]]; *at is the assignment's index in joint.
  *
- * Variables are maximised out from the last on: each table that this leaves is smaller by the
- * size of the variable, so that nearly all work is the one pass over joint. */
+ * Variables are maximised out from the last on. Each step divides the table's size by that of the variable,
+ * so nearly all work is the one pass over joint. */
 SK_MULTI(double, sk_dense,
          (sk_size K, const sk_size *restrict sizes, const sk_size *restrict offsets, const double *unary,
           const double *joint, sk_size *restrict values, sk_size *restrict at, double *work),

@@ -55,7 +55,7 @@ def test_what_an_oracle_does_wrong_reaches_the_caller(then, error, message, shar
         graph.solve, graph.map, lambda: graph.solve(exact=False), lambda: sk.lp_sparsemap([graph]),
         lambda: graph.solve_batch(np.ones((6, 4)), n_jobs=2), lambda: graph.solve(warm_start=True),
     ):  # fmt: skip
-        factor.calls = 0
+        factor.calls = int(call == graph.map)  # which may need one call only
         with pytest.raises(error, match=message):
             call()
     factor.then = None  # mended: nothing of it is left

@@ -37,7 +37,7 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
         const fg_spec *spec
     ctypedef struct fg_active:
         sk_size m, size, extra
-        int by_flow
+        int by_flow, refused
         int32_t *on
         int32_t *bonus
         double *value
@@ -270,11 +270,20 @@ cdef class States:
         return weights, parts[:, :f.d], parts[:, f.d:]
 
     def report(self):
-        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
+        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size, n_fallbacks."""
         rows = [(t.status, t.n_iter, t.n_newton, t.primal, t.dual, t.gamma) for t in self.state[:self.n]]
         names = ("status", "n_iter", "n_newton", "primal", "dual", "step_size")
         kinds = (np.int64, np.int64, np.int64, np.float64, np.float64, np.float64)
-        return {name: np.array([row[i] for row in rows], dtype=kind) for i, (name, kind) in enumerate(zip(names, kinds))}
+        found = {name: np.array([row[i] for row in rows], dtype=kind) for i, (name, kind) in enumerate(zip(names, kinds))}
+        found["n_fallbacks"] = np.array([self._count_fallbacks(i) for i in range(self.n)], dtype=np.int64)
+        return found
+
+    cdef Py_ssize_t _count_fallbacks(self, Py_ssize_t i):
+        """Factors whose flow or multipliers did not converge, so that structures took over."""
+        cdef Py_ssize_t k, count = 0
+        for k in range(self.plan.plan.n_struct):
+            count += self.state[i].active[k].refused
+        return count
 
     def set_start(self, Py_ssize_t i, const double[::1] mu, const double[::1] l):
         """Marginals (n_var,) and multipliers (n_slot,) from which a warm solve of graph i begins."""

@@ -13,6 +13,8 @@
 
 /* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
 #define FG_DEPENDENT 1e-9
+/* difference of two structures' scores that is rounding, relative to the scores */
+#define FG_SCORE_ROUNDING (16.0 * DBL_EPSILON)
 /* structures with which a pass over L costs less than what else a step takes */
 #define FG_SMALL 64
 
@@ -305,7 +307,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         t->spent += 0.25 * (double)(f->d * f->columns);
         /* rounding of what the scores are made of */
         size += fabs(level) + fabs(best);
-        if (!(best > level + 1e-13 * size) || fg_known(f, t)) {
+        if (!(best > level + FG_SCORE_ROUNDING * size) || fg_known(f, t)) {
             t->solved = exact;
             if (exact) break;
             exact = 1;

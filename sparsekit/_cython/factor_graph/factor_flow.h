@@ -20,6 +20,10 @@
 #define FG_PROXIMAL_STEPS 80
 /* smallest eps, relative to potentials */
 #define FG_FINE 1e-3
+/* largest reduced cost of a transition in use where proximal points stall */
+#define FG_DUAL_TOLERANCE 1e-11
+/* times that near ties may stall proximal points */
+#define FG_ABSORPTIONS 8
 /* weights that are rounding */
 #define FG_NO_FLOW 1e-12
 
@@ -120,9 +124,23 @@ static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
     return start;
 }
 
-/* rounding of the sums at scores and potentials of this size */
-static double fg_proximal_tolerance(const fg_flow *t, double size) {
-    return 8.0 * DBL_EPSILON * (1.0 + size + size / t->eps);
+/* rounding of the sums at scores of this size, and potentials of that */
+static double fg_proximal_tolerance(const fg_flow *t, double size, double potentials) {
+    return 8.0 * DBL_EPSILON * (1.0 + size + potentials / t->eps);
+}
+
+/* v and c absorb the potentials, which become 0: sequences keep their scores, and reduced costs near 0 all digits. */
+static void fg_absorb_potentials(fg_flow *t) {
+    const sk_size K = t->K, m = (t->T - 1) * K;
+    for (sk_size i = 0; i < m; i++) {
+        t->v[i] -= t->iw[i] * t->a[i];
+        t->v[i + K] -= t->iw[i + K] * t->b[i];
+        for (sk_size j = 0; j < K; j++) t->c[i * K + j] += t->a[i] + t->b[i / K * K + j];
+    }
+    for (sk_size i = 0; i < m; i++) {
+        t->a0[i] += t->a[i], t->b0[i] += t->b[i];
+        t->a[i] = t->b[i] = 0.0;
+    }
 }
 
 /* Proximal points until one stays; whether it does within so many factorisations. */
@@ -130,7 +148,7 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
     const fg_progress begin = FG_PROGRESS_BEGIN;
     fg_progress progress = begin;
-    double size = 0.0, tol, start, step, miss, change = INFINITY;
+    double size = 0.0, potentials, tol, start, step, miss, change = INFINITY;
     int steps = 0;
     for (sk_size i = 0; i < T * K; i++) size = fabs(t->v[i]) > size ? fabs(t->v[i]) : size;
     for (sk_size i = 0; i < m; i++) {
@@ -138,7 +156,8 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
         size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
     }
     if (!(size < DBL_MAX)) return 0;
-    tol = fg_proximal_tolerance(t, size);
+    potentials = size;
+    tol = fg_proximal_tolerance(t, size, potentials);
     memset(t->da, 0, (size_t)m * sizeof(double));
     memset(t->db, 0, (size_t)m * sizeof(double));
     t->moved = 0.0;
@@ -154,10 +173,17 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
                 change = by > change ? by : change;
             }
             if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
-            if (change > 0.9 * before && change < 1e-9 * (size > 1.0 ? size : 1.0)) return 1;
-            /* nearer and nearer, as far as sums keep their digits */
-            t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
-            tol = fg_proximal_tolerance(t, size);
+            if (change > 0.9 * before && (t->absorbed || t->eps <= least || change < 1e-9 * (1.0 + size))) {
+                /* stalled, as by near ties: weights move by change / eps a point */
+                if (change <= FG_DUAL_TOLERANCE) return 1;
+                if (t->absorbed == FG_ABSORPTIONS) return 0;
+                if (t->absorbed++ == 0) t->eps0 = t->eps;
+                fg_absorb_potentials(t);
+                potentials = t->eps = 100.0 * change;
+                change = INFINITY;
+            } else /* nearer and nearer, as far as sums keep their digits */
+                t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
+            tol = fg_proximal_tolerance(t, size, potentials);
             miss = fg_proximal_at(t, t->moved, &start);
             progress = begin;
             if (miss <= tol) continue;
@@ -191,6 +217,7 @@ static void fg_flow_scale(fg_flow *t) {
 /* x and E of the solution for v, w, c, from the last one or from nothing; whether it was found */
 static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const double *c, int afresh, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K;
+    int found;
     if (T == 1) {
         for (sk_size k = 0; k < K; k++) t->v[k] = v[k], t->iw[k] = 1.0 / w[k];
         fg_column(K, t->v, t->iw, 1, 0.0, t->x);
@@ -201,7 +228,12 @@ static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const dou
         if (!fg_flow_barrier(t, watch)) return 0;
         fg_flow_scale(t);
     }
-    if (!fg_flow_proximal(t, afresh ? FG_PROXIMAL_STEPS : FG_WARM_STEPS, watch)) return 0;
+    t->absorbed = 0;
+    memset(t->a0, 0, (size_t)(2 * (T - 1) * K) * sizeof(double));
+    found = fg_flow_proximal(t, afresh ? FG_PROXIMAL_STEPS : FG_WARM_STEPS, watch);
+    for (sk_size i = 0; i < (T - 1) * K; i++) t->a[i] += t->a0[i], t->b[i] += t->b0[i];
+    if (t->absorbed) t->eps = t->eps0;
+    if (!found) return 0;
     memset(t->x, 0, (size_t)(T * K) * sizeof(double));
     for (sk_size p = 0; p < T - 1; p++)
         for (sk_size i = 0; i < KK; i++) {

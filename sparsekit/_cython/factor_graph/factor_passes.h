@@ -63,6 +63,13 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
     return ended;
 }
 
+/* Whether the last answer of every factor with an oracle is optimal. */
+static int fg_all_solved(const fg_plan *g, const fg_state *t) {
+    for (sk_size i = 0; i < g->n_struct; i++)
+        if (!t->active[i].solved) return 0;
+    return 1;
+}
+
 /* y = J u over the slots; y may not be u */
 static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *y) {
     const sk_size np = g->n_pair, closed = np + g->n_linear + g->n_orout;

@@ -157,7 +157,8 @@ static double fg_dual_trial(void *problem, double step, double *slope) {
     return d->t->residual;
 }
 
-/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
+/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged, all answers being
+ * optimal; l is then the
  * solution's, else the best that was met. */
 static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
     const double rounding = fg_dual_rounding(g, t);
@@ -171,7 +172,7 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
         const double last = t->residual;
         double start, step, miss;
         int found;
-        if (last <= tol) return 1;
+        if (last <= tol) return fg_all_solved(g, t);
         if (fg_late(t->watch)) return 0;
         start = fg_dual_direction(g, t);
         if (!(start < 0.0)) return 0;
@@ -180,13 +181,13 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
             *status = dual.status;
             if (found == FG_SEARCH_ENDED || t->n_iter >= most) return 0;
             if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
-            return t->residual <= tol;
+            return t->residual <= tol && fg_all_solved(g, t);
         }
         for (sk_size s = 0; s < g->n_slot; s++) t->l[s] += step * t->s[s];
         slow = t->residual > 0.5 * last ? slow + 1 : 0;
         if (slow == 4) return 0;
     }
-    return t->residual <= tol;
+    return t->residual <= tol && fg_all_solved(g, t);
 }
 
 /* Where a solve starts; first: gamma where nothing is known. */
@@ -221,9 +222,7 @@ static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o)
             if (fg_is_limit(status)) break;
             return status;
         }
-        t->status = FG_CONVERGED;
-        for (sk_size i = 0; i < g->n_struct; i++)
-            if (!t->active[i].solved) t->status = FG_MAX_ITER;
+        t->status = fg_all_solved(g, t) ? FG_CONVERGED : FG_MAX_ITER;
     }
     fg_mean(g, t->x, t->mu);
     t->dual = t->residual = 0.0;
@@ -317,7 +316,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
             break;
         }
         if (!o->exact) {
-            if (primal <= o->tol_primal && moved <= o->tol_dual) {
+            if (primal <= o->tol_primal && moved <= o->tol_dual && fg_all_solved(g, t)) {
                 t->status = FG_CONVERGED;
                 break;
             }
@@ -444,6 +443,34 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
     return t->status = status;
 }
 
+/* LP-MAP of factors with an oracle that share no variable: the best structure of each. */
+static int fg_map_separate(const fg_plan *g, fg_state *t) {
+    t->n_iter = 1;
+    t->n_newton = 0;
+    if (!t->warm) memset(t->l, 0, (size_t)g->n_slot * sizeof(double));
+    for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = t->eta[j] > 0.0;
+    for (sk_size i = 0; i < g->n_struct; i++) {
+        const fg_spec *f = g->spec + i;
+        fg_active *active = t->active + i;
+        double *u = t->v + f->slot, *x = t->x + f->slot, *zeros = t->work + f->d, best;
+        int status;
+        if (fg_stopped(t->watch, f->d * (f->rows + f->columns))) return t->status = FG_INTERRUPTED;
+        for (sk_size k = 0; k < f->d; k++) u[k] = t->eta[g->var[f->slot + k]];
+        active->m = active->by_constraints = active->by_flow = active->refused = 0;
+        active->shift = 0.0;
+        if ((status = fg_ask(f, active, u, t->add + f->add, t->work + 2 * f->d, &best))) return t->status = status;
+        memset(zeros, 0, (size_t)f->d * sizeof(double));
+        fg_row(f, active, g->w + f->slot, zeros);
+        active->p[0] = 1.0;
+        active->m = active->solved = 1;
+        memset(x, 0, (size_t)f->d * sizeof(double));
+        fg_add_parts(f, active, 0, 1.0, x, NULL);
+    }
+    fg_mean(g, t->x, t->mu);
+    t->primal = t->dual = t->residual = 0.0;
+    return t->status = FG_CONVERGED;
+}
+
 static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
     /* what derivatives have added to the last solution */
@@ -456,7 +483,10 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
         t->active[i].span = NULL;
     }
     if (!o->exact) return fg_solve(g, t, o, o->step_size);
-    if (!o->quadratic) return fg_map(g, t, o);
+    if (!o->quadratic) {
+        const int is_closed = g->n_pair + g->n_linear + g->n_orout > 0;
+        return g->is_separate && !is_closed ? fg_map_separate(g, t) : fg_map(g, t, o);
+    }
     /* multipliers have as far to go as scores are large */
     return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmin(FG_STRONG, fmax(1.0, fg_strength(g, t))) : 1.0));
 }

@@ -78,6 +78,9 @@ class BatchSolution:
     solver : ndarray of str of shape (n_graphs,)
         What ended each solve: "ADMM" (with Newton's method where ``exact=True``), "interior point", "HiGHS",
         or "ADMM after" one of these, which then found nothing.
+    n_fallbacks : ndarray of int of shape (n_graphs,)
+        Number of factors whose flow or multipliers did not converge, so that the slower active set of
+        structures solved them.
     """
 
     def __init__(self, graph, run, dtype, options):
@@ -89,7 +92,7 @@ class BatchSolution:
         self.primal_residual, self.dual_residual = report["primal"], report["dual"]
         self.optimality, self.step_size = report["primal"], report["step_size"]
         self.success = self.status == outcome.CONVERGED
-        self.solver = run.solver.astype(str)
+        self.solver, self.n_fallbacks = run.solver.astype(str), report["n_fallbacks"]
         # what no assignment can satisfy has no answer
         self.x[self.status == outcome.INFEASIBLE] = np.nan
         self.additional[self.status == outcome.INFEASIBLE] = np.nan
@@ -231,6 +234,9 @@ class Solution(BatchSolution):
     solver : str
         What ended the solve: "ADMM" (with Newton's method where ``exact=True``), "interior point" or "HiGHS",
         or "ADMM after" one of these, which then found nothing.
+    n_fallbacks : int
+        Number of factors whose flow or multipliers did not converge, so that the slower active set of
+        structures solved them.
     """
 
     def __init__(self, graph, run, place, options):
@@ -240,6 +246,7 @@ class Solution(BatchSolution):
             one = getattr(self, name)[place]
             setattr(self, name, one if one.ndim else to_host(one)[()])
         self.status, self.nit, self.success = int(self.status), int(self.nit), bool(self.success)
+        self.n_fallbacks = int(self.n_fallbacks[place])
         self.message = MESSAGES[self.status]
         self.solver = str(self.solver[place])
         extra = namespace(x=self.x).asarray(graph.additional_scores)

@@ -206,10 +206,11 @@ class States:
         return state[HEAD : HEAD + m].copy(), parts, joint
 
     def report(self) -> dict[str, DeviceArray]:
-        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size."""
+        """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size, n_fallbacks (always 0)."""
         names = ("status", "n_iter", "n_newton", "primal", "dual", "step_size")
         both = [self.whole[:, k] for k in range(3)] + [self.levels[:, k] for k in range(3)]
-        return {name: values.copy() for name, values in zip(names, both)}
+        found = {name: values.copy() for name, values in zip(names, both)}
+        return found | {"n_fallbacks": np.zeros_like(found["status"])}
 
     def _launch(self, name: str, *args: object) -> None:
         plan = self.plan

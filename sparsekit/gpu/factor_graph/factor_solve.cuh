@@ -109,6 +109,17 @@ static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, 
     return team.sum(slope);
 }
 
+// Whether the oracle of some factor has a better structure; a barrier where there are such factors.
+static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const State& t) {
+#ifdef FACTORS_DENSE
+    double any = 0.0;
+    SK_SHARE(i, g.n_dense) any = Active(g, t, i).head[2] == 0.0 ? 1.0 : any;
+    return team.most(any) > 0.0;
+#else
+    return false;
+#endif
+}
+
 // Newton's method on the dual from l, until the residual is `tol`. Whether it converged; l is then the solution's, else
 // the best that was met. Every pass begins with an answer, which belongs to the search along s, to its end without
 // success, or before the first s to l itself.
@@ -130,7 +141,7 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
     tol = tol > size ? tol : size;
     for (;;) {
         const double slope = dual_at(team, g, t, report, step);
-        if (phase == LAST) return report.residual <= tol;
+        if (phase == LAST) return report.residual <= tol && !unsolved(team, g, t);
         if (phase == SEARCH) {
             // the slope rises along the way and is 0 at the best step: secants in a bracket
             if (!(fabs(slope) <= -0.9 * start || report.residual <= tol)) {
@@ -154,7 +165,7 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
             if (slow == 4) return false;
             it++;
         }
-        if (report.residual <= tol) return true;
+        if (report.residual <= tol) return !unsolved(team, g, t);
         if (it >= 50 || report.n_iter >= most) return false;
         phase = SEARCH;
         last = report.residual;
@@ -182,17 +193,6 @@ static __device__ __forceinline__ void snap(const Plan& g, const State& t, doubl
         t.mu[j] = mu;
     }
     __syncthreads();
-}
-
-// Whether the oracle of some factor has a better structure; a barrier where there are such factors.
-static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const State& t) {
-#ifdef FACTORS_DENSE
-    double any = 0.0;
-    SK_SHARE(i, g.n_dense) any = Active(g, t, i).head[2] == 0.0 ? 1.0 : any;
-    return team.most(any) > 0.0;
-#else
-    return false;
-#endif
 }
 
 // Where it begins: scores of the pairs, and without a warm start no multipliers; ends with a barrier.
@@ -284,7 +284,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
         report.primal = primal;
         report.dual = report.gamma * moved;
         if (!o.exact) {
-            if (primal <= o.tol_primal && moved <= o.tol_dual) {
+            if (primal <= o.tol_primal && moved <= o.tol_dual && !unsolved(team, g, t)) {
                 report.status = FG_CONVERGED;
                 done = true;
                 continue;

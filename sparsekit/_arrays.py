@@ -70,6 +70,11 @@ def kernel_module(name: str, x: object) -> ModuleType:
     return _module(name, is_device(x))
 
 
+def scipy_module(name: str, x: object) -> ModuleType:
+    """``scipy.name`` for arrays in main memory, ``cupyx.scipy.name`` for those on a GPU."""
+    return importlib.import_module(f"{'cupyx.' if is_device(x) else ''}scipy.{name}")
+
+
 def thread_arguments(like: object, n_threads: int) -> tuple[int, ...]:
     """The last arguments of kernels for arrays like ``like``: the number of threads, and on a GPU none."""
     return () if is_device(like) else (n_threads,)

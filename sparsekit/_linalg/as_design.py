@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import aligned, is_device
+from .._arrays import aligned, namespace
 from .._messages import shown
 from .design import CSCDesign, CSRDesign, DenseDesign
 
@@ -12,7 +12,7 @@ _THREAD_WORK = 200000  # entries of X for each thread
 
 def as_design(X, n_threads=1):
     """Wrap a dense array, CSR or CSC matrix, of a GPU too; float32 and float64 are not copied."""
-    if is_device(X):
+    if namespace(X=X) is not np:
         from .device_design import as_device_design  # CuPy's users alone pay for its import
 
         return as_device_design(X)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import is_device
+from .._arrays import namespace
 from .._cython.shared import _sparse
 from .._typing import DeviceArray, DeviceMatrix
 from .as_design import as_design
@@ -27,14 +27,9 @@ def device_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:
     return device_class_design(X)
 
 
-def is_device_dense(design: object) -> bool:
-    """Whether a design is a dense matrix on a GPU."""
-    return getattr(design, "on_device", None) == "dense"
-
-
 def design_of(X, n_threads):
     """The design of X, on the GPU where X is there."""
-    if not is_device(X):
+    if namespace(X=X) is np:
         return compress_zeros(as_design(X, n_threads), n_threads)
     if hasattr(X, "nnz") and not X.has_canonical_format:
         X = X.copy()

@@ -25,8 +25,6 @@ def _double_cost(device: int) -> float:
 class DeviceDense(devices.DeviceDense, DenseDesign):
     """Dense rows, multiplied by cuBLAS."""
 
-    on_device = "dense"
-
     def __init__(self, X: DeviceArray) -> None:
         super().__init__(X)
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)

@@ -1,13 +1,13 @@
-"""Positive definite systems, where the matrix is."""
+"""Solvers of positive definite systems: SciPy in main memory, CuPy for every other array."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 
 import numpy as np
 from scipy import linalg
 
-from .._arrays import is_device
 from .._typing import Array, DeviceArray, EitherArray
 from .special import largest
 
@@ -15,6 +15,7 @@ from .special import largest
 SINGLE_ROUNDING = 1e-6
 
 
+@singledispatch
 def solve_positive(H: EitherArray, b: EitherArray) -> EitherArray:
     """x with H x = b for symmetric positive definite H, of which the lower triangle is read.
 
@@ -23,12 +24,16 @@ def solve_positive(H: EitherArray, b: EitherArray) -> EitherArray:
     numpy.linalg.LinAlgError
         If H is not positive definite to rounding.
     """
-    if not is_device(H):
-        factor = linalg.cho_factor(H, lower=True, check_finite=False)
-        return linalg.cho_solve(factor, b, check_finite=False)
     return _device_solver(H)(b)
 
 
+@solve_positive.register
+def _(H: np.ndarray, b: np.ndarray) -> np.ndarray:
+    factor = linalg.cho_factor(H, lower=True, check_finite=False)
+    return linalg.cho_solve(factor, b, check_finite=False)
+
+
+@singledispatch
 def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
     """A function that solves with symmetric positive definite H, which is written over.
 
@@ -37,8 +42,11 @@ def positive_solver(H: EitherArray) -> Callable[[EitherArray], EitherArray]:
     numpy.linalg.LinAlgError
         If H is not positive definite to rounding.
     """
-    if is_device(H):
-        return _device_solver(H)
+    return _device_solver(H)
+
+
+@positive_solver.register
+def _(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     factors = linalg.cho_factor(H, overwrite_a=True, check_finite=False)
     return lambda b: linalg.cho_solve(factors, b, check_finite=False)
 

@@ -1,14 +1,14 @@
 """Functions of each entry or row of an array, in main memory or on a GPU.
 
-SciPy has the first two in main memory, twice as fast as NumPy's expressions; the others take no longer so.
+`entropies` and `expit` call SciPy, which takes half the time of NumPy's expressions, or CuPy. The other
+functions are NumPy expressions, which take no longer than SciPy's.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import special
 
-from .._arrays import is_device
+from .._arrays import scipy_module
 from .._typing import EitherArray
 
 
@@ -19,17 +19,12 @@ def largest(values: EitherArray) -> float:
 
 def entropies(t: EitherArray) -> EitherArray:
     """-t log t, 0 at 0, for t >= 0."""
-    if is_device(t):
-        return np.where(t > 0, -t * np.log(np.where(t > 0, t, 1.0)), 0.0)
-    return special.entr(t)
+    return scipy_module("special", t).entr(t)
 
 
 def expit(z: EitherArray) -> EitherArray:
     """1 / (1 + exp(-z)) without overflow, a small probability with all its digits."""
-    if not is_device(z):
-        return special.expit(z)
-    e = np.exp(-np.abs(z))
-    return np.where(z >= 0, 1.0, e) / (1.0 + e)
+    return scipy_module("special", z).expit(z)
 
 
 def log_expit(z: EitherArray) -> EitherArray:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from .._arrays import aligned, is_device, kernel_module, namespace
+from .._arrays import aligned, kernel_module, namespace, scipy_module
 
 _REMEDY = (
     "Was one of its arrays changed, or the file damaged that it came from? Make it anew from its entries: "
@@ -42,7 +41,7 @@ def sound(X: Any, name: str = "X") -> Any:
         If pointers or indices are out of range, pointers fall, or arrays have other lengths than they must;
         it names the row or column and the index.
     """
-    if not (sp.issparse(X) or (is_device(X) and hasattr(X, "nnz"))):
+    if not scipy_module("sparse", X).issparse(X):
         return X
     if X.format in ("csr", "csc", "bsr"):
         return _compressed(X, name)

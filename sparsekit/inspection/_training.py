@@ -195,7 +195,7 @@ def _tabular(loss, table, alpha, penalize_intercept):
         T = x.reshape(table.shape)
         value, R = loss.derivatives(loss.scores(T))
         penalized = T if penalize_intercept else T[: table.p]
-        G = loss.pull(R)
+        G = loss.adjoint(R)
         G[: len(penalized)] += alpha * penalized
         return value + 0.5 * alpha * float(np.vdot(penalized, penalized)), G.ravel()
 

@@ -68,7 +68,7 @@ def test_value_gradient_and_products(transform, intercept, kind, make):
         / 2e-6
         for e in steps
     ]
-    np.testing.assert_allclose(loss.pull(R).ravel(), slope, atol=1e-8)
+    np.testing.assert_allclose(loss.adjoint(R).ravel(), slope, atol=1e-8)
     H = plain_hessian(transform, X, w, T, intercept)
     operator = loss.operator(Z)
     V = np.zeros(operator.shape, dtype=np.float32)

@@ -53,7 +53,7 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
     assert isinstance(found, float) and found == pytest.approx(value, rel=1e-12)
     assert loss.magnitude == pytest.approx(host.magnitude, rel=1e-13)
     same(mine_R, R, rtol=1e-10, atol=1e-15)
-    same(loss.pull(mine_R), host.pull(R), rtol=1e-10, atol=1e-14)
+    same(loss.adjoint(mine_R), host.adjoint(R), rtol=1e-10, atol=1e-14)
     V = rng.standard_normal(loss.shape).astype(np.float32)
     operator, ours = loss.operator(mine), host.operator(Z)
     assert operator.shape == loss.shape  # nothing is padded
@@ -100,7 +100,7 @@ def test_solutions_are_those_of_main_memory(cupy, transform, form, direct, free,
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_rows_by_blocks(cupy, form, monkeypatch):
     monkeypatch.setattr(_class_model, "DEVICE_BUFFER", 64)
-    monkeypatch.setattr(fenchel_young, "_DEVICE_ROOM", 64)
+    monkeypatch.setattr(fenchel_young, "MAX_DEVICE_BLOCK", 64)
     X, _, codes, w = random_problem(n=1100, p=4, K=3)
     X = X.astype(np.float32)
     host = FenchelYoungLoss("softmax", X if form == "dense" else sp.csr_matrix(X), codes, 3, w)
@@ -108,7 +108,7 @@ def test_rows_by_blocks(cupy, form, monkeypatch):
     T = np.random.default_rng(0).standard_normal(loss.shape)
     Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
     same(mine, Z, rtol=1e-12, atol=1e-12)
-    same(loss.pull(mine), np.vstack([X.T.astype(float) @ Z, Z.sum(axis=0)]), rtol=1e-12, atol=1e-12)
+    same(loss.adjoint(mine), np.vstack([X.T.astype(float) @ Z, Z.sum(axis=0)]), rtol=1e-12, atol=1e-12)
     G = np.random.default_rng(1).standard_normal(loss.shape)
     step = loss.newton_step(mine, cupy.asarray(G), 1e-2, False, np.inf)
     expected = host.newton_step(Z, G, 1e-2, False, np.inf)

@@ -13,7 +13,7 @@ from sparsekit._linalg.class_design import design_of
 from sparsekit._tagger.losses.constraints import allowed_by
 from sparsekit._tagger.losses.states import AllStates, SeenStates, rows_of
 from sparsekit._tagger.solver.lbfgs import direction, init_state, step
-from sparsekit._tagger.solver.perceptron import Steps, take_pass
+from sparsekit._tagger.solver.perceptron import Sequences, Steps, take_pass
 
 LENGTHS, K = (3, 1, 4, 0, 2, 3), 3
 
@@ -301,10 +301,9 @@ def test_perceptron_moves_only_what_is_free(data):
     starts, K = np.cumsum([0, *LENGTHS]), 3
     free = np.random.default_rng(5).random((2 + K + 2, K)) < 0.5
     steps = Steps(np.zeros(free.shape), np.zeros(free.shape))
-    take_pass(
-        steps, rows_of(design_of(np.concatenate(X), 1)), starts, np.concatenate(y).astype(np.int32),
-        np.array([0, 1, 2, 4, 5]), np.ones(6), allowed_by(None, np.arange(K)), free, True,
-    )  # fmt: skip
+    rows, codes = rows_of(design_of(np.concatenate(X), 1)), np.concatenate(y).astype(np.int32)
+    data = Sequences(rows, starts, codes, np.ones(6), allowed_by(None, np.arange(K)), True, free)
+    take_pass(steps, data, np.array([0, 1, 2, 4, 5]))
     assert steps.table[free].any() and not steps.table[~free].any() and not steps.sums[~free].any()
 
 

@@ -11,9 +11,9 @@ both.
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import is_device, kernel_module, thread_arguments, to_host
+from ..._arrays import kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
-from ..._linalg.class_design import design_of, is_device_dense
+from ..._linalg.class_design import design_of
 from ..._linalg.design import CSCDesign, DenseDesign
 from ..._messages import shown
 from .newton_system import NewtonSystem
@@ -24,8 +24,8 @@ _THREAD_WORK = 4000000
 _DIRECT = 4000
 # a compressed X with more non-zeros than this share is worked on as a dense one
 _DENSE_SHARE = 0.5
-# entries of a block of dense rows that a GPU squares at once
-_DEVICE_ROOM = 2**26
+# Largest number of entries of dense rows that a GPU squares at once.
+MAX_DEVICE_BLOCK = 2**26
 
 
 class FenchelYoungLoss:
@@ -71,7 +71,7 @@ class FenchelYoungLoss:
             design.n_threads = min(design.n_threads, threads)
         # None leaves BLAS alone, for callers that run several fits at once
         self.blas_threads = threads
-        xp = getattr(design, "xp", np)
+        self.xp = xp = getattr(design, "xp", np)
         targets = xp.asarray(targets)
         self.codes = self.q = None
         if targets.ndim == 1:
@@ -102,7 +102,7 @@ class FenchelYoungLoss:
             Z += T[p]
         return Z
 
-    def pull(self, R):
+    def adjoint(self, R):
         """[X, 1]^T R, a table."""
         return _class_model.class_sums(self.design, R, self.fit_intercept)
 
@@ -184,11 +184,11 @@ class FenchelYoungLoss:
 
     def operator(self, Z):
         """Products with the Hessian of the loss, in single precision."""
-        if is_device_dense(self.design):
-            return _DeviceDenseCurvature(self, *self.curvature(Z))
-        if isinstance(self.design, DenseDesign):
-            return _DenseCurvature(self, *self.curvature(Z))
-        return _SparseCurvature(self, *self.curvature(Z))
+        if self.design.is_sparse:
+            kind = _SparseCurvature
+        else:
+            kind = _DenseCurvature if self.xp is np else _DeviceDenseCurvature
+        return kind(self, *self.curvature(Z))
 
     def column_norms(self):
         """Norms of the columns of X, (p,)."""
@@ -233,7 +233,7 @@ class _SparseCurvature:
         n, K = P.shape
         self.rows, self.columns = loss.single()
         self.threads, self.intercept, self.kernels = loss.threads, loss.fit_intercept, loss.kernels
-        wide = K if is_device(P) else _padded(K)
+        wide = _padded(K) if loss.xp is np else K
         self.P = np.zeros((n, wide), dtype=np.float32, like=P)
         self.P[:, :K] = P
         self.top, self.weight = top, weight.astype(np.float32)
@@ -297,7 +297,7 @@ class _DeviceDenseCurvature:
         self.shape, p = loss.shape, self.A.shape[1]
         spread = _spread(self.P, rest, top, self.weight)
         self.diag = np.zeros(self.shape, dtype=np.float32, like=P)
-        step = max(1, _DEVICE_ROOM // max(p, 1))
+        step = max(1, MAX_DEVICE_BLOCK // max(p, 1))
         for lo in range(0, len(P), step):
             self.diag[:p] += np.square(self.A[lo : lo + step]).T @ spread[lo : lo + step]
         if self.intercept:

@@ -115,7 +115,7 @@ class Ascent:
 
     def _table(self):
         self.run.passes += 1
-        T = self.loss.pull(self.weight * self._residuals()) / -self.alpha
+        T = self.loss.adjoint(self.weight * self._residuals()) / -self.alpha
         if self.center is not None:
             T[-1] += self.center
         return T

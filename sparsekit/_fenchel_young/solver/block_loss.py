@@ -68,7 +68,7 @@ def evaluate_block(
         fit_intercept=spec.fit_intercept, n_threads=1,
     )  # fmt: skip
     value, R = loss.derivatives(loss.scores(T))
-    return total, total * value, total * loss.pull(R)
+    return total, total * value, total * loss.adjoint(R)
 
 
 class TableLoss:
@@ -89,8 +89,8 @@ class TableLoss:
 
     def evaluate(self, T: np.ndarray) -> tuple[float, np.ndarray]:
         """Loss and its derivative in the table T, by a round."""
-        total, value, pulled = self.blocks.map_reduce(evaluate_block, self.spec, T)
-        return value / total, pulled / total
+        total, value, gradient = self.blocks.map_reduce(evaluate_block, self.spec, T)
+        return value / total, gradient / total
 
     def column_norms(self) -> np.ndarray:
         """Norms of the columns, (p,)."""

@@ -45,7 +45,7 @@ class Stages:
         f = run.objective(point, run.alpha)[0]
         if f - run.bound <= _HALF * f:
             return cls(run.alpha, run.alpha)
-        part, slope = run.penalised(point.T), run.penalised(point.pulled)
+        part, slope = run.penalised(point.T), run.penalised(point.gradient)
         size, length = run.dots((slope, slope), (part, part))
         if length > 0.0:
             alpha = (size / length) ** 0.5  # its gap is the smallest there

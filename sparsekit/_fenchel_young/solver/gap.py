@@ -49,7 +49,7 @@ def scaled_gap(run, point, f):
     q + t (p - q) has t times the residuals, which weak penalties weigh much: far from a solution a small t is
     better than 1, and 0 gives the objective itself.
     """
-    slopes = run.penalised(point.pulled)
+    slopes = run.penalised(point.gradient)
     cost = run.dots((slopes, slopes))[0] / (2.0 * run.alpha)
 
     def gap(t):

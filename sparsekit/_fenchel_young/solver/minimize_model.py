@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._arrays import is_device
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
@@ -98,7 +97,7 @@ class Point:
     Z: EitherArray
     value: float
     R: EitherArray
-    pulled: EitherArray
+    gradient: EitherArray
 
 
 class FenchelYoungRun:
@@ -106,7 +105,7 @@ class FenchelYoungRun:
 
     def __init__(self, loss, alpha, penalize_intercept, limits, callback=None, history=False):
         self.loss, self.alpha, self.limits, self.callback = loss, alpha, limits, callback
-        self.kernels, self.device = loss.kernels, is_device(loss.w)
+        self.kernels, self.device = loss.kernels, loss.xp is not np
         self.free = loss.fit_intercept and not penalize_intercept
         self.history = History(("time", "fun", "optimality"), history)
         self.nit = self.nfev = self.n_cg = self.passes = 0
@@ -124,7 +123,7 @@ class FenchelYoungRun:
             raise ValueError("x0 must be finite; it holds NaN or infinity")
         scores = np.zeros((loss.design.shape[0], loss.n_classes), like=like)
         zero = self.point(np.zeros(loss.shape, like=like), scores)
-        scale = largest(zero.pulled) or 1.0
+        scale = largest(zero.gradient) or 1.0
         self.zero = zero.value
         if T.any():
             point = self.point(T)
@@ -138,7 +137,7 @@ class FenchelYoungRun:
         Z = self.loss.scores(T) if Z is None else Z
         value, R = self.evaluate(Z) if state is None else state
         self.passes += 1
-        return Point(T, Z, value, R, self.loss.pull(R))
+        return Point(T, Z, value, R, self.loss.adjoint(R))
 
     def evaluate(self, Z):
         """Loss and its derivative at scores Z."""
@@ -159,12 +158,12 @@ class FenchelYoungRun:
         if self._last[0] is point and self._last[1] == alpha:
             return self._last[2]
         self._last = None, None, None  # two at once would be much memory where features are many
-        part, G = self.penalised(point.T), np.empty_like(point.pulled)
+        part, G = self.penalised(point.T), np.empty_like(point.gradient)
         slope = self.penalised(G)
         np.multiply(part, alpha, out=slope)
-        slope += self.penalised(point.pulled)
+        slope += self.penalised(point.gradient)
         if self.free:
-            G[-1] = point.pulled[-1]
+            G[-1] = point.gradient[-1]
         size, square = self.dots((part, part), (slope, slope))
         self._last = point, alpha, (point.value + 0.5 * alpha * size, G, square)
         return self._last[2]

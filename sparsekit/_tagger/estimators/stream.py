@@ -19,7 +19,7 @@ from ..losses.constraints import allowed_by, broken
 from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, take_batch
-from ..solver.perceptron import Steps, take_pass
+from ..solver.perceptron import Sequences, Steps, take_pass
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
 
@@ -134,14 +134,11 @@ class TaggerStreamMixin:
             )
         if self.loss == "perceptron":
             steps = self._steps_so_far(known, p, K)
-            order = np.flatnonzero((weight > 0) & (np.diff(given.starts) > 0))
-            wrong_labels = take_pass(
-                steps, rows, given.starts, codes, order, weight, allowed, None, self.fit_ends
-            )
+            data = Sequences(rows, given.starts, codes, weight, allowed, self.fit_ends)
+            order = data.order()
+            wrong_labels = take_pass(steps, data, order)
             table = steps.mean()
-            self.objective_ = self.optimality_ = wrong_labels / max(
-                int(np.diff(given.starts)[order].sum()), 1
-            )
+            self.objective_ = self.optimality_ = wrong_labels / max(data.count_positions(order), 1)
         else:
             steps = self._leader_so_far(known, p, K)
             with blas_threads(1):

@@ -24,7 +24,7 @@ from ..._typing import ClassWeight, RandomState, SolverCallback
 from ..losses.constraints import SCHEMES, allowed_by, broken
 from ..losses.states import rows_of
 from ..plan import FIT_LOSSES, choose_minimizer
-from ..solver.perceptron import Steps, train
+from ..solver.perceptron import Sequences, Steps, train
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
 from .sequences import read, read_labels, sequence_weights
 from .stream import TaggerStreamMixin
@@ -311,7 +311,10 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         steps = None
         if self.loss == "perceptron":
             steps = self._first_steps(loss, start)
-            solve = partial(self._train, steps, rows_of(design), given.starts, codes, weight, allowed, loss)
+            data = Sequences(
+                rows_of(design), given.starts, codes, weight, allowed, self.fit_ends, self._free(loss)
+            )
+            solve = partial(self._train, steps, data, loss)
         else:
             solve = choose_minimizer(self.loss, loss, self.l1_ratio)
 
@@ -337,14 +340,16 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
             table[: len(start)] = start
         return Steps(table, np.zeros((rows, loss.K)))
 
-    def _train(self, steps, rows, starts, y, weight, allowed, loss, *, x0, **options):
-        # x0 is where `steps` begins
-        free = None
-        if not (self.all_possible_states and self.all_possible_transitions):
-            free = np.concatenate([loss.states.free(), loss.moves, np.ones((2, loss.K), dtype=bool)])
+    def _free(self, loss):
+        """Coefficients that may differ from 0, (p + K + 2, K); None for all."""
+        if self.all_possible_states and self.all_possible_transitions:
+            return None
+        return np.concatenate([loss.states.free(), loss.moves, np.ones((2, loss.K), dtype=bool)])
+
+    def _train(self, steps, data, loss, *, x0, **options):
+        # x0 is the initial point of `steps`
         return train(
-            steps, rows, starts, y, weight, allowed, free, self.fit_ends,
-            lambda table: loss.pack(table if self.fit_ends else table[:-2]),
+            steps, data, lambda table: loss.pack(table if self.fit_ends else table[:-2]),
             check_random_state(self.random_state), **options,
         )  # fmt: skip
 

@@ -13,10 +13,11 @@ from scipy.optimize import OptimizeResult
 
 from ..._cython.tagger import _chain_steps
 from ..._solver import outcome
+from ..losses.chains import Allowed
 
-# passes without fewer mistakes that end a run; fewer means by at least tol times the number of positions
+# A run ends after so many passes in which mistakes do not fall by tol times the number of positions.
 _PATIENCE = 5
-# positions between two looks at clocks and interrupts
+# Positions between two checks of clocks and interrupts.
 _PART = 20000
 
 _MESSAGES = outcome.messages(
@@ -37,10 +38,10 @@ class Steps:
         """The mean of v after each sequence."""
         return self.table - self.sums / max(self.count, 1.0)
 
-    def grown(self, places, labels, p, K):
-        """The same with more features and labels; old ones go to ``places`` and ``labels``."""
+    def grown(self, features, labels, p, K):
+        """The same with more features and labels; ``features``, ``labels``: new indices of the old ones."""
         old = len(self.table) - len(labels) - 2
-        rows = np.concatenate([places[:old], p + labels, [p + K, p + K + 1]])
+        rows = np.concatenate([features[:old], p + labels, [p + K, p + K + 1]])
         parts = []
         for part in (self.table, self.sums):
             parts.append(np.zeros((p + K + 2, K)))
@@ -48,12 +49,48 @@ class Steps:
         return Steps(parts[0], parts[1], self.count)
 
 
-def take_pass(steps, rows, starts, y, order, weight, allowed, free, ends):
-    """A pass over the sequences ``order``, in place; returns the number of wrong labels.
+@dataclass(frozen=True)
+class Sequences:
+    """Training sequences, and which coefficients they may change.
 
-    ``rows`` is of `rows_of`; ``free`` (p + K + 2, K) marks what may have a coefficient, or is None.
+    Parameters
+    ----------
+    rows : tuple of ndarray
+        All positions as compressed rows, of `rows_of`.
+    starts : ndarray of int64 of shape (S + 1,)
+        The first row of each sequence, and N.
+    y : ndarray of int32 of shape (N,)
+        Codes of the labels.
+    weight : ndarray of shape (S,)
+        Step sizes.
+    allowed : Allowed
+        Labels that may follow each other.
+    ends : bool
+        Whether there are start and stop scores.
+    free : ndarray of bool of shape (p + K + 2, K) or None
+        Coefficients that may differ from 0; None means all.
     """
-    K = steps.table.shape[1]
+
+    rows: tuple
+    starts: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    allowed: Allowed
+    ends: bool
+    free: np.ndarray | None = None
+
+    def order(self):
+        """Indices of the sequences that have positions and a weight."""
+        return np.flatnonzero((self.weight > 0) & (np.diff(self.starts) > 0))
+
+    def count_positions(self, order):
+        """Number of positions of the sequences ``order``."""
+        return int(np.diff(self.starts)[order].sum())
+
+
+def take_pass(steps, data, order):
+    """Update ``steps`` by a pass over the sequences ``order``; return how many labels are wrong."""
+    K, allowed, starts, free = steps.table.shape[1], data.allowed, data.starts, data.free
     forbidden = ~np.concatenate([allowed.follow, allowed.begin[None], allowed.end[None]])
     table, zeros = steps.table.copy(), np.zeros(steps.table.size)
     table[-K - 2 :][forbidden] = -np.inf
@@ -64,8 +101,9 @@ def take_pass(steps, rows, starts, y, order, weight, allowed, free, ends):
             done = lengths[lo - 1] if lo else 0
             hi = max(int(np.searchsorted(lengths, done + _PART)), lo + 1)
             wrong += _chain_steps.perceptron_steps(
-                starts, *rows, y, order[lo:hi], weight, marks, table, steps.sums, zeros, steps.count, ends
-            )
+                starts, *data.rows, data.y, order[lo:hi], data.weight, marks, table, steps.sums, zeros,
+                steps.count, data.ends,
+            )  # fmt: skip
             steps.count += len(order[lo:hi])
             lo = hi
     finally:
@@ -76,24 +114,7 @@ def take_pass(steps, rows, starts, y, order, weight, allowed, free, ends):
     return wrong
 
 
-def train(
-    steps,
-    rows,
-    starts,
-    y,
-    weight,
-    allowed,
-    free,
-    ends,
-    pack,
-    random,
-    *,
-    tol,
-    max_iter,
-    max_time,
-    callback,
-    history,
-):
+def train(steps, data, pack, random, *, tol, max_iter, max_time, callback, history):
     """Passes until there are no mistakes, or five in a row made no fewer; each in an order of its own.
 
     ``fun`` and ``optimality`` are the share of wrong labels in the last pass. ``pack`` makes the variables of
@@ -101,11 +122,11 @@ def train(
     """
     limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
     lines = outcome.History(("time", "fun", "optimality"), history)
-    order = np.flatnonzero((weight > 0) & (np.diff(starts) > 0))
-    total = max(int(np.diff(starts)[order].sum()), 1)
+    order = data.order()
+    total = max(data.count_positions(order), 1)
     nit, least, stale, status, share = 0, np.inf, 0, None, 0.0
     while status is None:
-        wrong = take_pass(steps, rows, starts, y, random.permutation(order), weight, allowed, free, ends)
+        wrong = take_pass(steps, data, random.permutation(order))
         nit, share = nit + 1, wrong / total
         lines.add(limits.seconds, share, share)
         stale = 0 if share < least - tol else stale + 1

@@ -1,1 +1,1 @@
-"""SciPy's functions on device arrays: sparse matrices and triangular systems."""
+"""SciPy's functions on device arrays: sparse matrices, triangular systems and functions of each entry."""

@@ -10,7 +10,7 @@
 #define SPARSEKIT_FACTOR_FACE_H
 
 #include "factor_graph/factor_equations.h"
-#include "factor_graph/factor_solve.h"
+#include "factor_graph/factor_map.h"
 
 /* differences that are rounding */
 #define FG_TIED 1e-9

@@ -6,7 +6,7 @@
 #ifndef SPARSEKIT_LABEL_GRAPH_H
 #define SPARSEKIT_LABEL_GRAPH_H
 
-#include "factor_graph/factor_solve.h"
+#include "factor_graph/factor_map.h"
 
 typedef struct {
     sk_size n_labels, n_pairs;

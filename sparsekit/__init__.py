@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._fenchel_young.losses.sparsemax import sparsemax_loss_and_gradient as sparsemax_loss_and_gradient
     from ._fenchel_young.losses.sparsemax import sparsemax_support_size as sparsemax_support_size
     from ._fenchel_young.losses.sparsemax import sparsemax_threshold as sparsemax_threshold
+    from ._l1.estimators.glm import GLMOBA as GLMOBA
     from ._l1.estimators.lasso import LassoOBA as LassoOBA
     from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
     from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
@@ -109,6 +110,7 @@ _EXPORTS = {
     "L1LogisticOBACV": "_l1.estimators.logistic_cv",
     "LPSparseMAPClassifier": "_factor_graph.estimators.classifier",
     "LPSparseMAPClassifierCV": "_factor_graph.estimators.classifier_cv",
+    "GLMOBA": "_l1.estimators.glm",
     "LassoOBA": "_l1.estimators.lasso",
     "LassoOBACV": "_l1.estimators.lasso_cv",
     "Matching": "_factor_graph.factors.structured_factors",

@@ -296,6 +296,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole(),
         "solver_": Word(("newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba")).maybe(),
     },
+    "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS, **_OFFSET,
         **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from reference_glm import loss
 
-from sparsekit._l1.losses.families import FAMILIES, make_family
+from sparsekit._l1.losses.families.make import FAMILIES, make_family
 
 COUNTS, AMOUNTS, SHARES = [0.0, 1.0, 3.0, 250.0], [0.01, 1.0, 40.0], [0.0, 0.3, 1.0]
 CASES = [
@@ -97,7 +97,8 @@ def test_conjugates_are_infinite_outside_their_domain(name, theta, y):
 @pytest.mark.parametrize(
     ("name", "bad"),
     [("poisson", -1.0), ("poisson", np.nan), ("gamma", 0.0), ("gamma", -2.0), ("tweedie", -1.0),
-     ("negative-binomial", -0.5), ("binomial", 1.5), ("binomial", -0.1), ("gaussian", np.inf), ("huber", np.nan)],
+     ("negative-binomial", -0.5), ("binomial", 1.5), ("binomial", -0.1), ("gaussian", np.inf),
+     ("huber", np.nan)],
 )  # fmt: skip
 def test_targets_out_of_range_are_named_with_their_row(name, bad):
     family = make_family(name, **PARAMETERS)
@@ -107,9 +108,7 @@ def test_targets_out_of_range_are_named_with_their_row(name, bad):
 
 
 def test_links_and_powers_that_a_family_lacks_are_refused():
-    with pytest.raises(
-        ValueError, match=r"link must be one of 'auto', 'log' for family='poisson'; got 'logit'"
-    ):
+    with pytest.raises(ValueError, match=r"link must be one of 'auto', 'log' for .*; got 'logit'"):
         make_family("poisson", "logit")
     for power in (-1.0, 0.5, 3.0, np.nan):
         with pytest.raises(ValueError, match="power must be 0, or from 1 to 2"):

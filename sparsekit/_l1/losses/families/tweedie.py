@@ -20,7 +20,8 @@ def tweedie(power):
     special = {0: Gaussian, 1: Poisson, 2: Gamma}.get(power)
     if special is None and not 1.0 < power < 2.0:
         raise ValueError(
-            f"power must be 0, or from 1 to 2, where the loss is convex in the coefficients; got {shown(power)}."
+            "power must be 0, or from 1 to 2, where the loss is convex in the coefficients; got "
+            f"{shown(power)}."
         )
     return Tweedie(power) if special is None else special()
 
@@ -38,10 +39,12 @@ class Tweedie(Family):
         return np.exp(z)
 
     def evaluate(self, z, y, zy):
-        first, second = np.exp(self.a * z), y * np.exp(-self.b * z)
-        base = np.where(y > 0.0, np.exp(self.a * zy), 0.0)
-        value = (first - base) / self.a + (second - base) / self.b
-        return value, first - second, self.a * first + self.b * second
+        # by the distance t from the saturated predictor, whose two terms are equal
+        t, base = z - zy, np.where(y > 0.0, np.exp(self.a * zy), 1.0)
+        first, second = np.expm1(self.a * t), np.where(y > 0.0, np.expm1(-self.b * t), -1.0)
+        value = np.where(y > 0.0, first / self.a + second / self.b, (first + 1.0) / self.a)
+        d = self.a * (first + 1.0) + self.b * (second + 1.0)
+        return base * value, base * (first - second), base * d
 
     def conjugate(self, theta, y, zy):
         # y = 0: e^(a z) = theta, without a zero row's second term; no theta < 0 is in the domain

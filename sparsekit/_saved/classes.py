@@ -18,6 +18,7 @@ CLASSES = {
     "LassoOBA": "_l1.estimators.lasso",
     "LassoOBACV": "_l1.estimators.lasso_cv",
     "GLMOBA": "_l1.estimators.glm",
+    "GLMOBACV": "_l1.estimators.glm_cv",
     "BoundedRegressor": "_bounded.estimators.regressor",
     "BoundedClassifier": "_bounded.estimators.classifier",
     "SparsemaxClassifier": "_fenchel_young.estimators.classifier",

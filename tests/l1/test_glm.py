@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import sparsekit as sk
-from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA
+from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA, glm_path
 
 N, P = 120, 15
 
@@ -250,6 +250,44 @@ def test_a_callback_stops_a_fit_and_history_falls():
     assert stopped.n_iter_ == 1
     whole = GLMOBA(alpha=1e-3, history=True).fit(X, y).history_
     assert (np.diff(whole["fun"]) <= 1e-12).all()
+
+
+# paths
+
+
+@every
+def test_a_path_is_the_fits_at_its_penalties(family):
+    y, weights = TARGETS[family], np.r_[0.0, np.ones(P - 1)]
+    path = glm_path(
+        X, y, family, n_lambdas=6, eps=0.05, penalty_weights=weights, sample_weight=WEIGHT, offset=OFFSET,
+        tol=1e-9,
+    )  # fmt: skip
+    assert path.n_nonzero[0] == 1 < path.n_nonzero[-1]
+    for k, alpha in enumerate(path.alphas):
+        model = GLMOBA(family, alpha=alpha, penalty_weights=weights, tol=1e-9).fit(X, y, WEIGHT, OFFSET)
+        assert_allclose(np.append(path.coef(k), path.intercepts[k]), _parts(model), atol=1e-6)
+        assert_allclose(path.objectives[k], model.objective_, rtol=1e-8)
+    assert (path.dual_gaps <= 1e-8 * path.objectives).all()
+    above, below = (
+        GLMOBA(family, alpha=factor * path.lambda_max, penalty_weights=weights, tol=1e-10)
+        for factor in (1.001, 0.98)
+    )
+    assert np.count_nonzero(above.fit(X, y, WEIGHT, OFFSET).coef_) == 1
+    assert np.count_nonzero(below.fit(X, y, WEIGHT, OFFSET).coef_) == 2
+
+
+def test_a_path_takes_frames_sparse_data_signs_and_ratios():
+    y = TARGETS["poisson"]
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)])
+    path = GLMOBA.path(frame, y, alphas=[0.01, 0.1], positive=True, l1_ratio=0.5)
+    assert list(path.alphas) == [0.1, 0.01] and path.feature_names[3] == "c3"
+    assert (path.coefs >= 0.0).all()
+    model = GLMOBA(alpha=0.01, positive=True, l1_ratio=0.5).fit(X, y)
+    assert_allclose(path.coef(1), model.coef_, atol=1e-4)
+    sparse = glm_path(sp.csr_array(X), y, alphas=[0.1, 0.01], positive=True, l1_ratio=0.5, coefs="sparse")
+    assert_allclose(sparse.coef(1), path.coef(1), atol=1e-4)
+    with pytest.raises(ValueError, match="y must be at least 0"):
+        glm_path(X, TARGETS["gaussian"])
 
 
 # bad input

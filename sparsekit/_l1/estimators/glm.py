@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
@@ -18,25 +18,14 @@ from ..._estimator.training_data import with_numbers
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.families.make import FAMILIES
 from ..losses.null_intercept import unless_zero
 from ..paths.coefficients import pack, penalty_of, unpack
 from ..paths.family_losses import family_loss_of, null_offset
+from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
+from ..paths.glm_path import glm_path
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
-
-FamilyName = Literal["poisson", "gamma", "tweedie", "negative-binomial", "binomial", "gaussian", "huber"]
-Link = Literal["auto", "log", "logit", "probit", "cloglog", "identity"]
-
-FAMILY_CONSTRAINTS: dict = {
-    "family": [StrOptions(set(FAMILIES))],
-    "link": [StrOptions({"auto", *(link for links in FAMILIES.values() for link in links)})],
-    "power": [Interval(Real, None, None, closed="neither")],
-    "dispersion": [Interval(Real, 0, None, closed="neither")],
-    "epsilon": [Interval(Real, 0, None, closed="neither")],
-    "positive": ["boolean"],
-}
 
 
 class GLMOBA(GLMPredictionMixin, OBAEstimatorMixin, BaseEstimator):
@@ -128,6 +117,7 @@ class GLMOBA(GLMPredictionMixin, OBAEstimatorMixin, BaseEstimator):
 
     See Also
     --------
+    glm_path : The whole regularisation path.
     LassoOBA : Least squares, faster than ``family="gaussian"``.
     L1LogisticOBA : Labels of two or more classes.
 
@@ -157,6 +147,8 @@ class GLMOBA(GLMPredictionMixin, OBAEstimatorMixin, BaseEstimator):
         "history": ["boolean"],
         **OBA_CONSTRAINTS,
     }
+
+    path = staticmethod(glm_path)
 
     def __init__(
         self,

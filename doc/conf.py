@@ -77,6 +77,7 @@ TREE = {
     ],
     "choose_a_model": [
         "l1_models",
+        "families",
         "bounded",
         "sparsemax",
         "extreme_softmax",

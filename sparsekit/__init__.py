@@ -52,11 +52,14 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._fenchel_young.losses.sparsemax import sparsemax_loss_and_gradient as sparsemax_loss_and_gradient
     from ._fenchel_young.losses.sparsemax import sparsemax_support_size as sparsemax_support_size
     from ._fenchel_young.losses.sparsemax import sparsemax_threshold as sparsemax_threshold
+    from ._l1.estimators.glm import GLMOBA as GLMOBA
+    from ._l1.estimators.glm_cv import GLMOBACV as GLMOBACV
     from ._l1.estimators.lasso import LassoOBA as LassoOBA
     from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
     from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
     from ._l1.estimators.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
     from ._l1.estimators.shared_fits import shared_fits as shared_fits
+    from ._l1.paths.glm_path import glm_path as glm_path
     from ._l1.paths.path import l1_logistic_path as l1_logistic_path
     from ._l1.paths.path import lasso_path as lasso_path
     from ._saved.models import load as load
@@ -109,6 +112,8 @@ _EXPORTS = {
     "L1LogisticOBACV": "_l1.estimators.logistic_cv",
     "LPSparseMAPClassifier": "_factor_graph.estimators.classifier",
     "LPSparseMAPClassifierCV": "_factor_graph.estimators.classifier_cv",
+    "GLMOBA": "_l1.estimators.glm",
+    "GLMOBACV": "_l1.estimators.glm_cv",
     "LassoOBA": "_l1.estimators.lasso",
     "LassoOBACV": "_l1.estimators.lasso_cv",
     "Matching": "_factor_graph.factors.structured_factors",
@@ -125,6 +130,7 @@ _EXPORTS = {
     "Xor": "_factor_graph.factors.linear_factors",
     "XorOut": "_factor_graph.factors.linear_factors",
     "fenchel_young_path": "_fenchel_young.estimators.path",
+    "glm_path": "_l1.paths.glm_path",
     "l1_logistic_path": "_l1.paths.path",
     "lasso_path": "_l1.paths.path",
     "load": "_saved.models",

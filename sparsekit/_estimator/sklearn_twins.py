@@ -13,16 +13,20 @@ import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import (
     ElasticNet,
+    GammaRegressor,
     HuberRegressor,
     Lasso,
     LinearRegression,
     LogisticRegression,
+    PoissonRegressor,
     QuantileRegressor,
     SGDClassifier,
+    TweedieRegressor,
 )
 from sklearn.svm import LinearSVC, LinearSVR
 
 from .._typing import ClassWeight
+from .linear_model import no_twin
 
 # before 1.8 LogisticRegression asked for the name of the penalty, which l1_ratio says since
 _PENALTY_BY_RATIO = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
@@ -89,3 +93,25 @@ def regression_twin(
     options = {"alpha": float(alpha)} if l1_ratio == 1 or alpha == 0 else {}
     quantile = float(quantile) if loss == "quantile" else 0.5
     return QuantileRegressor(quantile=quantile, fit_intercept=fit_intercept, **options)
+
+
+def family_twin(model: Any, family: Any, alpha: float, l1_ratio: float) -> BaseEstimator:
+    """The generalised linear model of scikit-learn with the mean of ``family``, or ValueError."""
+    options: dict[str, Any] = dict(alpha=float(alpha), fit_intercept=model.fit_intercept)
+    positive = model.positive
+    makers = {
+        "Poisson": lambda: PoissonRegressor(**options),
+        "Gamma": lambda: GammaRegressor(**options),
+        "Tweedie": lambda: TweedieRegressor(power=float(model.power), link="log", **options),
+        "Gaussian": lambda: squares_twin(
+            alpha, l1_ratio, fit_intercept=model.fit_intercept, positive=positive
+        ),
+        "Huber": lambda: HuberRegressor(fit_intercept=model.fit_intercept),
+    }
+    make = makers.get(type(family).__name__)
+    if make is None:
+        raise no_twin(model, "scikit-learn has no regression with these means.")
+    twin = make()
+    if hasattr(twin, "_get_loss"):
+        twin._base_loss = twin._get_loss()  # which its predict reads, and only its fit sets
+    return twin

@@ -17,6 +17,8 @@ CLASSES = {
     "L1LogisticOBACV": "_l1.estimators.logistic_cv",
     "LassoOBA": "_l1.estimators.lasso",
     "LassoOBACV": "_l1.estimators.lasso_cv",
+    "GLMOBA": "_l1.estimators.glm",
+    "GLMOBACV": "_l1.estimators.glm_cv",
     "BoundedRegressor": "_bounded.estimators.regressor",
     "BoundedClassifier": "_bounded.estimators.classifier",
     "SparsemaxClassifier": "_fenchel_young.estimators.classifier",

@@ -255,6 +255,15 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole(),
         "solver_": Word(("newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba")).maybe(),
     },
+    "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
+    "GLMOBACV": {
+        **_INPUT, **_VECTOR, **_folds("alphas_"), **_OFFSET,
+        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
+        **{name: Number() for name in ("alpha_", "alpha_best_", "alpha_1se_")},
+        "l1_ratio_": Number(least=0.0, finite=True),
+        "l1_ratios_": Floats(("ratios",), ("f8",)),
+        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
+    },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS, **_OFFSET,
         **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},

@@ -52,6 +52,12 @@ MODELS = {
     "LassoOBACV of several ratios": lambda: sk.LassoOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2).fit(
         X, NUMBERS
     ),
+    "GLMOBA": lambda: sk.GLMOBA(alpha=0.1, history=True).fit(FRAME, np.abs(NUMBERS)),
+    "GLMOBA Tweedie float32": lambda: sk.GLMOBA("tweedie", power=1.2, alpha=0.1).fit(
+        X.astype("f4"), np.abs(NUMBERS)
+    ),
+    "GLMOBACV": lambda: sk.GLMOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2).fit(FRAME, np.abs(NUMBERS)),
+    "GLMOBA probit": lambda: sk.GLMOBA("binomial", link="probit", alpha=0.1).fit(X, KINDS == 1),
     "BoundedRegressor": lambda: sk.BoundedRegressor(bounds=(0, None), history=True).fit(X, NUMBERS),
     "BoundedRegressor by name": lambda: sk.BoundedRegressor(
         "huber", alpha=0.1, bounds={"column 1": (-np.inf, np.float64(0.5))}

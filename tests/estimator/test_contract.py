@@ -14,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from sparsekit import (
+    GLMOBA,
+    GLMOBACV,
     BoundedClassifier,
     BoundedRegressor,
     L1LogisticOBA,
@@ -52,6 +54,7 @@ FEW = dict(n_pairs=5, penalties=8, random_state=0)
 @parametrize_with_checks([
     L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3), SparsemaxClassifier(),
     SoftmaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3]), SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
+    GLMOBACV(alphas=3, cv=2), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
     *map(BoundedRegressor, REGRESSION), *map(BoundedClassifier, CLASSIFICATION),
     StabilitySelection(**FEW), StabilitySelection(LassoOBA(), **FEW),
 ])  # fmt: skip

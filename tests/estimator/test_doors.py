@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils import get_tags
 
 import sparsekit as sk
 from sparsekit import inspection, metrics, optimize
@@ -78,6 +79,8 @@ VARIANTS = {
 
 
 def target(model):
+    if get_tags(model).target_tags.positive_only:
+        return np.abs(NUMBERS)
     return NUMBERS if is_regressor(model) else LABELS
 
 

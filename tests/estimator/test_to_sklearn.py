@@ -27,6 +27,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import sparsekit as sk
 from sparsekit import (
+    GLMOBA,
+    GLMOBACV,
     BoundedClassifier,
     BoundedRegressor,
     ExtremeSoftmaxSGD,
@@ -70,6 +72,8 @@ REGRESSORS = {
     "elastic net cv": (LassoOBACV(alphas=3, cv=2, l1_ratio=0.5), ElasticNet),
     "no penalty": (LassoOBA(0.0), LinearRegression),
     "without intercept": (LassoOBA(0.05, fit_intercept=False), Lasso),
+    "Gaussian": (GLMOBA("gaussian", alpha=0.1), Lasso),  # families of positive y: tests/l1/test_glm.py
+    "Gaussian cv": (GLMOBACV("gaussian", alphas=3, cv=2), Lasso),
     "absolute": (BoundedRegressor(alpha=0.1), QuantileRegressor),
     "quantile": (BoundedRegressor("quantile", quantile=0.9, alpha=0.1, l1_ratio=1), QuantileRegressor),
     "huber": (BoundedRegressor("huber", epsilon=0.5), HuberRegressor),

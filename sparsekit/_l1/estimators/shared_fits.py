@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -164,6 +164,8 @@ class Sharing:
 class SharedFitsMixin:
     """Estimator whose fits share their work within `shared_fits`, also after pickling to another process."""
 
+    _in_key: ClassVar[tuple[str, ...]] = ("positive", "solver")  # parameters that the solutions depend on
+
     def __getstate__(self):
         state = super().__getstate__()
         if _is_open:
@@ -203,7 +205,7 @@ class SharedFitsMixin:
 
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
-        own = [getattr(self, name, None) for name in ("positive", "solver")]
+        own = [getattr(self, name, None) for name in self._in_key]
         key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0

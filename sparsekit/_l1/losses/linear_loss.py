@@ -89,8 +89,7 @@ class LinearLoss:
         self.design = as_design(matrix, n_threads)
         self.y = xp.ascontiguousarray(numbers(y, "y", xp))
         kernels = kernel_module("l1._glm", self.y)
-        self._value = getattr(kernels, f"{self._kernel}_value")
-        self._derivatives = getattr(kernels, f"{self._kernel}_derivatives")
+        self._value, self._derivatives = self._row_loops(kernels)
         self.axpy_rows = kernels.axpy_rows
         n, p = self.design.shape
         if self.y.shape != (n,):
@@ -111,6 +110,11 @@ class LinearLoss:
         self.n_threads = n_threads
         self.n_features = p
         self.n_variables = p + self.fit_intercept
+
+    def _row_loops(self, kernels):
+        """Functions of (z, y, s) and of (z, y, s, u, d): the value, and with the derivatives written."""
+        names = f"{self._kernel}_value", f"{self._kernel}_derivatives"
+        return tuple(getattr(kernels, name) for name in names)
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
@@ -259,6 +263,16 @@ class LinearLoss:
         Minus the lower bound, the upper bound, and the stored entries of the column.
         """
         return None
+
+    def _slope_change(
+        self, z: FloatArray, u: FloatArray, d: FloatArray, dz: FloatArray
+    ) -> FloatArray:  # fmt: skip
+        """By how much the derivatives u (n,) at z are above those at z - dz, to first order; d is l''."""
+        return d * dz
+
+    def _curvature_along(self, dz: FloatArray, d: FloatArray) -> float:
+        """sum_i dz_i^2 times the largest second derivative of row i, where it is bounded; ``d`` is at z."""
+        return self.curvature * float(np.dot(dz, dz * self.s if self.s.size else dz))
 
     def curvature_weights(self) -> FloatArray:
         """Upper bounds of d2l/dz2 for each row, (n,)."""

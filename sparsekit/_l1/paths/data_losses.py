@@ -27,12 +27,19 @@ def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, classes, X.class_weight, shifted=offset is not None)
         return BlockProblem(X.blocks, X.census, spec, codes, weight, n_threads, shift=offset)
+    return centred_loss_of(
+        lambda X: logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset), X, weight,
+        fit_intercept,
+    )  # fmt: skip
+
+
+def centred_loss_of(make, X, weight, fit_intercept):
+    """The loss that ``make`` makes of X, or of its centred columns where some hardly vary."""
     centre = centre_of(X, weight) if can_be_centred(X, fit_intercept) else None
     if centre is None:
-        return logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
+        return make(X)
     X = subtract_centre(X, centre)
-    loss = logistic_loss(X, codes, len(classes), weight, fit_intercept, n_threads, offset)
-    return CentredLoss(loss, X, centre)
+    return CentredLoss(make(X), X, centre)
 
 
 def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):

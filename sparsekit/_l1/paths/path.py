@@ -38,9 +38,9 @@ from .path_solver import RegularizationPath, warn_if_path_unconverged
 from .problems import LogisticProblem, SquaresProblem
 from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 
-_PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
+PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
 
-_PATH_CONSTRAINTS = {
+PATH_CONSTRAINTS = {
     "n_lambdas": [Interval(Integral, 1, None, closed="left")],
     "eps": [Interval(Real, 0, 1, closed="neither")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -54,9 +54,9 @@ _PATH_CONSTRAINTS = {
 @validate_params(
     {
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "Cs": _PENALTIES,
-        "lambdas": _PENALTIES,
-        **_PATH_CONSTRAINTS,
+        "Cs": PENALTIES,
+        "lambdas": PENALTIES,
+        **PATH_CONSTRAINTS,
     },
     prefer_skip_nested_validation=True,
 )
@@ -167,7 +167,7 @@ def l1_logistic_path(
     count = Cs if lambdas is None else lambdas
     if isinstance(count, Integral):
         Cs, lambdas, n_lambdas = None, None, int(count)
-    feature_names = _feature_names(X)
+    feature_names = feature_names_of(X)
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight, offset)
         offset = X.census.offset
@@ -207,7 +207,7 @@ def l1_logistic_path(
 
 
 @validate_params(
-    {"positive": ["boolean"], "alphas": _PENALTIES, **_PATH_CONSTRAINTS}, prefer_skip_nested_validation=True
+    {"positive": ["boolean"], "alphas": PENALTIES, **PATH_CONSTRAINTS}, prefer_skip_nested_validation=True
 )
 def lasso_path(
     X: MatrixLike,
@@ -281,7 +281,7 @@ def lasso_path(
     """
     if isinstance(alphas, Integral):
         alphas, n_lambdas = None, int(alphas)
-    feature_names = _feature_names(X)
+    feature_names = feature_names_of(X)
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
         offset = X.census.offset
@@ -315,6 +315,7 @@ def lasso_path(
     return path
 
 
-def _feature_names(X):
+def feature_names_of(X):
+    """Names of the columns of a data frame, or None."""
     names = getattr(X, "columns", None)
     return None if names is None else np.asarray(names, dtype=object)

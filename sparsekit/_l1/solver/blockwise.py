@@ -261,9 +261,11 @@ def null_model_on_blocks(problem: BlockProblem, l1: np.ndarray, options: dict[st
 
 
 def solver_of(loss: Any) -> Any:
-    """A function of l1, x0 and options: the loss' own solver, that of blocks, or `minimize_oba`."""
+    """A function of l1, x0 and options: the loss' own solver, that of blocks or signs, or `minimize_oba`."""
     if isinstance(loss, BlockProblem):
         return partial(minimize_on_blocks, loss)
+    if getattr(loss, "one_sided", False):
+        return partial(minimize_nonnegative, loss)
     return getattr(loss, "minimize", None) or partial(minimize_oba, loss)
 
 

@@ -27,10 +27,6 @@ class NonnegativeSquares(LeastSquaresLoss):
 
     one_sided = True
 
-    def minimize(self, l1, x0=None, **options):
-        """`minimize_nonnegative` of this loss."""
-        return minimize_nonnegative(self, l1, x0, **options)
-
 
 def minimize_nonnegative(loss, l1, x0=None, **options):
     """`minimize_oba` of a loss with features first, from x0 or, where that is negative, zero."""
@@ -89,7 +85,8 @@ class OneSided(Kernels):
         sizes = np.where(bare, 0.0, least_penalties(grad, l1))
         l1 = np.where(l1 > BARE, l1, 0.0)
         l2 = np.zeros_like(l1) if l2 is None else l2
-        return float(primal - dual_with_ridge(lambda t: loss.dual_value(t * theta), sizes, l1, l2))
+        dual = dual_with_ridge(lambda t: loss.dual_value(t * theta), sizes, l1, l2)
+        return np.nan if dual is None else float(primal - dual)
 
     def _corrected(self, problem, bare, l1, x, theta, grad):
         """theta whose gradient on ``bare`` variables is rounding, that gradient, and a price.

@@ -1,0 +1,279 @@
+"""Generalised linear models with an L1 or elastic-net penalty by the orthant-based adaptive method."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from ..._estimator.checks import in_type, in_units
+from ..._estimator.decorators import fit_context
+from ..._estimator.offset import check_offset
+from ..._estimator.training_data import with_numbers
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..losses.null_intercept import unless_zero
+from ..paths.coefficients import pack, penalty_of, unpack
+from ..paths.family_losses import family_loss_of, null_offset
+from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
+from ..paths.glm_path import glm_path
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from .fit import OBAEstimatorMixin
+from .glm_prediction import GLMPredictionMixin
+
+
+class GLMOBA(GLMPredictionMixin, OBAEstimatorMixin, BaseEstimator):
+    r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
+
+    Minimises, with s the sample weights, v the ``penalty_weights`` and D the unit deviance of the ``family``
+    of a target and a mean,
+
+    .. math:: \frac{1}{2 \sum_i s_i} \sum_i s_i D(y_i, h(x_i^T w + b + o_i)) + \alpha \sum_j v_j
+        \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right),
+
+    :math:`\rho` being ``l1_ratio`` and h the inverse of the ``link``. With ``l1_ratio=0`` alpha has the scale
+    of :class:`sklearn.linear_model.PoissonRegressor`. The intercept b is never penalised; o is the ``offset``
+    of `fit` (zero without one).
+
+    Parameters
+    ----------
+    family : str, default="poisson"
+        "poisson" (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros), "negative-binomial"
+        (counts of more variance), "binomial" (0 and 1, or shares of successes), "gaussian" or "huber"
+        (numbers with outliers).
+    link : {"auto", "log", "logit", "probit", "cloglog", "identity"}, default="auto"
+        "auto" is the log link of counts and amounts, "logit" of "binomial", "identity" of others. Only
+        "binomial" has a choice: logit, probit and cloglog.
+    power : float, default=1.5
+        Power of "tweedie": the variance is mean ** power. From 1 (Poisson) to 2 (gamma), or 0 (Gaussian).
+    dispersion : float, default=1.0
+        Of "negative-binomial", whose variance is mean + dispersion * mean ** 2; above 0.
+    epsilon : float, default=1.35
+        Residual from which the loss of "huber" is straight, in the unit of y.
+    alpha : float, default=1.0
+        Regularisation strength, >= 0.
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
+        ``penalty_weights`` multiply both.
+    positive : bool, default=False
+        Whether coefficients must be >= 0 (the intercept is free).
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure of :class:`LassoOBA` must be at most tol
+        too, relative to the largest entry of the gradient of the model of the intercept alone. Families
+        without a certificate stop by this measure.
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default=10
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per outer iteration to the standard output.
+    callback : callable, default=None
+        As in :class:`L1LogisticOBA`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, in the dtype of X (float32 or float64).
+    intercept_ : float
+        Intercept; 0.0 if ``fit_intercept=False``.
+    n_iter_ : int
+        Number of outer iterations.
+    optimality_ : float
+        The optimality measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective above.
+    dual_gap_ : float
+        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum. NaN
+        for the links probit and cloglog, whose dual has no formula.
+    history_ : dict of ndarray
+        Only with ``history=True``, as in :class:`LassoOBA`.
+    needs_offset_ : bool
+        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    glm_path : The whole regularisation path.
+    LassoOBA : Least squares, faster than ``family="gaussian"``.
+    L1LogisticOBA : Labels of two or more classes.
+
+    Notes
+    -----
+    X in blocks of rows is gathered in main memory. X on a GPU is a TypeError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit import GLMOBA
+    >>> rng = np.random.default_rng(0)
+    >>> X, years = rng.standard_normal((500, 20)), rng.uniform(0.1, 1.0, 500)
+    >>> claims = rng.poisson(years * np.exp(0.5 * X[:, 0] - 1.0))
+    >>> model = GLMOBA("poisson", alpha=0.05).fit(X, claims, offset=np.log(years))
+    >>> np.flatnonzero(model.coef_), bool(model.dual_gap_ <= 1e-4 * model.objective_)
+    (array([0]), True)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        **FAMILY_CONSTRAINTS,
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "fit_intercept": ["boolean"],
+        "penalty_weights": ["array-like", dict, None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **OBA_CONSTRAINTS,
+    }
+
+    path = staticmethod(glm_path)
+
+    def __init__(
+        self,
+        family: FamilyName = "poisson",
+        *,
+        link: Link = "auto",
+        power: float = 1.5,
+        dispersion: float = 1.0,
+        epsilon: float = 1.35,
+        alpha: float = 1.0,
+        l1_ratio: float = 1.0,
+        positive: bool = False,
+        fit_intercept: bool = True,
+        penalty_weights: PenaltyWeights = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.family = family
+        self.link = link
+        self.power = power
+        self.dispersion = dispersion
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.positive = positive
+        self.fit_intercept = fit_intercept
+        self.penalty_weights = penalty_weights
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, used without a copy as in :class:`L1LogisticOBA`. A Dask array or data frame, or a
+            folder on disk, is gathered where it fits into memory.
+        y : array-like of shape (n_samples,)
+            Targets in the family's range.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
+            then.
+
+        Returns
+        -------
+        self : GLMOBA
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, y has a value that the family lacks, X or y hold NaN or
+            infinity, shapes disagree, or the best intercept is infinite (counts that are all zero).
+        TypeError
+            If an array is on a GPU.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
+        family = self._make_family()
+        given = with_numbers(self, X, y, sample_weight, offset=offset)
+        X, columns = without_empty_columns(given.X)
+        weight, _ = in_units(given.weight)
+        n_samples, n_features = X.shape
+        total = float(n_samples) if weight is None else float(weight.sum())
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
+        target, dtype, fit_intercept = (
+            given.values.astype(np.float64, copy=False),
+            X.dtype,
+            self.fit_intercept,
+        )
+        given.offset = offset = check_offset(given.offset, X)
+        family.check(target)
+        null, shift = null_offset(family, target, weight, unless_zero(offset), fit_intercept)
+        loss = family_loss_of(
+            family, X, target, weight, fit_intercept, count_threads(self.n_jobs), shift, self.positive
+        )
+
+        def attributes(x):
+            coef, intercept = unpack(x, 1, n_features, fit_intercept)
+            return {
+                "coef_": columns.expand(in_type(coef[0], dtype)),
+                "intercept_": in_type(intercept[:1] + null, dtype)[0],
+                "needs_offset_": offset is not None,
+            }
+
+        x0, last = None, getattr(self, "coef_", None)
+        # of the shape, as a sparse one's size is the number of its entries
+        if self.warm_start and last is not None and math.prod(last.shape) == columns.n_features:
+            x0 = pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept)
+        self._minimize(
+            X,
+            loss,
+            penalty,
+            x0,
+            data=given.for_callbacks(),
+            attributes=attributes,
+            made_of=(target, weight, shift),
+            scale=total,
+            whole=lambda x: columns.expand_variables(x, 1),
+        )
+        self.n_iter_ = int(self.n_iter_[0])
+        return self

@@ -1,0 +1,165 @@
+"""What generalised linear models predict: means of y, and the share of the deviance that they explain."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from ..._arrays import host_only, is_device
+from ..._estimator.block_data import numbers_of_blocks
+from ..._estimator.block_prediction import by_blocks
+from ..._estimator.checks import check_sample_weight
+from ..._estimator.offset import check_offset, offset_of_scores
+from ..._estimator.offset_prediction import OffsetRegressionMixin
+from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.sklearn_twins import family_twin
+from ..._row_blocks.make import comes_in_blocks
+from ..._typing import FloatArray, MatrixLike, Offset
+from ..losses.families.family import Family
+from ..losses.families.make import make_family
+from ..losses.family_loss import deviance, null_predictor
+
+FAMILY_PARAMETERS: tuple[str, ...] = ("power", "dispersion", "epsilon")
+
+
+class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
+    """Prediction of means with a fitted generalised linear model."""
+
+    _in_key: ClassVar[tuple[str, ...]] = ("positive", "family", "link", *FAMILY_PARAMETERS)
+
+    def _make_family(self) -> Family:
+        """The `Family` that the parameters name."""
+        given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
+        return make_family(self.family, self.link, **given)
+
+    def _refuse_device(self, **arrays: Any) -> None:
+        """TypeError if an array is on a GPU, where families have no kernels."""
+        if any(is_device(array) for array in arrays.values()):
+            raise TypeError(
+                f"{type(self).__name__} works in main memory: copy arrays of a GPU there (cupy.asnumpy)."
+            )
+        host_only(**arrays)
+
+    @by_blocks
+    def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Linear predictor ``X w + b + offset``, on the scale of the link.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        self._refuse_device(X=X, offset=offset)
+        return super().predict(X, offset)
+
+    @by_blocks
+    def predict(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Predicted means of y: the inverse link of ``X w + b + offset``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            What is added to the linear predictor, as log(exposure). None is zero, and a ValueError of a model
+            that was fitted with an offset (see ``needs_offset_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Means, finite: where one overflows it is the largest number of its type.
+        """
+        z = self.predict_linear(X, offset)
+        most = np.finfo(z.dtype).max
+        with np.errstate(over="ignore", under="ignore"):
+            return np.clip(self._make_family().mean(z), -most, most)
+
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> float:
+        """Share D^2 of the deviance that the model explains.
+
+        It is 1 - D(model) / D(null): the null model is the best constant linear predictor, plus the offset
+        where there is one. Without an offset this is :func:`sklearn.metrics.d2_tweedie_score` for its
+        families.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            Targets in the family's range.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict`.
+
+        Returns
+        -------
+        float
+            At most 1. Where the null model fits without a deviance, it is 1 if this one does too, else 0.
+        """
+        self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
+        if comes_in_blocks(X):
+            blocks, y, sample_weight = numbers_of_blocks(None, X, y, sample_weight, offset)
+            offset, names = blocks.census.offset, getattr(X, "feature_names", getattr(X, "columns", None))
+            X = blocks.in_memory(type(self).__name__)
+            if names is not None and hasattr(self, "feature_names_in_"):
+                return self._deviance_score(self._scores_of_rows(X, offset), y, sample_weight, offset)
+        return self._deviance_score(
+            self.predict_linear(X, offset), y, sample_weight, offset_of_scores(self, offset)
+        )
+
+    def _scores_of_rows(self, X, offset):
+        """The linear predictor of rows whose columns have been checked."""
+        z = X @ np.asarray(self.coef_, dtype=np.float64).ravel() + self.intercept_
+        offset = offset_of_scores(self, offset)
+        return z if offset is None else z + offset
+
+    def _deviance_score(self, z, y, sample_weight, offset):
+        family = self._make_family()
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
+        check_consistent_length(z, y)
+        weight = check_sample_weight(sample_weight, len(y))
+        family.check(y)
+        offset = check_offset(offset, z)
+        # where a predictor overflows its deviance is as large as can be
+        most = np.finfo(np.float64).max
+        total = min(deviance(family, z, y, weight), most)
+        null = np.zeros(len(y)) if offset is None else offset
+        try:
+            null = null + null_predictor(family, y, weight, offset)
+        except (
+            ValueError
+        ):  # the mean of y is at an end of its range, which a null model without a deviance has
+            return 1.0 if total == 0.0 else 0.0
+        reference = deviance(family, null, y, weight)
+        if reference == 0.0:
+            return 1.0 if total == 0.0 else 0.0
+        with np.errstate(over="ignore"):
+            return float(np.maximum(1.0 - total / reference, -most))
+
+    def _alpha_and_ratio(self):
+        """The penalty of the fitted model."""
+        return self.alpha, self.l1_ratio
+
+    def _twin(self):
+        return family_twin(self, self._make_family(), *self._alpha_and_ratio())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        try:
+            tags.target_tags.positive_only = bool(self._make_family().lowest == 0.0)
+        except (KeyError, TypeError, ValueError):  # parameters that a fit will refuse
+            tags.target_tags.positive_only = False
+        return tags

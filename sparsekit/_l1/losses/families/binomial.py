@@ -1,0 +1,77 @@
+r"""Shares y in [0, 1] of successes: :math:`-y \log p - (1 - y) \log(1 - p)` less its least value.
+
+The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-e^z)`.
+"""
+
+import numpy as np
+from scipy import special
+
+from ...._linalg.special import expit
+from .family import Family, xlogx
+
+
+class Logit(Family):
+    """Successes 0 and 1, or their shares with the trials as weights."""
+
+    highest = 1.0
+
+    def link(self, mean):
+        return special.logit(mean)
+
+    def mean(self, z):
+        return expit(z)
+
+    def evaluate(self, z, y, zy):
+        p, q = expit(z), expit(-z)
+        value = y * np.logaddexp(0.0, -z) + (1.0 - y) * np.logaddexp(0.0, z) + entropy(y)
+        return value, (1.0 - y) * p - y * q, p * q
+
+    def conjugate(self, theta, y, zy):
+        # the domain is -y <= theta <= 1 - y
+        return xlogx(theta + y) + xlogx(1.0 - theta - y) - entropy(y)
+
+
+class Probit(Logit):
+    """The same with p the normal distribution function at z; its conjugate has no formula."""
+
+    conjugate = Family.conjugate
+
+    def link(self, mean):
+        return special.ndtri(mean)
+
+    def mean(self, z):
+        return special.ndtr(z)
+
+    def evaluate(self, z, y, zy):
+        log_p, log_q, log_density = (
+            special.log_ndtr(z),
+            special.log_ndtr(-z),
+            -0.5 * (z * z + np.log(2 * np.pi)),
+        )
+        up, down = np.exp(log_density - log_p), np.exp(log_density - log_q)
+        d = y * up * np.maximum(up + z, 0.0) + (1.0 - y) * down * np.maximum(down - z, 0.0)
+        return entropy(y) - y * log_p - (1.0 - y) * log_q, (1.0 - y) * down - y * up, d
+
+
+class Cloglog(Logit):
+    """The same with the complementary log-log link, of whether a Poisson count is positive."""
+
+    conjugate = Family.conjugate
+
+    def link(self, mean):
+        with np.errstate(divide="ignore"):
+            return np.log(-np.log1p(-mean))
+
+    def mean(self, z):
+        return -np.expm1(-np.exp(z))
+
+    def evaluate(self, z, y, zy):
+        m = np.exp(np.clip(z, -700.0, 700.0))
+        p = -np.expm1(-m)
+        h = np.exp(-m) * m / p  # m / (e^m - 1) without an overflow
+        bend = np.where(m < 1e-4, 0.5 * m, m / p - 1.0)
+        return entropy(y) - y * np.log(p) + (1.0 - y) * m, (1.0 - y) * m - y * h, (1.0 - y) * m + y * h * bend
+
+
+def entropy(y):
+    return xlogx(y) + xlogx(1.0 - y)

@@ -1,0 +1,73 @@
+"""What a family has: half the unit deviance of a row as a function of its linear predictor z."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...._messages import shown
+from ...._typing import FloatArray
+
+
+class Family:
+    """A convex loss of z for each target y, zero where z is ``saturated(y)`` and larger elsewhere.
+
+    Arrays have shape (n,) and float64. A subclass has ``link``, ``mean`` and ``evaluate``; one with a usable
+    conjugate has ``conjugate`` as well.
+
+    Attributes
+    ----------
+    lowest, highest : float
+        Range of y.
+    is_open : bool
+        Whether y must be above ``lowest``.
+    """
+
+    lowest, highest, is_open = 0.0, np.inf, False
+
+    def link(self, mean: FloatArray) -> FloatArray:
+        """Linear predictor of a mean; infinite at the ends of its range."""
+        raise NotImplementedError
+
+    def mean(self, z: FloatArray) -> FloatArray:
+        """Mean of y at z."""
+        raise NotImplementedError
+
+    def evaluate(self, z: FloatArray, y: FloatArray, zy: FloatArray) -> tuple[FloatArray, ...]:
+        """Value, first and second derivative in z; ``zy`` is ``saturated(y)``."""
+        raise NotImplementedError
+
+    def conjugate(self, theta: FloatArray, y: FloatArray, zy: FloatArray) -> FloatArray | None:
+        """Convex conjugate in z at theta, infinite outside its domain; None where it has no formula."""
+        return None
+
+    def saturated(self, y: FloatArray) -> FloatArray:
+        """The z at which the mean is y; 0 where that is infinite."""
+        z = self.link(y)
+        return np.where(np.isfinite(z), z, 0.0)
+
+    def check(self, y: FloatArray) -> None:
+        """ValueError if a target is outside the family's range."""
+        wrong = ~(np.isfinite(y) & (y >= self.lowest) & (y <= self.highest))
+        if self.is_open:
+            wrong |= y == self.lowest
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            least = f"above {self.lowest:g}" if self.is_open else f"at least {self.lowest:g}"
+            least = "finite" if self.lowest == -np.inf else least
+            most = "" if self.highest == np.inf else f" and at most {self.highest:g}"
+            raise ValueError(
+                f"y must be {least}{most} for this family; got {shown(float(y[row]))} in row {row}. Remove "
+                "such rows, or choose a family that has them."
+            )
+
+
+def log_of(y: FloatArray) -> FloatArray:
+    """log y, -inf at 0, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(y)
+
+
+def xlogx(x: FloatArray) -> FloatArray:
+    """x log x, 0 at 0 and inf below."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(x > 0.0, x * np.log(x), np.where(x == 0.0, 0.0, np.inf))

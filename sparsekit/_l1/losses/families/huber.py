@@ -1,0 +1,32 @@
+r"""Numbers with outliers: Huber's loss of the residual r = z - y.
+
+It is :math:`r^2 / 2` up to :math:`|r| = \epsilon`, and :math:`\epsilon |r| - \epsilon^2 / 2` beyond.
+"""
+
+import numpy as np
+
+from .family import Family
+
+
+class Huber(Family):
+    """Any numbers, a few of which may be far off; ``epsilon`` > 0 is in the unit of y."""
+
+    lowest = -np.inf
+
+    def __init__(self, epsilon):
+        self.epsilon = float(epsilon)
+
+    def link(self, mean):
+        return mean
+
+    def mean(self, z):
+        return z
+
+    def evaluate(self, z, y, zy):
+        r = z - y
+        u = np.clip(r, -self.epsilon, self.epsilon)
+        return u * (r - 0.5 * u), u, (np.abs(r) <= self.epsilon).astype(np.float64)
+
+    def conjugate(self, theta, y, zy):
+        # the domain is |theta| <= epsilon
+        return np.where(np.abs(theta) <= self.epsilon, theta * (0.5 * theta + y), np.inf)

@@ -1,0 +1,160 @@
+"""Loss of a generalised linear model: half the deviance of a family at z = X w + b + offset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._messages import shown
+from .families.family import Family
+from .linear_loss import LinearLoss
+
+# Steps to the null model's intercept; it is bracketed within some 20, and a bisection takes 60 more.
+MAX_STEPS = 200
+# Multiple of a dual point, eight units of rounding below 1.
+INWARDS = 1.0 - 8.0 * np.finfo(np.float64).eps
+# Distance of predictors, in units of their size or 1, that is rounding.
+PREDICTOR_ROUNDING = 8.0 * np.finfo(np.float64).eps
+
+
+class FamilyLoss(LinearLoss):
+    """sum_i s_i l(x_i.w + b + o_i, y_i) with l of a `Family`; all are at least 0.
+
+    Parameters
+    ----------
+    family : Family
+    X, y, sample_weight, fit_intercept, n_threads, offset : as of `LinearLoss`
+    one_sided : bool
+        Whether the features' coefficients must not be negative.
+    """
+
+    lower_bound = 0.0
+
+    def __init__(
+        self, family: Family, X: Any, y: Any, sample_weight: Any = None, *, fit_intercept: bool = False,
+        n_threads: int = 1, offset: Any = None, one_sided: bool = False,
+    ) -> None:  # fmt: skip
+        self.family, self.one_sided = family, one_sided
+        self._set(X, y, sample_weight, fit_intercept, n_threads, offset)
+        self.zy = family.saturated(self.y)
+        # targets that the offset predicts to rounding, as those of one value: their loss is exactly zero
+        self.is_saturated = self.offset is not None and np.array_equal(self.offset, self.zy)
+        self.counted = self.s > 0.0 if self.s.size and not self.s.all() else None
+
+    def _with_rows(self, X):
+        weight = self.s if self.s.size else None
+        return FamilyLoss(
+            self.family, X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads,
+            offset=self.offset, one_sided=self.one_sided,
+        )  # fmt: skip
+
+    def _row_loops(self, kernels):
+        return self._value_of_rows, self._derivatives_of_rows
+
+    def _value_of_rows(self, z, y, s):
+        return self._derivatives_of_rows(z, y, s, np.empty_like(z), np.empty_like(z))
+
+    def _derivatives_of_rows(self, z, y, s, u, d):
+        """The value, infinite where it overflows; ``u`` and ``d`` (n,) get the derivatives."""
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            values, u[:], d[:] = self.family.evaluate(z, y, self.zy)
+            if self.is_saturated:
+                values[z == self.zy] = u[z == self.zy] = 0.0
+            if self.counted is not None:  # a row without weight may overflow
+                for one in (values, u, d):
+                    one[~self.counted] = 0.0
+            if not s.size:
+                value = float(values.sum())
+            else:
+                value = float(s @ values)
+                u *= s
+                d *= s
+        return value if value < np.inf else np.inf
+
+    def _slope_change(self, z, u, d, dz):
+        # by the loss itself, not to first order: the new slopes are in the domain of the dual
+        if self.family.conjugate(np.zeros(1), self.y[:1], self.zy[:1]) is None:
+            return super()._slope_change(z, u, d, dz)
+        return u - self.derivatives(z - dz)[1]
+
+    def _curvature_along(self, dz, d):
+        return float(dz @ (d * dz))
+
+    def curvature_weights(self):
+        # the second derivative may have no bound: this is its value at zero, which failed steps double
+        z = np.zeros_like(self.y) if self.offset is None else self.offset
+        return np.maximum(self.derivatives(z)[2], np.finfo(np.float64).tiny)
+
+    def dual_value(self, theta):
+        s = self.s if self.s.size else 1.0
+        if self.counted is not None and theta[~self.counted].any():
+            return -np.inf
+        # a multiple of a dual point is one: at the ends of the domain rounding leads inwards
+        theta = INWARDS * theta
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            t = np.where(theta == 0.0, 0.0, theta / s)
+            conjugates = self.family.conjugate(t, self.y, self.zy)
+            if conjugates is None:
+                return None
+            if self.counted is not None:
+                conjugates = np.where(self.counted, conjugates, 0.0)
+            # added by row: with a large offset both are large, and nearly cancel
+            value = float(np.sum(self._of_offset(theta) - s * conjugates))
+        return value if value > -np.inf else -np.inf
+
+
+def null_predictor(
+    family: Family, y: np.ndarray, weight: np.ndarray | None = None, offset: np.ndarray | None = None
+) -> float:
+    """The intercept of the best model without features: Newton's method between two bounds.
+
+    Raises
+    ------
+    ValueError
+        If it is infinite, as for counts that are all zero.
+    """
+    s, shift = np.ones(len(y)) if weight is None else weight, np.zeros(len(y)) if offset is None else offset
+    y, shift, s = y[s > 0.0], shift[s > 0.0], s[s > 0.0]
+    start = family.link(np.array([np.average(y, weights=s)]))[0]
+    if not np.isfinite(start):
+        raise ValueError(
+            f"y is {shown(float(y[0]))} in every row with a positive weight, so that the best intercept is "
+            "infinite. Use fit_intercept=False, or rows with other targets."
+        )
+    zy = family.saturated(y)
+
+    def derivatives(b):
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, u, d = family.evaluate(b + shift, y, zy)
+        return float(s @ u), float(s @ d)
+
+    # without an offset the mean of y is the mean of the model, but for a robust loss
+    b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
+    reach = 1.0
+    for _ in range(MAX_STEPS):
+        slope, curvature = derivatives(b)
+        if slope == 0.0:
+            break
+        low, high = (low, b) if not slope < 0.0 else (b, high)
+        new = b - slope / curvature if 0.0 < curvature < np.inf else np.nan
+        if not low < new < high or abs(new - b) > reach:
+            # towards the root, ever farther until it is between two bounds
+            bounded = np.isfinite(low) and np.isfinite(high)
+            new = 0.5 * (low + high) if bounded else b + (reach if slope < 0.0 else -reach)
+            reach *= 2.0
+        if abs(new - b) <= 1e-15 * max(1.0, abs(b)):
+            b = new
+            break
+        b = new
+    return float(b)
+
+
+def deviance(family: Family, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:
+    """Weighted mean of half the unit deviances at the predictor z (n,); infinite where it overflows."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        values = family.evaluate(z.astype(np.float64), y, family.saturated(y))[0]
+        if weight is not None:
+            values = np.where(weight > 0.0, values, 0.0)
+        value = float(np.average(values, weights=weight))
+    return value if value < np.inf else np.inf

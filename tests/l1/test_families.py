@@ -1,0 +1,118 @@
+"""Families: values, derivatives, conjugates and ranges against mpmath and finite differences."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from reference_glm import loss
+
+from sparsekit._l1.losses.families.make import FAMILIES, make_family
+
+COUNTS, AMOUNTS, SHARES = [0.0, 1.0, 3.0, 250.0], [0.01, 1.0, 40.0], [0.0, 0.3, 1.0]
+CASES = [
+    ("poisson", "log", {}, COUNTS),
+    ("gamma", "log", {}, AMOUNTS),
+    ("tweedie", "log", {"power": 1.5}, [0.0, *AMOUNTS]),
+    ("tweedie", "log", {"power": 1.05}, [0.0, *AMOUNTS]),
+    ("tweedie", "log", {"power": 1.9}, [0.0, *AMOUNTS]),
+    ("negative-binomial", "log", {"dispersion": 0.5}, COUNTS),
+    ("binomial", "logit", {}, SHARES),
+    ("binomial", "probit", {}, SHARES),
+    ("binomial", "cloglog", {}, SHARES),
+    ("gaussian", "identity", {}, [-3.0, 0.0, 7.5]),
+    ("huber", "identity", {"epsilon": 1.35}, [-3.0, 0.0, 7.5]),
+]
+PARAMETERS = {"power": 1.5, "dispersion": 1.0, "epsilon": 1.35}
+each_case = pytest.mark.parametrize(("name", "link", "parameters", "targets"), CASES)
+
+
+def _family(name, link, parameters):
+    return make_family(name, "auto" if name == "tweedie" else link, **{**PARAMETERS, **parameters})
+
+
+def _pairs(targets, low=-4.0, high=4.0):
+    z, y = np.meshgrid(np.linspace(low, high, 33), targets)
+    return z.ravel(), y.ravel()
+
+
+@each_case
+def test_values_and_derivatives_are_those_of_mpmath(name, link, parameters, targets):
+    family = _family(name, link, parameters)
+    z, y = _pairs(targets)
+    if name == "huber":
+        z = z + 1e-3  # away from the kinks of the slope
+    value, u, d = family.evaluate(z, y, family.saturated(y))
+    with mp.workdps(60):
+        for k in range(len(z)):
+            f = lambda t, k=k: loss(name, link, t, y[k], **parameters)  # noqa: E731
+            assert_allclose(value[k], float(f(z[k])), rtol=1e-10, atol=1e-13)
+            assert_allclose(u[k], float(mp.diff(f, z[k])), rtol=1e-9, atol=1e-12)
+            assert_allclose(d[k], float(mp.diff(f, z[k], 2)), rtol=1e-7, atol=1e-10)
+
+
+@each_case
+def test_the_saturated_predictor_has_the_mean_y_and_no_loss(name, link, parameters, targets):
+    family = _family(name, link, parameters)
+    y = np.array([one for one in targets if np.isfinite(family.link(np.array([one]))).all()])
+    z = family.saturated(y)
+    value, u, d = family.evaluate(z, y, z)
+    assert_allclose(family.mean(z), y, rtol=1e-12, atol=1e-15)
+    assert_allclose(value, 0.0, atol=1e-12 * max(1.0, y.max(initial=0.0)))
+    assert_allclose(u, 0.0, atol=1e-12 * max(1.0, y.max(initial=0.0)))
+    assert (d > 0.0).all()
+
+
+@each_case
+def test_conjugates_meet_fenchel_young_with_equality_at_the_derivative_only(name, link, parameters, targets):
+    family = _family(name, link, parameters)
+    z, y = _pairs(targets)
+    zy = family.saturated(y)
+    value, u, _ = family.evaluate(z, y, zy)
+    found = family.conjugate(u, y, zy)
+    if link in ("probit", "cloglog"):
+        assert found is None
+        return
+    # theta at a boundary of the domain is rounding there
+    inside = np.isfinite(found)
+    assert inside.mean() > 0.95
+    assert_allclose(found[inside], (u * z - value)[inside], rtol=1e-9, atol=1e-9 * max(targets))
+    other, own = np.roll(z, 7), inside
+    bound = u * other - family.evaluate(other, y, zy)[0]
+    assert (found[own] >= bound[own] - 1e-9 * (1.0 + np.abs(bound[own]))).all()
+    # a dual point is scaled towards zero, which is in every domain
+    assert np.isfinite(family.conjugate(0.5 * u[inside], y[inside], zy[inside])).all()
+    assert_allclose(family.conjugate(0.0 * u, y, zy), 0.0, atol=1e-12 * max(1.0, *targets))
+
+
+@pytest.mark.parametrize(
+    ("name", "theta", "y"),
+    [("poisson", -2.5, 2.0), ("gamma", 1.5, 2.0), ("tweedie", -0.5, 0.0), ("negative-binomial", 3.0, 1.0),
+     ("negative-binomial", -1.5, 1.0), ("binomial", 0.9, 0.5), ("huber", 2.0, 0.0)],
+)  # fmt: skip
+def test_conjugates_are_infinite_outside_their_domain(name, theta, y):
+    family, theta, y = make_family(name, **PARAMETERS), np.array([theta]), np.array([y])
+    assert family.conjugate(theta, y, family.saturated(y))[0] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("poisson", -1.0), ("poisson", np.nan), ("gamma", 0.0), ("gamma", -2.0), ("tweedie", -1.0),
+     ("negative-binomial", -0.5), ("binomial", 1.5), ("binomial", -0.1), ("gaussian", np.inf),
+     ("huber", np.nan)],
+)  # fmt: skip
+def test_targets_out_of_range_are_named_with_their_row(name, bad):
+    family = make_family(name, **PARAMETERS)
+    family.check(np.array([0.5, 1.0]))
+    with pytest.raises(ValueError, match=r"^y must be .* in row 2"):
+        family.check(np.array([0.5, 1.0, bad]))
+
+
+def test_links_and_powers_that_a_family_lacks_are_refused():
+    with pytest.raises(ValueError, match=r"link must be one of 'auto', 'log' for .*; got 'logit'"):
+        make_family("poisson", "logit")
+    for power in (-1.0, 0.5, 3.0, np.nan):
+        with pytest.raises(ValueError, match="power must be 0, or from 1 to 2"):
+            make_family("tweedie", power=power)
+    kinds = [type(make_family("tweedie", power=power)).__name__ for power in (0, 1, 2, 1.2)]
+    assert kinds == ["Gaussian", "Poisson", "Gamma", "Tweedie"]
+    assert set(FAMILIES) == {name for name, *_ in CASES}

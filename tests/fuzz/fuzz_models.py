@@ -67,6 +67,16 @@ FACTORS = [
 ]
 PAIRS = ["all", None, 1, 100, [[0, 1]], [[0, 0]], [[0, 9]]]
 
+FAMILY = {
+    "family": st.sampled_from(
+        ["gaussian", "huber", "poisson", "gamma", "tweedie", "negative-binomial", "binomial"]
+    ),
+    "link": st.sampled_from(["auto", "auto", "log", "logit", "identity"]),
+    "power": st.sampled_from([1.5, 0, 1, 2, 1.0001, 3.0]),
+    "dispersion": st.sampled_from([1.0, 1e-12, 1e12]),
+    "epsilon": st.sampled_from([1.35, 1e-12, 1e6]),
+}
+
 LABELS, SETS, NUMBERS = "labels", "sets", "numbers"
 
 # class, kinds of targets, strategy of each parameter
@@ -115,6 +125,27 @@ MODELS = {
             "positive": BOOL,
             "refit": BOOL,
             "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
+            "selection": st.sampled_from(["best", "1se"]),
+        },
+    ),
+    "GLMOBA": (
+        sk.GLMOBA,
+        (NUMBERS,),
+        OBA
+        | FAMILY
+        | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
+        | {"positive": BOOL},
+    ),
+    "GLMOBACV": (
+        sk.GLMOBACV,
+        (NUMBERS,),
+        {name: rule for name, rule in CV.items() if name in SOLVER or name in ("cv", "n_jobs")}
+        | FAMILY
+        | {
+            "alphas": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
+            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
+            "penalty_weights": PENALTIES,
+            "positive": BOOL,
             "selection": st.sampled_from(["best", "1se"]),
         },
     ),
@@ -181,20 +212,9 @@ MODELS = {
             "n_negatives": st.sampled_from([1, 5, 50]),
             "sampling": st.sampled_from(["independent", "blocks"]),
             "noise": st.sampled_from([None, "uniform", "frequency", [0.5, 0.5], [0.2, 0.3, 0.5]]),
-            "double_sum": st.sampled_from(["proposed", "raman"]),
-            "delta": st.sampled_from([1.0, 1e-6, 1e6]),
-            "weight_bound": st.sampled_from(["auto", 1e-3, 1e3]),
-            "u_bound": st.sampled_from(["auto", 1e-3, 1e3]),
-            "average": st.sampled_from([False, True, 0, 3]),
             "hash_bits": st.sampled_from([None, None, 4, 10]),
             "label_choice": st.sampled_from(["first", "sample"]),
-            "class_weight": CLASS_WEIGHT,
-            "early_stopping": BOOL,
-            "validation_fraction": st.sampled_from([0.3, 1e-6, 0.99]),
-            "warm_start": BOOL,
-            "threshold": THRESHOLD,
             "tol": st.sampled_from([1e-4, 0.0, 1e6]),
-            "n_iter_no_change": st.sampled_from([1, 5]),
             "shuffle": BOOL,
             "n_jobs": st.just(None),
             "random_state": st.integers(0, 3),

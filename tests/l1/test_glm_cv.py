@@ -91,5 +91,5 @@ def test_other_scorers_and_the_mean_of_the_folds():
 @ignore_warnings
 def test_a_fold_without_a_model_is_refused():
     y = np.where(np.arange(N) < N // 3, 1.0, 0.0)
-    with pytest.raises(ValueError, match="y is 0.0 in every row with a positive weight"):
+    with pytest.raises(ValueError, match=r"y is 0\.0 in every row with a positive weight"):
         GLMOBACV(cv=[(np.arange(N // 3, N), np.arange(N // 3))]).fit(X, y)

@@ -298,7 +298,7 @@ def test_a_model_that_had_an_offset_asks_for_one(K):
     model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
     methods = ("predict", "decision_function", "predict_proba", "predict_log_proba")
     for name in methods:
-        with pytest.raises(ValueError, match=r"fitted with an offset .* offset=0 .* needs_offset_ = False"):
+        with pytest.raises(ValueError, match=r"fitted with an offset .* offset=0\. needs_offset_ = False"):
             getattr(model, name)(X)
     with pytest.raises(ValueError, match="fitted with an offset"):
         model.score(X, y)

@@ -28,7 +28,7 @@ from .fit import OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
 
 
-class GLMOBA(GLMPredictionMixin, OBAEstimatorMixin, BaseEstimator):
+class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights, v the ``penalty_weights`` and D the unit deviance of the ``family``

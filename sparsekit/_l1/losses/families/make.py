@@ -38,6 +38,6 @@ def make_family(name: str, link: str = "auto", **parameters: float) -> Family:
     links = FAMILIES[name]
     make = links[next(iter(links))] if link == "auto" else links.get(link)
     if make is None:
-        allowed = ", ".join(repr(one) for one in dict.fromkeys(["auto", *links]))
-        raise ValueError(f"link must be one of {allowed} for family={name!r}; got {shown(link)}.")
+        allowed = ", ".join(shown(one) for one in dict.fromkeys(["auto", *links]))
+        raise ValueError(f"link must be one of {allowed} for the family {shown(name)}; got {shown(link)}.")
     return partial(make, **{key: parameters[key] for key in PARAMETERS.get(name, ())})()

@@ -82,6 +82,7 @@ TREE = {
         "sparsemax",
         "extreme_softmax",
         "lp_sparsemap",
+        "label_sets",
         "sequence_tagger",
         "nqn",
         "coming_from",

@@ -18,6 +18,7 @@ GUIDE = [
     "sparsemax",
     "extreme_softmax",
     "lp_sparsemap",
+    "label_sets",
     "sequence_tagger",
     "large_data",
     "saved_models",

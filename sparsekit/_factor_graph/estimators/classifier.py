@@ -48,8 +48,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     ----------
     alpha : float or "auto", default="auto"
         Strength of the L2 penalty of W, >= 0. The loss is a mean over the rows. The intercepts b are free.
-        "auto" is the strength at which a ridge regression of the labels is best by generalised
-        cross-validation (a quarter of it for the logistic loss, a tenth for the hinge).
+        "auto" is the best strength of a ridge regression of the labels by generalised cross-validation. The
+        logistic loss takes a quarter of it, the hinge loss a tenth.
     loss : {"sparsemap", "hinge", "logistic"}, default="sparsemap"
         "sparsemap" is eq. (16); "hinge" the structured hinge loss, with LP-MAP inference and a cost of 1 for
         each wrong label; "logistic" a logistic loss for each label by itself, without pairs.
@@ -75,10 +75,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         Whether `predict` gives a row the best label or labels where it would give none. None: if no row
         of the training data was without a label.
     tol : float, default=1e-4
-        With independent labels (no pairs, no factors) and with loss="hinge" it certifies that the objective
-        is at most tol of itself above the lowest, by the duality gap. Otherwise the largest entry of the
-        projected gradient is at most tol times that at zero; ``dual_gap_``, where it has a value, says what
-        that leaves.
+        With independent labels (no pairs, no factors) or loss="hinge" the duality gap is at most tol times
+        the objective. Otherwise the largest entry of the projected gradient is at most tol times that at
+        zero. ``dual_gap_``, where it has a value, then bounds the error.
     max_iter : int, default=1000
         Largest number of Newton or quasi-Newton steps.
     max_time : float, default=None
@@ -125,9 +124,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     objective_ : float
         Value of the objective.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum; NaN without penalty. With coupled labels it is
-        also NaN with free intercepts, but for loss="hinge", and for that where the means of y lie on a face
-        of what factors allow.
+        ``objective_`` is at most this far from the optimum; NaN without penalty. With coupled labels and
+        loss="sparsemap" it is also NaN with free intercepts. With coupled labels and loss="hinge" it is NaN
+        where the means of y lie on a face of what factors allow.
     history_ : dict of ndarray
         Only with ``history=True``: time (seconds), fun and optimality of every step. With loss="hinge" fun
         is of the proximal step's problem, which is below the objective. With that loss, and with independent
@@ -240,8 +239,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or a row of y
-            breaks a factor.
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a row of
+            y breaks a factor.
         TypeError
             If some arrays are on a GPU and others in main memory.
 

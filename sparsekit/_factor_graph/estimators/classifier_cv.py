@@ -65,8 +65,8 @@ def _example_f1(estimator, X, y, sample_weight=None):
 class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelSetsMixin, BaseEstimator):
     """LPSparseMAPClassifier with alpha and the threshold chosen by cross-validation.
 
-    Each fold fits alphas from the strongest penalty to the weakest, every one started from the last, and
-    scores each threshold on the rows that it left out.
+    Each fold fits alphas from the strongest penalty to the weakest, each from the last solution. It scores
+    each threshold on the rows that it left out.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         As in scikit-learn; None is 5 folds with even shares of the labels (of matrices: of each row's
         rarest one).
     scoring : str or callable, default=None
-        Any scikit-learn scorer. None is the mean F1 of the rows' sets of labels (two empty sets have 1), for
-        y of one dimension the share of right labels.
+        Any scikit-learn scorer. None is the mean F1 of the rows' sets of labels (two empty sets have 1). For
+        y of one dimension it is the accuracy.
     loss, pairs, pair_alpha, factors : default="sparsemap", None, None, None
         As in :class:`LPSparseMAPClassifier`; ``pair_alpha=None`` is alpha.
     fit_intercept, never_empty, tol, max_iter : default=True, None, 1e-4, 1000
@@ -192,8 +192,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         y : {array-like, sparse matrix} of shape (n_samples, n_labels), or array-like of shape (n_samples,)
             Indicator of zeros and ones; or classes of any kind.
         sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is off) in
-            the scores.
+            Weights >= 0 of the rows in the fits. Scores use them too, unless metadata routing says
+            otherwise.
         **params : dict
             Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
 
@@ -204,8 +204,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         Raises
         ------
         ValueError
-            As :meth:`LPSparseMAPClassifier.fit`, or if a threshold is out of its range, a fold has no row of
-            positive weight to fit or none to score, or a score is NaN.
+            As :meth:`LPSparseMAPClassifier.fit`, or if a threshold is out of its range or a score is NaN. If
+            a fold has no row of positive weight to fit or to score.
 
         Warns
         -----

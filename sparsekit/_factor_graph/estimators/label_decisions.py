@@ -11,9 +11,9 @@ from .label_sets import logic, made_factors, nearest_sets
 def f1_thresholds(mu, never_empty):
     """What the marginals of each row must exceed so that the set's expected F1 is largest, (n, 1).
 
-    With E[F1(y)] of independent labels taken as 2 sum_j y_j mu_j / (sum_j y_j + sum_j mu_j), the best set has
-    the k largest marginals for some k, and at the largest value F it is that of the labels with mu_j > F / 2:
-    one more label pays as long as 2 mu_j > F. Unless ``never_empty``, the empty set is worth the probability
+    E[F1(y)] of independent labels is taken as 2 sum_j y_j mu_j / (sum_j y_j + sum_j mu_j). The best set then
+    has the k largest marginals for some k. At the largest value F it holds the labels with mu_j > F / 2: one
+    more label pays as long as 2 mu_j > F. Unless ``never_empty``, the empty set is worth the probability
     prod_j (1 - mu_j) that it is right; a threshold of 1 stands for it.
     """
     xp = namespace(mu=mu)

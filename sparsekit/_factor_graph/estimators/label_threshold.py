@@ -23,11 +23,11 @@ def may_choose(loss):
 def threshold_share(loss, x, spectrum, n, never_empty):
     """One of `SHARES`: the best by the training rows' F1 as if each had been left out.
 
-    Expected F1 takes marginals for probabilities of labels that do not exclude each other. Where that errs,
-    rows that the fit has not seen tell; leaving out row i moves its scores eta by about q g / (n - q d), with
-    g and d slope and curvature of its loss, q the mean of x_j^T H^-1 x_j over the rows and H the Hessian of
-    the label (what generalised cross-validation is for a ridge). The sum of the rows' mean F1 and of micro F1
-    is compared, where the former is not below that of a share of 0.
+    Expected F1 takes marginals for probabilities of labels that do not exclude each other. Held-out rows
+    correct the error. Leaving out row i moves its scores eta by about q g / (n - q d), as in generalised
+    cross-validation of a ridge. Here g and d are slope and curvature of its loss. H is the label's
+    Hessian, and q the mean of x_j^T H^-1 x_j over the rows. The best share has the largest sum of the rows'
+    mean F1 and micro F1. Its mean F1 is not below that of a share of 0.
 
     Parameters
     ----------

@@ -79,8 +79,8 @@ class BatchSolution:
         What ended each solve: "ADMM" (with Newton's method where ``exact=True``), "interior point", "HiGHS",
         or "ADMM after" one of these, which then found nothing.
     n_fallbacks : ndarray of int of shape (n_graphs,)
-        Number of factors whose flow or multipliers did not converge, so that the slower active set of
-        structures solved them.
+        Number of factors whose flow or multipliers did not converge. The slower active set of structures
+        solved them.
     """
 
     def __init__(self, graph, run, dtype, options):
@@ -235,8 +235,8 @@ class Solution(BatchSolution):
         What ended the solve: "ADMM" (with Newton's method where ``exact=True``), "interior point" or "HiGHS",
         or "ADMM after" one of these, which then found nothing.
     n_fallbacks : int
-        Number of factors whose flow or multipliers did not converge, so that the slower active set of
-        structures solved them.
+        Number of factors whose flow or multipliers did not converge. The slower active set of structures
+        solved them.
     """
 
     def __init__(self, graph, run, place, options):

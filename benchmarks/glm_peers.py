@@ -13,7 +13,9 @@ from types import SimpleNamespace
 
 import _common
 import numpy as np
+import statsmodels.api as sm
 from _glm_data import tables, targets
+from glum import GeneralizedLinearRegressor, TweedieDistribution
 from sklearn.linear_model import LogisticRegression, TweedieRegressor
 from sklearn.metrics import mean_tweedie_deviance
 from threadpoolctl import threadpool_limits
@@ -57,8 +59,6 @@ def ours(case, tol):
 
 
 def glum(case, tol):
-    from glum import GeneralizedLinearRegressor, TweedieDistribution
-
     family = TweedieDistribution(case.power) if case.family == "tweedie" else case.family
     X = case.X.tocsc() if hasattr(case.X, "tocsc") else case.X
     model = GeneralizedLinearRegressor(
@@ -83,8 +83,6 @@ def scikit_learn(case, tol):
 
 
 def statsmodels(case, tol):
-    import statsmodels.api as sm
-
     families = {"poisson": sm.families.Poisson(), "binomial": sm.families.Binomial()}
     families["gamma"] = sm.families.Gamma(sm.families.links.Log())
     model = sm.GLM(case.y, sm.add_constant(case.X), family=families[case.family], offset=case.offset)

@@ -32,6 +32,7 @@ from .._estimator.monitor import PartsMonitor
 from .._estimator.offset import check_offset
 from .._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
 from .._estimator.validation import validate_data
+from .._l1.estimators.glm import GLMOBA
 from .._l1.estimators.lasso import LassoOBA
 from .._l1.estimators.logistic import L1LogisticOBA
 from .._l1.losses.null_intercept import unless_zero
@@ -44,7 +45,7 @@ from .._typing import Array, FloatArray, MatrixLike, RandomState
 from .bounds import ASSUMPTIONS, check_threshold, expected_false, promised_selection, votes_needed
 from .device import checked, kept_columns, put_back
 from .halves import complementary_pairs, refuse_few_rows
-from .sources import FittedSource, LassoSource, LogisticSource, first_features
+from .sources import FittedSource, GLMSource, LassoSource, LogisticSource, first_features
 
 # Correlations with noise are that much larger in half of the rows: the grid begins where halves are empty.
 _NOISIER = math.sqrt(2.0)
@@ -64,12 +65,13 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     Parameters
     ----------
     estimator : estimator, default=None
-        The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA` and :class:`LassoOBA` solve one
-        warm-started path for each half. Any other estimator with a parameter ``C`` or ``alpha`` and exact
-        zeros in ``coef_`` is fitted at each of ``penalties``: :class:`BoundedClassifier` with ``l1_ratio=1``,
-        for example. Its own C or alpha is not used. ``verbose``, ``history`` and ``warm_start`` of the two L1
-        estimators are not used either. A ``callback`` is called in the thread of each half, and ends it by
-        returning True. Bring the columns of X to one scale first.
+        The sparse model; None is ``L1LogisticOBA()``. :class:`L1LogisticOBA`, :class:`LassoOBA` and
+        :class:`GLMOBA` solve one warm-started path for each half. Any other estimator with a parameter ``C``
+        or ``alpha`` and exact zeros in ``coef_`` is fitted at each of ``penalties``:
+        :class:`BoundedClassifier` with ``l1_ratio=1``, for example. Its own C or alpha is not used.
+        ``verbose``, ``history`` and ``warm_start`` of the three OBA estimators are not used either. A
+        ``callback`` is called in the thread of each half, and ends it by returning True. Bring the columns of
+        X to one scale first.
     threshold : float, default=0.75
         Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit.
     max_false : float, default=1.0
@@ -83,8 +85,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         Pairs of halves; twice as many fits.
     penalties : int or array-like, default=50
         Values of C or alpha for the whole data, in any order; a half is fitted with the penalty that weighs
-        as much in it. An integer asks for that many, for the two L1 estimators. They are evenly spaced in the
-        logarithm. The first is the square root of 2 times the penalty at which the model of all data is
+        as much in it. An integer asks for that many, for the three OBA estimators. They are evenly spaced in
+        the logarithm. The first is the square root of 2 times the penalty at which the model of all data is
         empty, the last ``eps`` times the first.
     eps : float, default=0.01
         Ratio of the grid's ends where penalties is an integer, in (0, 1).
@@ -355,8 +357,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     def _source(self, X, y, params):
         """Where fits come from, the rows to draw from, codes of all rows or None, and the columns used."""
         model, given = self._model(), X
-        classifies, paths = is_classifier(model), type(model) in (L1LogisticOBA, LassoOBA)
-        if not paths:
+        classifies = is_classifier(model)
+        paths = type(model) in (L1LogisticOBA, LassoOBA, GLMOBA)
+        if not paths or isinstance(model, GLMOBA):
             refuse_device(
                 type(self).__name__ + " of another estimator", "take L1LogisticOBA or LassoOBA", X=X, y=y
             )
@@ -389,7 +392,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
             if classifies:
                 source = LogisticSource(model, X, classes, codes, weight, penalty, shift)
             else:
-                source = LassoSource(model, X, y, weight, penalty, shift)
+                make = GLMSource if isinstance(model, GLMOBA) else LassoSource
+                source = make(model, X, y, weight, penalty, shift)
         else:
             parameter = next((name for name in ("C", "alpha") if name in model.get_params(deep=False)), None)
             if parameter is None:

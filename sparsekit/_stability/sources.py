@@ -22,6 +22,7 @@ from sklearn.utils.validation import _check_method_params
 from .._arrays import beside, to_host
 from .._estimator.checks import apply_class_weight, in_units
 from .._l1.paths.data_losses import check_positive
+from .._l1.paths.family_problem import FamilyProblem
 from .._l1.paths.magnitudes import sum_in_units
 from .._l1.paths.problems import LogisticProblem, SquaresProblem
 from .._solver import outcome
@@ -78,15 +79,18 @@ class LassoSource:
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback
+        whole = self._problem(model, X, y, _weight_beside(weight, X), penalty, shift)
+        self.whole, self.X = whole.mixing(model.l1_ratio), X
+        self.penalties: Array
+
+    def _problem(self, model, X, y, weight, penalty, shift):
         if model.positive:
             check_positive(model.hessian)
         whole = SquaresProblem(
-            X, y, _weight_beside(weight, X), penalty, model.fit_intercept, 1, model.positive, model.hessian,
-            shift,
-        )  # fmt: skip
-        self.whole, self.X = whole.mixing(model.l1_ratio), X
-        self.whole.lazily = True
-        self.penalties: Array
+            X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
+        )
+        whole.lazily = True
+        return whole
 
     def strongest(self):
         """The alpha from which on no feature is selected on all rows."""
@@ -98,6 +102,15 @@ class LassoSource:
         lambdas = self.penalties * part.scale
         for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
             yield Step(np.abs(to_host(result.x)[:n_features]), result.status, result.optimality)
+
+
+class GLMSource(LassoSource):
+    """Warm-started paths of generalised linear models."""
+
+    def _problem(self, model, X, y, weight, penalty, shift):
+        family, y = model._make_family(), y.astype(np.float64, copy=False)
+        family.check(y)
+        return FamilyProblem(X, y, weight, penalty, model.fit_intercept, 1, family, model.positive, shift)
 
 
 class FittedSource:

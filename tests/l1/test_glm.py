@@ -367,3 +367,30 @@ def test_a_separable_binomial_fit_without_a_penalty_says_that_it_did_not_converg
     with pytest.warns(UserWarning):
         model = GLMOBA("binomial", alpha=0.0, max_iter=20).fit(X, y)
     assert np.isfinite(_parts(model)).all()
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma", "binomial"])
+def test_stability_selection_solves_paths_of_the_family(family):
+    """The frequencies are those of separate fits to the same halves, of the same penalties."""
+    y, penalties = TARGETS[family], [0.05, 0.1, 0.2]
+
+    class Separate(GLMOBA):
+        """No path of its own, so that each penalty is fitted anew."""
+
+    def frequencies(model):
+        selection = sk.StabilitySelection(
+            model, n_pairs=5, penalties=penalties, max_false=None, random_state=0
+        ).fit(X, y, sample_weight=WEIGHT, offset=OFFSET)
+        return selection.stability_paths_
+
+    found = frequencies(GLMOBA(family, tol=1e-8))
+    assert 0 < found.mean() < 1
+    assert_allclose(found, frequencies(Separate(family, tol=1e-8)), atol=1e-12)
+    drawn = sk.StabilitySelection(GLMOBA(family), random_state=0).fit(X, y)
+    assert set(drawn.get_support(indices=True)) <= {0, 1}
+    assert drawn.get_support().any()
+
+
+def test_stability_selection_refuses_targets_outside_the_family():
+    with pytest.raises(ValueError, match="y"):
+        sk.StabilitySelection(GLMOBA("poisson")).fit(X, TARGETS["poisson"] - 1.0)

@@ -5,18 +5,21 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import (
     ElasticNet,
+    GammaRegressor,
     HuberRegressor,
     Lasso,
     LogisticRegression,
+    PoissonRegressor,
     QuantileRegressor,
     Ridge,
     SGDClassifier,
+    TweedieRegressor,
 )
 from sklearn.metrics import d2_log_loss_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from sparsekit import BoundedClassifier, BoundedRegressor, L1LogisticOBA, LassoOBA, SoftmaxClassifier
+from sparsekit import GLMOBA, BoundedClassifier, BoundedRegressor, L1LogisticOBA, LassoOBA, SoftmaxClassifier
 
 C = 0.1
 # scikit-learn renamed the L1 penalty; this is what the installed release takes silently
@@ -274,3 +277,25 @@ def test_glmnets_limits_relaxation_and_ends_of_paths(two, numbers):
     np.testing.assert_allclose(np.append(relaxed.coef_, relaxed.intercept_), wanted, atol=1e-4)
     path = LassoOBA.path(X, y, callback=lambda now: now.nnz > 5)  # the intercept counts
     assert path.n_nonzero[-1] >= 5 and (path.n_nonzero[:-1] <= 5).all() and len(path.lambdas) < 50
+
+
+@pytest.mark.parametrize(
+    ("family", "theirs"),
+    [
+        ("poisson", PoissonRegressor(alpha=0.1, **EXACT)),
+        ("gamma", GammaRegressor(alpha=0.1, **EXACT)),
+        ("tweedie", TweedieRegressor(power=1.5, link="log", alpha=0.1, **EXACT)),
+    ],
+)
+def test_ridges_of_generalised_linear_models(numbers, family, theirs):
+    X, y = numbers[0], np.round(1.0 + np.abs(numbers[1]) / 30.0)
+    assert_same(GLMOBA(family, alpha=0.1, l1_ratio=0.0, tol=1e-9).fit(X, y), theirs.fit(X, y))
+
+
+def test_an_exposure_is_an_offset_of_counts(numbers):
+    X, rng = numbers[0], np.random.default_rng(0)
+    e = rng.uniform(0.1, 1.0, len(X))
+    y = rng.poisson(5.0 * e * np.exp(0.3 * X[:, 2])).astype(float)
+    theirs = PoissonRegressor(alpha=0.1, **EXACT).fit(X, y / e, sample_weight=e)
+    ours = GLMOBA("poisson", alpha=0.1 * e.mean(), l1_ratio=0.0, tol=1e-9).fit(X, y, offset=np.log(e))
+    assert_same(ours, theirs)

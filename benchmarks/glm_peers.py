@@ -1,0 +1,160 @@
+"""Generalised linear models beside glum, scikit-learn and statsmodels, each to an equal objective.
+
+A peer without offsets (scikit-learn) gets the equal problem: a target divided by its exposure e, of weight
+e ** (2 - power). Binomial targets have no offset here. Each solver runs with tighter and tighter tolerances
+until its objective is at most ACCURACY of itself above the certified optimum, or its tolerances end.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+
+import _common
+import numpy as np
+import statsmodels.api as sm
+from _glm_data import tables, targets
+from glum import GeneralizedLinearRegressor, TweedieDistribution
+from sklearn.linear_model import LogisticRegression, TweedieRegressor
+from sklearn.metrics import mean_tweedie_deviance
+from threadpoolctl import threadpool_limits
+
+from sparsekit import GLMOBA
+
+POWER = {"poisson": 1, "gamma": 2, "tweedie": 1.5, "binomial": 1}
+TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+ACCURACY = 1e-6
+COLUMNS = ["data", "family", "l1_ratio", "solver", "excess", "CPU seconds", "ratio to ours"]
+
+
+class Case:
+    """Data, family and penalty; alpha is a share of the strongest useful L1 penalty."""
+
+    def __init__(self, X, exposure, mean, family, share, l1_ratio):
+        exposure = None if family == "binomial" else exposure
+        self.X, self.family, self.l1_ratio, self.power = X, family, l1_ratio, POWER[family]
+        self.y, self.e = targets(family, mean, exposure), exposure
+        e = np.ones(len(mean)) if exposure is None else exposure
+        self.offset = None if exposure is None else np.log(e)
+        level = np.sum(self.y * e ** (1 - self.power)) / np.sum(e ** (2 - self.power))
+        residual = (e * level - self.y) * (e * level) ** (1 - self.power)
+        self.alpha = share * np.abs(X.T @ residual).max() / len(mean)
+
+    def objective(self, coef, intercept):
+        coef = np.ravel(coef)
+        z = self.X @ coef + intercept + (0 if self.offset is None else self.offset)
+        if self.family == "binomial":
+            loss = np.mean(np.logaddexp(0, z) - self.y * z)
+        else:
+            loss = 0.5 * mean_tweedie_deviance(self.y, np.exp(z), power=self.power)
+        half_squares = 0.5 * coef @ coef
+        return loss + self.alpha * (self.l1_ratio * np.abs(coef).sum() + (1 - self.l1_ratio) * half_squares)
+
+
+def ours(case, tol):
+    model = GLMOBA(case.family, alpha=case.alpha, l1_ratio=case.l1_ratio, tol=tol, max_iter=1000)
+    model.fit(case.X, case.y, offset=case.offset)
+    return model.coef_, model.intercept_
+
+
+def glum(case, tol):
+    family = TweedieDistribution(case.power) if case.family == "tweedie" else case.family
+    X = case.X.tocsc() if hasattr(case.X, "tocsc") else case.X
+    model = GeneralizedLinearRegressor(
+        family=family, link="logit" if case.family == "binomial" else "log", alpha=case.alpha,
+        l1_ratio=case.l1_ratio, gradient_tol=tol, max_iter=300,
+    )  # fmt: skip
+    model.fit(X, case.y, offset=case.offset)
+    return model.coef_, model.intercept_
+
+
+def scikit_learn(case, tol):
+    n = len(case.y)
+    if case.family == "binomial":
+        model = LogisticRegression(C=1 / (n * case.alpha), tol=tol, max_iter=10_000).fit(case.X, case.y)
+        return model.coef_, model.intercept_[0]
+    e = np.ones(n) if case.e is None else case.e
+    weight = e ** (2 - case.power)
+    alpha = case.alpha * n / weight.sum()
+    model = TweedieRegressor(power=case.power, link="log", alpha=alpha, tol=tol, max_iter=10_000)
+    model.fit(case.X, case.y / e, sample_weight=weight)
+    return model.coef_, model.intercept_
+
+
+def statsmodels(case, tol):
+    families = {"poisson": sm.families.Poisson(), "binomial": sm.families.Binomial()}
+    families["gamma"] = sm.families.Gamma(sm.families.links.Log())
+    model = sm.GLM(case.y, sm.add_constant(case.X), family=families[case.family], offset=case.offset)
+    alpha = np.r_[0, np.full(case.X.shape[1], case.alpha)]
+    found = model.fit_regularized(alpha=alpha, L1_wt=case.l1_ratio, cnvrg_tol=tol, maxiter=500).params
+    return found[1:], found[0]
+
+
+def peers_of(case, name):
+    """Solvers that this problem fits: statsmodels goes over columns in Python, and needs dense ones."""
+    yield ours
+    if name != "wide" or case.l1_ratio:
+        yield glum
+    if case.l1_ratio == 0:
+        yield scikit_learn
+    if name == "tall" and case.family != "tweedie":
+        yield statsmodels
+
+
+def measure(case, solver, best, repeat):
+    """(relative excess, seconds of the processor) at the first tolerance that is accurate enough."""
+    for tol in TOLERANCES:
+        seconds = []
+        for _ in range(repeat):
+            start = time.process_time()
+            coef, intercept = solver(case, tol)
+            seconds.append(time.process_time() - start)
+        excess = case.objective(coef, intercept) / best - 1
+        if excess <= ACCURACY or seconds[-1] > 20:
+            break
+    return excess, float(np.median(seconds))
+
+
+def cells(args):
+    rows = []
+    for name, make in tables(args.rows).items():
+        if name not in args.sets.split(","):
+            continue
+        data = make()
+        for family in args.families.split(","):
+            for l1_ratio in (1.0, 0.0):
+                case = Case(*data, family, args.share, l1_ratio)
+                best = case.objective(*ours(case, 1e-10))
+                base = None
+                for solver in peers_of(case, name):
+                    excess, seconds = measure(case, solver, best, args.repeat)
+                    base = base or seconds
+                    reached = "" if excess <= ACCURACY else " (not reached)"
+                    rows.append(
+                        [name, family, f"{l1_ratio:g}", solver.__name__.replace("_", "-"),
+                         f"{excess:.1e}{reached}", f"{seconds:.3g}", f"{seconds / base:.3g}"]
+                    )  # fmt: skip
+                    print(*rows[-1], flush=True)
+    return _common.markdown_table(COLUMNS, rows)
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sets", default="claims,text,tall,wide")
+    parser.add_argument("--families", default="poisson,gamma,binomial,tweedie")
+    parser.add_argument("--rows", type=int, default=100_000, help="of claims (freMTPL2 has 678,000)")
+    parser.add_argument("--share", type=float, default=0.05, help="alpha over the strongest useful one")
+    parser.add_argument("--repeat", type=int, default=1, help="runs; the median counts")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table")
+    args = parser.parse_args(argv)
+    args.command = "python benchmarks/glm_peers.py " + " ".join(sys.argv[1:] if argv is None else argv)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tolerances that were missed: the objectives are compared
+        lines = cells(args)
+    used = [SimpleNamespace(package=name) for name in ("scikit-learn", "glum", "statsmodels")]
+    _common.write_markdown(args.markdown, _common.environment(args, used) + lines)
+
+
+if __name__ == "__main__":
+    main()

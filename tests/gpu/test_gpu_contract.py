@@ -102,6 +102,8 @@ def test_one_side_for_all(cupy, case):
 def test_warm_starts_histories_and_callbacks(cupy, name):
     make, kind = MODELS[name]
     y, seen = TARGETS[kind], []
+    if kind == "numbers":  # targets without noise have an objective of rounding, and starts are no better
+        y = y + 0.1 * np.random.default_rng(5).standard_normal(N)
     there, dy = cupy.asarray(X), cupy.asarray(y)
     model = make(warm_start=True, history=True, callback=seen.append).fit(there, dy)
     assert isinstance(seen[-1].x, cupy.ndarray) and isinstance(seen[-1].fun, float)

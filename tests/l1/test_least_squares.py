@@ -379,3 +379,17 @@ def mse_of_folds(X, y, alphas):
             peer = ElasticNet(alpha, l1_ratio=1.0, tol=1e-13, max_iter=10**6).fit(X[train], y[train])
             out[i, k] = np.mean((peer.predict(X[rows]) - y[rows]) ** 2)
     return out
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("p", [5, 20, 60])
+def test_few_columns_that_are_nearly_equal_at_weak_penalties(p):
+    """A Gram matrix in single precision takes hundreds of iterations, and ends without a certificate."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = 1e-4 * rng.normal(size=(4 * p, p)) + rng.normal(size=(4 * p, 1))
+        X *= 10.0 ** rng.uniform(-3, 3, p)
+        y = X @ (rng.normal(size=p) / np.linalg.norm(X, axis=0)) + 0.1 * rng.normal(size=4 * p)
+        alpha = 1e-6 * abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / len(y)
+        model = LassoOBA(alpha).fit(X, y)
+        assert model.n_iter_ <= 20 and model.dual_gap_ <= 1e-4 * model.objective_

@@ -264,9 +264,7 @@ class LinearLoss:
         """
         return None
 
-    def _slope_change(
-        self, z: FloatArray, u: FloatArray, d: FloatArray, dz: FloatArray
-    ) -> FloatArray:  # fmt: skip
+    def _slope_change(self, z: FloatArray, u: FloatArray, d: FloatArray, dz: FloatArray) -> FloatArray:
         """By how much the derivatives u (n,) at z are above those at z - dz, to first order; d is l''."""
         return d * dz
 

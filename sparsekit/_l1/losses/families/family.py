@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from ...._messages import shown
 from ...._typing import FloatArray
 
 
-class Family:
+class Family(ABC):
     """A convex loss of z for each target y, zero where z is ``saturated(y)`` and larger elsewhere.
 
     Arrays have shape (n,) and float64. A subclass has ``link``, ``mean`` and ``evaluate``; one with a usable
@@ -24,17 +26,17 @@ class Family:
 
     lowest, highest, is_open = 0.0, np.inf, False
 
+    @abstractmethod
     def link(self, mean: FloatArray) -> FloatArray:
         """Linear predictor of a mean; infinite at the ends of its range."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mean(self, z: FloatArray) -> FloatArray:
         """Mean of y at z."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, z: FloatArray, y: FloatArray, zy: FloatArray) -> tuple[FloatArray, ...]:
         """Value, first and second derivative in z; ``zy`` is ``saturated(y)``."""
-        raise NotImplementedError
 
     def conjugate(self, theta: FloatArray, y: FloatArray, zy: FloatArray) -> FloatArray | None:
         """Convex conjugate in z at theta, infinite outside its domain; None where it has no formula."""

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
 from sparsekit._cython.shared._orthant import measure
+from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
 from sparsekit.inspection import sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
@@ -208,7 +209,7 @@ def test_huge_offsets(fit_intercept, size):
 
 
 @pytest.mark.parametrize("K", [2, 3, 5])
-def test_the_model_of_the_intercept_alone(K):
+def test_the_model_of_the_intercept_alone(K, monkeypatch):
     _, y, offset = data(K, n=200, p=5)
     weight = np.random.default_rng(0).uniform(size=len(y))
     b = null_intercept(y, weight, K, offset)
@@ -220,10 +221,14 @@ def test_the_model_of_the_intercept_alone(K):
     else:
         P = softmax(offset + b, axis=1)
         assert abs(b.sum()) < 1e-12
+        # and those of very many classes
+        monkeypatch.setattr(null_intercept_module, "_FEW", 0)
+        assert_allclose(null_intercept(y, weight, K, offset), b, atol=1e-8)
         many = np.random.default_rng(1).integers(0, 30, 300)
         apart = 30.0 * np.random.default_rng(3).standard_normal((300, 30))
         found = softmax(apart + null_intercept(many, None, 30, apart), axis=1)
         assert_allclose(found.sum(axis=0), np.bincount(many, minlength=30), rtol=1e-7)
+        monkeypatch.undo()
         # rows that are right or wrong for sure
         wide = 300.0 * np.random.default_rng(2).standard_normal(offset.shape)
         far = softmax(wide + null_intercept(y, weight, K, wide), axis=1)
@@ -319,6 +324,15 @@ def test_a_model_that_had_an_offset_asks_for_one(K):
     assert_allclose(
         plain.decision_function(X, offset=offset), plain.decision_function(X) + offset, atol=1e-12
     )
+
+
+def test_the_model_of_the_intercept_alone_at_large_offsets():
+    rng = np.random.default_rng(3)
+    y = np.concatenate([np.arange(3), rng.integers(0, 3, 117)])
+    offset, weight = 1e4 * rng.standard_normal((120, 3)), rng.uniform(0.1, 2.0, 120)
+    P = softmax(offset + null_intercept(y, weight, 3, offset), axis=1)
+    totals = np.bincount(y, weights=weight)
+    assert_allclose(weight @ P, totals, atol=1e-6 * totals.sum())
 
 
 def test_what_is_wrong_is_named():

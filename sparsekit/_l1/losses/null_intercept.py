@@ -9,6 +9,9 @@ from scipy import optimize, special
 from ..._linalg.special import expit
 from .rounding import GRADIENT_ROUNDING
 
+# Classes up to which the Hessian of the intercepts is factorised; beyond, its products are taken. Products
+# alone miss the solution by 1 % of the weight at 3 classes and offsets of 1e4 (1e-8 by factors).
+_FEW = 200
 # Newton steps, of which some ten are taken where offsets are not extreme.
 _MAX_STEPS = 200
 
@@ -55,11 +58,14 @@ def _root(positive, weight, offset, odds):
 def _balanced(codes, weight, n_classes, offset, centred):
     """Intercepts of several classes, which count by their differences alone.
 
-    By Newton's method in a trust region: large offsets leave the loss all but straight.
+    By Newton's method in a trust region, since large offsets leave the loss all but straight; of many classes
+    with products of the Hessian in its place.
     """
     start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
+    few = n_classes <= _FEW
     x = optimize.minimize(
-        loss.value, start, jac=True, hessp=loss.product, method="trust-krylov",
+        loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
+        method="trust-exact" if few else "trust-krylov",
         options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": _MAX_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
@@ -83,6 +89,10 @@ class _InterceptLoss:
         """Value and gradient."""
         P, logs = self._probabilities(b), special.log_softmax(self.offset + b, axis=1)
         return -float(self.s @ logs[self.rows, self.codes]), self.s @ P - self.totals
+
+    def hessian(self, b):
+        P = self._probabilities(b)
+        return np.diag(self.s @ P) - (P * self.s[:, None]).T @ P
 
     def product(self, b, v):
         """The Hessian at b times v."""

@@ -311,6 +311,15 @@ def test_targets_without_a_model_are_refused(family, y, message):
         GLMOBA(family).fit(X, y)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", ["poisson", "gamma", "tweedie", "negative-binomial", "huber", "gaussian"])
+def test_one_valued_targets_have_an_objective_of_zero_and_no_warning(family):
+    X = np.random.default_rng(0).standard_normal((60, 8))
+    for value in (0.3, 3.0, 7.0, 1e5):
+        model = GLMOBA(family, alpha=1e-3).fit(X, np.full(60, value))
+        assert model.objective_ == model.dual_gap_ == 0.0 and not model.coef_.any()
+
+
 def test_one_valued_targets_are_the_null_model():
     for family in FAMILIES:
         y = np.full(N, 0.25)

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, make_classification
 
 from sparsekit import L1LogisticOBA
+from sparsekit._l1.solver.globalise import UpperModel
 from sparsekit._l1.solver.minimise_model import FIRST_CG, MAX_CG, Effort, next_effort
+from sparsekit._l1.solver.oba_run import Kernels
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
 
@@ -150,3 +153,26 @@ def test_correlated_features_of_few_rows_at_a_weak_penalty(seed):
     y = score / score.std() * 2.0 + rng.logistic(size=300) > 0
     model = L1LogisticOBA(C=300.0, max_iter=60).fit(X, y)
     assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+def test_the_upper_model_moves_its_variables_alone():
+    rng = np.random.default_rng(0)
+    x, g, l1, bound = rng.normal(size=12), 3.0 * rng.normal(size=12), rng.uniform(0.1, 1.0, 12), 2.5
+    variables = np.array([1, 4, 5, 9])
+    others = np.setdiff1d(np.arange(12), variables)
+
+    def value(point):
+        step = point - x
+        return 7.0 + g @ step + 0.5 * bound * step @ step + l1 @ abs(point)
+
+    upper = UpperModel(
+        SimpleNamespace(x=x, g=g, l1=l1, problem=SimpleNamespace(f=7.0)), variables, Kernels(x)
+    )
+    point = upper.ista_point(bound)
+    np.testing.assert_array_equal(point[others], x[others])
+    np.testing.assert_allclose(upper.minimum(bound), value(point), rtol=1e-12)
+    for scale in (1e-3, 0.1, 1.0):
+        for _ in range(50):
+            other = point.copy()
+            other[variables] += scale * rng.normal(size=4)
+            assert value(other) >= value(point)

@@ -108,7 +108,7 @@ def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, 
     value, theta, *second = loss.derivatives(z)
     if move is not None:
         dz = loss._product(move)
-        theta = theta - (loss._slope_change(z, theta, second[0], dz) if second else loss.curve(z, dz))
+        theta = theta - (second[0] * dz if second else loss.curve(z, dz))
     return value, theta
 
 

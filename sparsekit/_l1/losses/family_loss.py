@@ -72,12 +72,6 @@ class FamilyLoss(LinearLoss):
                 d *= s
         return value if value < np.inf else np.inf
 
-    def _slope_change(self, z, u, d, dz):
-        # by the loss itself, not to first order: the new slopes are in the domain of the dual
-        if self.family.conjugate(np.zeros(1), self.y[:1], self.zy[:1]) is None:
-            return super()._slope_change(z, u, d, dz)
-        return u - self.derivatives(z - dz)[1]
-
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))
 

@@ -264,10 +264,6 @@ class LinearLoss:
         """
         return None
 
-    def _slope_change(self, z: FloatArray, u: FloatArray, d: FloatArray, dz: FloatArray) -> FloatArray:
-        """By how much the derivatives u (n,) at z are above those at z - dz, to first order; d is l''."""
-        return d * dz
-
     def _curvature_along(self, dz: FloatArray, d: FloatArray) -> float:
         """sum_i dz_i^2 times the largest second derivative of row i, where it is bounded; ``d`` is at z."""
         return self.curvature * float(np.dot(dz, dz * self.s if self.s.size else dz))

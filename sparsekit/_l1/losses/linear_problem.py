@@ -129,21 +129,15 @@ class LinearProblem(Selection):
     def free_system(self, free):
         """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
 
-        The change, about D A step, is small where the loss is flat: theta can't leave the dual's box by much.
+        The change D A step is small where the loss is flat: theta can't leave the dual's box by much.
         """
-        state = self.state
-
-        def change(dz):
-            return self.loss._slope_change(state.z, state.u, state.d, dz)
-
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
-            H = np.array([[float(state.d.sum())]])
-            return H, lambda step: change(np.full_like(state.z, float(step[0])))
+            return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
         if len(free) > min(_MOST_FREE, self.n_rows):
             return None, None
         operator, move = self._model(free, 0.0, self.state.d)
         H = np.column_stack([operator.matvec(e) for e in namespace(X=self.like).eye(len(free))])
-        return to_host(H), lambda step: change(move.direction(step))
+        return to_host(H), lambda step: self.state.d * move.direction(step)
 
 
 class Move:

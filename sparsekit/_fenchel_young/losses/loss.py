@@ -15,6 +15,7 @@ from ..._arrays import kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.matrix import DEVICE_BLOCK
 from ..._messages import shown
 from .newton_system import NewtonSystem
 
@@ -24,8 +25,6 @@ _THREAD_WORK = 4000000
 _DIRECT = 4000
 # a compressed X with more non-zeros than this share is worked on as a dense one
 _DENSE_SHARE = 0.5
-# Largest number of entries of dense rows that a GPU squares at once.
-MAX_DEVICE_BLOCK = 2**26
 
 
 class FenchelYoungLoss:
@@ -297,7 +296,7 @@ class _DeviceDenseCurvature:
         self.shape, p = loss.shape, self.A.shape[1]
         spread = _spread(self.P, rest, top, self.weight)
         self.diag = np.zeros(self.shape, dtype=np.float32, like=P)
-        step = max(1, MAX_DEVICE_BLOCK // max(p, 1))
+        step = max(1, DEVICE_BLOCK // max(p, 1))
         for lo in range(0, len(P), step):
             self.diag[:p] += np.square(self.A[lo : lo + step]).T @ spread[lo : lo + step]
         if self.intercept:

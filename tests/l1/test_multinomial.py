@@ -10,10 +10,12 @@ from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from sparsekit import L1LogisticOBA
 from sparsekit._l1.losses.losses import LogisticLoss
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg import class_products as _class_model
+from sparsekit._linalg import cost
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.class_products import rmatmat
 from sparsekit._linalg.design import CSRDesign, DenseDesign
@@ -296,6 +298,20 @@ def test_products_of_rows(K, dtype):
     results.append(rmatmat(twin, U, np.empty((120, K))))
     np.testing.assert_allclose(results[0], A.toarray().astype(float).T @ U, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize("products", [0, np.inf])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_gram_matrices_and_products_have_one_answer(make, products, monkeypatch):
+    X, codes, s, _ = random_problem(n=200, K=3)
+    X = make(X)
+    for target in (codes, codes == 1):
+        plain = L1LogisticOBA(C=2.0, tol=1e-9).fit(X, target, s)
+        with monkeypatch.context() as patch:
+            patch.setattr(cost, "PRODUCTS", products)
+            other = L1LogisticOBA(C=2.0, tol=1e-9).fit(X, target, s)
+        assert other.objective_ == pytest.approx(plain.objective_, rel=1e-9)
+        assert other.dual_gap_ <= 1e-8 * other.objective_
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -6,7 +6,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, OrOut, Xor
@@ -140,22 +139,6 @@ def test_objective_is_that_of_the_quadratic_program(case):
         assert loss.value_and_gradient(found.x)[0] == pytest.approx(found.fun, rel=1e-12)
         assert -1e-8 * best <= found.fun - best <= found.dual_gap + 1e-8 * best
         assert found.dual_gap == pytest.approx(found.optimality * found.fun)
-
-
-def test_without_penalty_it_is_a_linear_program():
-    """A factor that changes nothing makes it the problem of all labels."""
-    loss, X = problem(K=2, n=30, pairs=None, alpha=0.0, pair_alpha=0.0, seed=3)
-    labels = Labels(2, np.zeros((0, 2)), [Budget(FactorGraph().variable((2,)), 2)])
-    loss = LabelLoss("hinge", labels, X, loss.Y, loss.weight)
-    best = 0.0
-    for y in loss.Y.T:
-        A = (1.0 - 2.0 * y)[:, None] * np.column_stack([X, np.ones(30)])
-        c = np.r_[np.zeros(3), np.full(30, 1 / 30)]
-        free = [(None, None)] * 3 + [(0, None)] * 30
-        best += linprog(c, np.column_stack([A, -np.eye(30)]), -np.ones(30), bounds=free).fun
-    found = minimize_hinge(loss, None, tol=1e-6, max_iter=1000)
-    assert np.isnan(found.dual_gap) and found.status == outcome.CONVERGED
-    assert found.fun == pytest.approx(best, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,6 +1,5 @@
 """What reviews of factor graphs found: proofs beside forbidden variables, stops at any pass, threads."""
 
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -82,33 +81,6 @@ def test_threads_may_share_a_solution():
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda d: solution.vjp(d).scores, directions))
     np.testing.assert_array_equal(found, expected)
-
-
-def test_a_copy_of_a_solution_has_its_marginals():
-    graph = sk.FactorGraph()
-    u = graph.variable([0.3, 0.4, 0.9])
-    graph.add(sk.Xor(u))
-    solution = graph.solve()
-    copy, view = pickle.loads(pickle.dumps((solution, u)))
-    np.testing.assert_array_equal(copy[view], solution[u])
-    with pytest.raises(ValueError, match="no derivatives"):
-        copy.vjp(np.ones(3))
-
-
-def test_small_things():
-    graph = sk.FactorGraph()
-    u = graph.variable([0.3, 0.4])
-    with pytest.raises(TypeError, match="view"):
-        sk.Xor(sk.Budget(u, 1))
-    graph.add(sk.Xor(u))
-    solution = graph.solve()
-    later = graph.variable([1.0])
-    with pytest.raises(KeyError, match="after"):
-        solution[later]
-    tree = sk.FactorGraph()
-    tree.add(sk.DepTree(tree.variable(np.random.default_rng(0).normal(size=(12, 12)))))
-    short = tree.solve(exact=False, max_iter=1, inner_iter=1)
-    assert short.status == 1 and short.optimality == np.inf
 
 
 @pytest.mark.parametrize("exact", [True, False])

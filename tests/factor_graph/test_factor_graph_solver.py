@@ -7,7 +7,7 @@ import reference_lp_sparsemap as ref
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference_factor_graph import algorithm_1, build, forbid, random_graph
-from scipy.optimize import linear_sum_assignment, nnls
+from scipy.optimize import nnls
 
 import sparsekit as sk
 from sparsekit._solver.outcome import INFEASIBLE as NONE
@@ -129,13 +129,6 @@ def test_warm_start(seed):
     cold = graph.solve()
     np.testing.assert_allclose(cold.x, mu, rtol=0, atol=1e-8)
     np.testing.assert_allclose(warm.vjp(eta).scores, cold.vjp(eta).scores, rtol=0, atol=1e-7)
-
-
-def test_warm_start_saves_passes():
-    graph, u = matching(n=12)
-    cold = graph.solve(exact=False).nit
-    graph.set_scores(u, graph.scores.reshape(12, 12) + 1e-3)
-    assert graph.solve(exact=False, warm_start=True).nit < cold / 2
 
 
 def test_warm_start_from_anything():
@@ -404,11 +397,3 @@ def test_map_of_different_sizes():
     np.testing.assert_allclose(solution[u], [[1, 0], [1, 0]], atol=1e-8)
     np.testing.assert_allclose(solution[free], [1, 0, 1], atol=1e-8)
     assert graph.map(warm_start=True).nit <= solution.nit
-
-
-def test_tight_map_is_an_assignment():
-    graph, u = matching(n=9)
-    eta = graph.scores.reshape(9, 9)
-    best = np.zeros((9, 9))
-    best[linear_sum_assignment(-eta)] = 1
-    np.testing.assert_allclose(graph.map()[u], best, rtol=0, atol=1e-8)

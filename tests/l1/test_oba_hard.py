@@ -1,7 +1,6 @@
 """Runs of the solver that once hung, crashed or lied."""
 
 import threading
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.datasets import load_breast_cancer, make_classification
 
 from sparsekit import L1LogisticOBA
 from sparsekit._l1.solver.globalise import UpperModel
-from sparsekit._l1.solver.minimise_model import FIRST_CG, MAX_CG, Effort, next_effort
 from sparsekit._l1.solver.oba_run import Kernels
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
@@ -133,15 +131,6 @@ def test_collinear_columns_far_from_zero_take_few_iterations(seed):
     X, y = make_classification(1000, 150, n_informative=5, n_redundant=15, random_state=seed)
     model = L1LogisticOBA(C=1.0).fit(X + 8.0, y)
     assert model.n_iter_[0] <= 25 and model.dual_gap_ <= 1e-4 * model.objective_
-
-
-def test_conjugate_gradients_get_more_steps_while_models_are_right():
-    effort = Effort(2, cg_max=FIRST_CG)
-    for _ in range(3):
-        effort = next_effort(effort, 0.95)
-    assert effort.cg_max == 8 * FIRST_CG and effort.max_cycles == 2
-    assert next_effort(replace(effort, cg_max=MAX_CG), 1.0).cg_max == MAX_CG
-    assert next_effort(effort, 0.5).cg_max == next_effort(effort, 1.5).cg_max == FIRST_CG
 
 
 @pytest.mark.parametrize("seed", [1, 12, 17, 22])

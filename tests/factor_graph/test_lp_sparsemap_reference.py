@@ -92,21 +92,21 @@ def test_counts_of_the_others():
         assert np.all(M.sum(axis=int(m <= n)) == 1) and np.all(M.sum(axis=int(m > n)) <= 1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_knapsack_vertices(seed):
+def test_knapsack_vertices():
     """As good as the polytope for any linear function, and inside it."""
-    rng = np.random.default_rng(seed)
-    d = 4
-    costs = rng.integers(0, 4, d).astype(float) if seed % 2 else rng.uniform(0, 2, d)
-    budget = rng.uniform(0, 1.1) * costs.sum()
-    M = ref.structures("knapsack", costs=costs, budget=budget)[0]
-    assert M.min() >= 0 and M.max() <= 1 and np.all(costs @ M <= budget + 1e-12)
-    assert len(columns(M)) == M.shape[1]
-    for score in rng.normal(size=(20, d)):
-        best = -linprog(-score, A_ub=costs[None], b_ub=[budget], bounds=(0, 1)).fun
-        assert best == pytest.approx(np.max(score @ M), abs=1e-9)
-    whole = ref.structures("knapsack", costs=np.ones(d), budget=2.0)[0]
-    assert columns(whole) == columns(ref.structures("budget", d=d, budget=2)[0])
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        d = 4
+        costs = rng.integers(0, 4, d).astype(float) if seed % 2 else rng.uniform(0, 2, d)
+        budget = rng.uniform(0, 1.1) * costs.sum()
+        M = ref.structures("knapsack", costs=costs, budget=budget)[0]
+        assert M.min() >= 0 and M.max() <= 1 and np.all(costs @ M <= budget + 1e-12)
+        assert len(columns(M)) == M.shape[1]
+        for score in rng.normal(size=(20, d)):
+            best = -linprog(-score, A_ub=costs[None], b_ub=[budget], bounds=(0, 1)).fun
+            assert best == pytest.approx(np.max(score @ M), abs=1e-9)
+        whole = ref.structures("knapsack", costs=np.ones(d), budget=2.0)[0]
+        assert columns(whole) == columns(ref.structures("budget", d=d, budget=2)[0])
 
 
 def test_what_does_not_fit_is_refused():
@@ -133,51 +133,51 @@ def box_cut(v, w, a, limit, equal=False):
     return np.clip(v - tau * a / w, 0, 1)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_local_problems_that_cut_a_box_once(seed):
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(2, 6))
-    v, w, ones = rng.normal(size=d) + 0.3, 1 / rng.integers(1, 5, d), np.ones(d)
-    costs, k = rng.uniform(0.2, 2, d), int(rng.integers(1, d))
-    budget = rng.uniform(0.1, 0.9) * costs.sum()
-    last = np.eye(d)[-1]
-    mixed = 2 * last - 1  # imply: the sum of 1 - x over the inputs and x over the last is at least one
-    cases = [
-        (("xor", {"d": d}), (ones, 1, True)),
-        (("at_most_one", {"d": d}), (ones, 1)),
-        (("or", {"d": d}), (-ones, -1)),
-        (("imply", {"d": d}), (-mixed, d - 2)),
-        (("budget", {"d": d, "budget": k}), (ones, k)),
-        (("budget", {"d": d, "budget": k, "exactly": True}), (ones, k, True)),
-        (("knapsack", {"costs": costs, "budget": budget}), (costs, budget)),
-    ]
-    for (kind, params), cut in cases:
-        M, N = ref.structures(kind, **params)
-        x, p = ref.local_exact(v, w, [], M, N)
-        assert np.max(np.abs(x - box_cut(v, w, *cut))) < 1e-12, kind
-        assert np.max(np.abs(M @ p - x)) < 1e-13 and p.min() >= 0
+def test_local_problems_that_cut_a_box_once():
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        d = int(rng.integers(2, 6))
+        v, w, ones = rng.normal(size=d) + 0.3, 1 / rng.integers(1, 5, d), np.ones(d)
+        costs, k = rng.uniform(0.2, 2, d), int(rng.integers(1, d))
+        budget = rng.uniform(0.1, 0.9) * costs.sum()
+        last = np.eye(d)[-1]
+        mixed = 2 * last - 1  # imply: the sum of 1 - x over the inputs and x over the last is at least one
+        cases = [
+            (("xor", {"d": d}), (ones, 1, True)),
+            (("at_most_one", {"d": d}), (ones, 1)),
+            (("or", {"d": d}), (-ones, -1)),
+            (("imply", {"d": d}), (-mixed, d - 2)),
+            (("budget", {"d": d, "budget": k}), (ones, k)),
+            (("budget", {"d": d, "budget": k, "exactly": True}), (ones, k, True)),
+            (("knapsack", {"costs": costs, "budget": budget}), (costs, budget)),
+        ]
+        for (kind, params), cut in cases:
+            M, N = ref.structures(kind, **params)
+            x, p = ref.local_exact(v, w, [], M, N)
+            assert np.max(np.abs(x - box_cut(v, w, *cut))) < 1e-12, kind
+            assert np.max(np.abs(M @ p - x)) < 1e-13 and p.min() >= 0
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_pair_is_proposition_10(seed):
+def test_pair_is_proposition_10():
     """With x = delta mu, v = delta eta, w = 1 / delta^2; a negative score by flipping the second variable."""
-    rng = np.random.default_rng(seed)
-    delta, eta, score = np.sqrt(rng.integers(1, 5, 2)), rng.normal(size=2) + 0.3, rng.normal()
-    x, _ = ref.local_exact(delta * eta, 1 / delta**2, [score], *ref.structures("pair"))
-    v, s = delta * eta, score
-    if score < 0:  # score x1 x2 = score x1 - score x1 (1 - x2)
-        v, s = np.array([v[0] + delta[0] ** 2 * score, 1 - v[1]]), -score
-    if v[0] > v[1] + delta[1] ** 2 * s:
-        known = [v[0], v[1] + delta[1] ** 2 * s]
-    elif v[1] > v[0] + delta[0] ** 2 * s:
-        known = [v[0] + delta[0] ** 2 * s, v[1]]
-    else:
-        weights = 1 / delta**2
-        known = [(weights @ v + s) / weights.sum()] * 2
-    known = np.clip(known, 0, 1)
-    if score < 0:
-        known[1] = 1 - known[1]
-    assert np.max(np.abs(x - known)) < 1e-14
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        delta, eta, score = np.sqrt(rng.integers(1, 5, 2)), rng.normal(size=2) + 0.3, rng.normal()
+        x, _ = ref.local_exact(delta * eta, 1 / delta**2, [score], *ref.structures("pair"))
+        v, s = delta * eta, score
+        if score < 0:  # score x1 x2 = score x1 - score x1 (1 - x2)
+            v, s = np.array([v[0] + delta[0] ** 2 * score, 1 - v[1]]), -score
+        if v[0] > v[1] + delta[1] ** 2 * s:
+            known = [v[0], v[1] + delta[1] ** 2 * s]
+        elif v[1] > v[0] + delta[0] ** 2 * s:
+            known = [v[0] + delta[0] ** 2 * s, v[1]]
+        else:
+            weights = 1 / delta**2
+            known = [(weights @ v + s) / weights.sum()] * 2
+        known = np.clip(known, 0, 1)
+        if score < 0:
+            known[1] = 1 - known[1]
+        assert np.max(np.abs(x - known)) < 1e-14
 
 
 # Graphs
@@ -271,14 +271,14 @@ def test_random_graphs_are_repeated_and_mixed():
 # The gradient
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_gradient_against_differences(seed):
-    rng = np.random.default_rng(seed)
-    eta, factors = random_graph(rng, 9, 4, feasible=True)
-    before = eta.copy()
-    d = rng.normal(size=9)
-    exact, numeric = ref.vjp_exact(eta, factors, d), ref.vjp_numeric(eta, factors, d)
-    assert np.array_equal(eta, before)
-    assert np.max(np.abs(exact[0] - numeric[0])) < 1e-7
-    for a, b in zip(exact[1], numeric[1]):
-        assert np.max(np.abs(a - b), initial=0) < 1e-7
+def test_gradient_against_differences():
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        eta, factors = random_graph(rng, 9, 4, feasible=True)
+        before = eta.copy()
+        d = rng.normal(size=9)
+        exact, numeric = ref.vjp_exact(eta, factors, d), ref.vjp_numeric(eta, factors, d)
+        assert np.array_equal(eta, before)
+        assert np.max(np.abs(exact[0] - numeric[0])) < 1e-7
+        for a, b in zip(exact[1], numeric[1]):
+            assert np.max(np.abs(a - b), initial=0) < 1e-7

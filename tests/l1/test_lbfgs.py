@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from sparsekit._cython.shared import _pairs
 from sparsekit._l1.losses.multinomial import MultinomialLoss
+from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator, scale
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
@@ -222,6 +223,15 @@ def test_user_loss_without_hessian_product():
     np.testing.assert_allclose(got.x, exact.x, atol=1e-5)
     with pytest.raises(TypeError, match="hessian_product"):
         minimize_oba(loss, 0.03)
+
+
+def test_curvature_by_differences_of_gradients_is_that_of_products():
+    bounds = []
+    for cls in (LogSumExp, WithHessian):
+        problem = ProtocolProblem(cls(*user_data()), products=cls is WithHessian)
+        problem.start(np.zeros(25))
+        bounds.append(problem.lipschitz())
+    assert bounds[0] == pytest.approx(bounds[1], rel=1e-5)
 
 
 def test_singular_pairs_are_forgotten():

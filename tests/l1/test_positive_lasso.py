@@ -160,3 +160,15 @@ def test_the_report_of_a_path_is_that_of_plain_sums(weighted, positive):
         assert found.optimality == pytest.approx(worst / path.origin_scale, abs=1e-9)
         assert found.fun - best.fun <= found.dual_gap * (1 + 1e-9)
         assert best.dual_gap <= 1e-9 * best.fun and best.success
+
+
+def test_where_it_is_not_to_be_had():
+    X, y, _ = problem("plain")
+    for call in (
+        lambda: lasso_path(X, y, positive=True, hessian="lbfgs"),
+        lambda: LassoOBACV(positive=True, hessian="lbfgs").fit(X, y),
+    ):
+        with pytest.raises(ValueError, match="positive must be False where hessian is 'lbfgs'"):
+            call()
+    with pytest.raises(ValueError, match="overflow"):
+        LassoOBA(positive=True).fit(X * 1e160, y)

@@ -72,7 +72,7 @@ def _sequence(T, K):
     return _choices(paths, [K] * T), N.reshape(-1, len(paths))
 
 
-def _is_tree(heads):
+def is_tree(heads):
     """heads[i] is the head of word i, or i itself where the head is the root: does every word reach it?"""
     for word in range(len(heads)):
         for _ in heads:
@@ -89,7 +89,7 @@ def _crosses(heads):
 
 
 def _dep_tree(n, projective=False, single_root=False):
-    trees = [heads for heads in itertools.product(range(n), repeat=n) if _is_tree(heads)]
+    trees = [heads for heads in itertools.product(range(n), repeat=n) if is_tree(heads)]
     if projective:
         trees = [heads for heads in trees if not _crosses(heads)]
     if single_root:

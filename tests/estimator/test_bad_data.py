@@ -31,46 +31,35 @@ def refused(model, match, X=X, y=Y, **given):
 
 
 @each_model
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_none(model, bad):
-    what = "NaN" if np.isnan(bad) else "infinity"
-    for form in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, pd.DataFrame):
-        refused(model, f"Input X contains {what}", X=form(spoilt(X, (3, 2), bad)))
-    refused(model, f"Input y contains {what}", y=spoilt(Y, 0, bad))
-    refused(model, f"Input sample_weight contains {what}", sample_weight=spoilt(np.ones(60), 0, bad))
+def test_numbers_that_are_none(model):
+    for bad, what in ((np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")):
+        for form in (np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, pd.DataFrame):
+            refused(model, f"Input X contains {what}", X=form(spoilt(X, (3, 2), bad)))
+        refused(model, f"Input y contains {what}", y=spoilt(Y, 0, bad))
+        refused(model, f"Input sample_weight contains {what}", sample_weight=spoilt(np.ones(60), 0, bad))
 
 
 @each_model
-@pytest.mark.parametrize(
-    "weight, match",
-    [
+def test_weights_of_rows(model):
+    for weight, match in (
         (spoilt(np.ones(60), 7, -2.0), r"Negative values in sample_weight"),
         (np.zeros(60), "at least one non-zero"),
         (np.ones(3), r"sample_weight\.shape == \(3,\), expected \(60,\)"),
         (np.ones((60, 1)), "1D array or scalar"),
-    ],
-)
-def test_weights_of_rows(model, weight, match):
-    refused(model, match, sample_weight=weight)
+    ):
+        refused(model, match, sample_weight=weight)
 
 
 @each_model
-@pytest.mark.parametrize(
-    "X, y, match",
-    [
+def test_shapes(model):
+    for rows, y, match in (
         (X, Y[:-1], r"inconsistent numbers of samples: \[60, 59\]"),
         (X[:, 0], Y, "Expected 2D array"),
         (X[:0], Y[:0], "0 sample"),
         (X[:, :0], Y, r"0 feature\(s\) \(shape=\(60, 0\)\)"),
         (np.full((4, 2), "a"), Y[:4], "X must hold numbers"),
-    ],
-)
-def test_shapes(model, X, y, match):
-    refused(model, match, X=X, y=y)
-
-
-@each_model
-def test_rows_of_another_width(model):
+    ):
+        refused(model, match, X=rows, y=y)
     fitted = clone(model).fit(X, Y)
     with pytest.raises(ValueError, match=r"X has 3 features, but .* is expecting 5"):
         fitted.predict(X[:, :3])

@@ -5,6 +5,7 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 from coupled import Rows, build, random_factors
+from reference_lp_sparsemap import is_tree
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
@@ -15,17 +16,6 @@ from sparsekit._factor_graph.solver.layout import GraphOptions
 
 def one_hot(picks, size):
     return np.array([np.eye(size)[list(pick)].ravel() for pick in picks])
-
-
-def is_tree(heads):
-    for word in range(len(heads)):
-        seen = set()
-        while heads[word] != word:
-            if word in seen:
-                return False
-            seen.add(word)
-            word = heads[word]
-    return True
 
 
 def sequence(rng, scale, forbidden):

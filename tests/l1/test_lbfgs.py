@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference_nqn import bfgs_matrix
 
 from sparsekit._cython.shared import _pairs
 from sparsekit._l1.losses.multinomial import MultinomialLoss
@@ -12,15 +13,6 @@ from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator, scale
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
-
-
-def dense_bfgs(pairs, theta, n):
-    """B of the textbook's rank-two updates (Nocedal and Wright, eq. 6.19) from theta I."""
-    B = theta * np.eye(n)
-    for s, y in pairs:
-        Bs = B @ s
-        B = B - np.outer(Bs, Bs) / (s @ Bs) + np.outer(y, y) / (y @ s)
-    return B
 
 
 def quadratic_pairs(rng, n, count, sparse=False):
@@ -63,7 +55,7 @@ def test_operator_equals_dense_recursion(count, memory, sparse, room, monkeypatc
     pairs = quadratic_pairs(rng, n, count, sparse)
     lbfgs = filled(pairs, n, memory)
     assert len(lbfgs) == min(count, memory)
-    expected = dense_bfgs(pairs[-memory:], 1.7, n)
+    expected = bfgs_matrix(pairs[-memory:], 1.7, n)
     got = as_matrix(operator(lbfgs, theta=1.7))
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
     # rows only, in any order, and the ridge in units of theta

@@ -155,6 +155,13 @@ def test_more_classes_than_half_the_rows_are_warned_of(fit, request):
     assert issubclass(told[0].category, UserWarning)
 
 
+def test_few_rows_say_nothing():
+    X, _ = rows(20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        L1LogisticOBA(tol=0.1).fit(X, np.arange(20) % 15)
+
+
 @pytest.mark.parametrize(
     "model",
     [

@@ -130,6 +130,21 @@ def test_agrees_with_scipy(transform, intercept, free, alpha, direct, monkeypatc
     assert res.n_cg == 0 if direct else res.n_cg > 0
 
 
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize("transform", MAPS)
+def test_gap_bounds_the_suboptimality_of_loose_fits(transform, free):
+    X, Q, _, w, _ = random_problem(n=200, p=20)
+    loss = FenchelYoungLoss(transform, X, Q, 4, w)
+    best = minimize_fenchel_young(loss, 1e-2, penalize_intercept=not free, tol=1e-10).fun
+    seen = []
+    for max_iter in (1, 2, 3):
+        res = minimize_fenchel_young(loss, 1e-2, penalize_intercept=not free, tol=1e-10, max_iter=max_iter)
+        if res.status == 1:
+            assert -1e-15 <= res.fun - best <= res.dual_gap
+            seen.append(res.dual_gap)
+    assert seen and np.all(np.isfinite(seen))
+
+
 @pytest.mark.parametrize("transform", MAPS)
 def test_threads_do_not_change_a_bit_of_sparse_problems(transform):
     rng = np.random.default_rng(3)

@@ -67,7 +67,7 @@ def as_scores(scores, name):
 
 def repeated(index):
     """A variable that a row of indices (n, d) holds twice, or None."""
-    # graphs that are built for each sentence have many small factors
+    # a graph per sentence has many small factors: check them quickly
     if len(index) == 1 and index.size <= 100 and len(set(index[0].tolist())) == index.shape[1]:
         return None
     ranked = np.sort(index, axis=1)
@@ -148,7 +148,7 @@ class Factor:
     def _all_additional(self):
         """Its additional scores, (n_additional,)."""
         given = self._additional
-        # broadcasting would cost more than the rest of a small graph's start
+        # broadcasting is dear for small graphs
         given = given if given.shape == self._full_shape else np.broadcast_to(given, self._full_shape)
         return given.ravel()
 

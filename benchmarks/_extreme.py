@@ -133,15 +133,15 @@ def tune(X, y, n_classes, method, n_epochs, rates, **kwargs):
     X, y = X[keep], y[keep]
     losses = {}
 
-    def look(rate):
+    def evaluate(rate):
         run = Run(X, y, n_classes, method, rate, **kwargs)
         while run.n_epochs < n_epochs and run.step():
             pass
         losses[rate] = run.loss()
 
     for rate in rates:
-        look(rate)
+        evaluate(rate)
     for factor, end in ((10.0, max), (0.1, min)):
         while losses[end(losses)] == min(losses.values()) < np.inf and len(losses) < len(rates) + 4:
-            look(end(losses) * factor)
+            evaluate(end(losses) * factor)
     return losses

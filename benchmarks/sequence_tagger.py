@@ -4,10 +4,10 @@
     python benchmarks/sequence_tagger.py --conll FILE   # a tagged corpus: a word a line, its label last
 
 "all" has a coefficient for all pairs of features and labels, which is our default, "seen" for those that
-training has together, CRFsuite's default. Ours is timed from the dicts until its objective is that at which
-CRFsuite stopped with the same coefficients; to its own default end; and until the score on the rest of the
-data (F1 of spans, or the share of right labels) is at most 0.001 below that of CRFsuite's model, which is
-looked at after some steps only. One thread.
+training has together, CRFsuite's default. Ours is timed from the dicts to three points. The first is
+CRFsuite's final objective, with the same coefficients. The second is its own default stop. The third is a
+score on the rest of the data at most 0.001 below that of CRFsuite's model: F1 of spans, or the share of right
+labels, evaluated after some steps only. One thread.
 """
 
 from __future__ import annotations

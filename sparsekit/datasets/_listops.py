@@ -127,8 +127,8 @@ def _draw(rng, max_depth, max_arguments, max_length):
     """Tokens, heads and value of an expression; None where it gets too long."""
     tokens: list[int] = []
     heads: list[int] = []
-    open_ = []  # per open operator: its place, arguments to come, values so far
-    least = 0  # tokens still due: an argument has one at least, and so has a bracket
+    open_ = []  # per open operator: its index, remaining arguments, values so far
+    least = 0  # smallest number of remaining tokens: one for each argument and bracket
 
     def start(head):
         nonlocal least

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MAX_NODES = 60
-# radius of a circle, half the side of a square, the neighbours being about 1 apart
+# radius of a circle, half the side of a square; neighbours are about 1 apart
 _RADIUS, _HALF_SIDE = 0.27, 0.16
 _SMALLEST_TEXT, _SMALLEST_IN_CIRCLE = 6.5, 5.0  # points
 _FACTOR_COLORS = (
@@ -227,7 +227,7 @@ class FactorGraphDisplay:
         for (x, y), name, is_dark in zip(variables, self.names, dark):
             if size >= _SMALLEST_IN_CIRCLE:
                 place = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
-            else:  # under the circle, over which it would reach
+            else:  # the label is larger than the circle: put it below
                 place = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)
             ax.text(x=x, s=name, ha="center", zorder=5, **place)
         size = min(0.16 * unit, 9.0)

@@ -4,11 +4,11 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-# passes of the majorization; small graphs settle in fewer than half of them
+# passes of the majorization; small graphs converge in fewer than half of them
 _PASSES = 300
-# long ways are drawn shorter than they are, so that a long chain bends and leaves room to its nodes
+# exponent that shortens long distances: a long chain bends, with space for its nodes
 _BEND = 0.8
-# centres of two nodes are so far apart at least
+# smallest distance of two nodes' centres
 _APART = 0.75
 
 
@@ -75,7 +75,7 @@ def _by_stress(shapes, members):
     angle = 2 * np.pi * np.arange(n) / max(n, 1)
     X[:n] = 0.5 * np.sqrt(n) * np.column_stack([np.sin(angle), np.cos(angle)])
     for f, factor in enumerate(members):
-        # a little off, by another angle each: factors over the same variables must not fall together
+        # a small shift, at a different angle for each: factors over the same variables must not coincide
         turn = 2.4 * f
         X[n + f] = X[factor].mean(axis=0) + 0.05 * np.array([np.cos(turn), np.sin(turn)]) * (len(members) > 1)
     done, parts = np.zeros(total, dtype=bool), []
@@ -109,7 +109,7 @@ def _majorize(X, steps):
     n = len(X)
     if n == 1:
         return np.zeros((1, 2))
-    # weights 1 / d^2; eq. (7) with its Laplacian, one node held at the origin
+    # weights 1 / d^2; eq. (7) with its Laplacian, one node fixed at the origin
     with np.errstate(divide="ignore"):
         weight = np.where(steps > 0, steps**-2.0, 0.0)
     laplacian = np.diag(weight.sum(axis=1)) - weight

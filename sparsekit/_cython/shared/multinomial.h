@@ -266,7 +266,7 @@ typedef struct {
 } sk_class_entries;
 
 /* Lower triangle of G += the Hessian of rows lo .. hi on the variables: a row's entries are listed once in
- * ``list``, which has room for them, and then paired. */
+ * ``list``, which is long enough, and then paired. */
 #define SK_CLASS_GRAM(NAME, REAL)                                                                \
     static void sk_class_gram_##NAME(sk_class_rows of, const REAL *val, sk_class_variables on,   \
                                      sk_size lo, sk_size hi, double *G, sk_class_entries list) { \

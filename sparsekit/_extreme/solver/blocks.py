@@ -1,8 +1,8 @@
 """Blocks of negatives: which classes stand side by side, and which blocks a step takes.
 
-A cache line holds the weights of 16 classes at one feature. Taken together as negatives they cost little
-more than one of them alone, so that a step sees many more classes in the same time; what is lost is that
-the classes of a block come together.
+A cache line holds the weights of 16 classes at one feature. Together they cost little more as negatives than
+one alone, so a step uses many more classes in the same time. The price is that the classes of a block are
+drawn together.
 """
 
 from dataclasses import dataclass, replace
@@ -120,9 +120,9 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     counts : ndarray of shape (n_classes,)
     n_negatives : int
     noise : Noise or None
-        Of the classes. With one they stand by falling probability, and the most probable blocks, half of a
-        step's, are in every step: they are most of the sum. Without, classes stand in random order, since
-        neighbours among sorted labels may be alike.
+        Of the classes. With one they are sorted by decreasing probability. The most probable blocks, half of
+        a step's, are in every step, since they are most of the sum. Without, classes stand in random order,
+        since neighbours among sorted labels may be alike.
     itemsize : int
         Bytes of a weight.
     rng : numpy.random.Generator

@@ -1,8 +1,8 @@
 """Hard negatives: the blocks of classes that a model takes for a row's label, looked for now and then.
 
-A sample of some hundred classes seldom has the few among ten thousand that a row is mistaken for, and counts
-them for many when it has. The blocks with a row's highest scores are therefore in each of its steps, as the
-most frequent classes are; only the rest of the sum is drawn. Where they are found late it is only drawn
+A sample of some hundred classes seldom contains the few among ten thousand with high scores. When it does,
+they have a large weight. The blocks with a row's highest scores are therefore in each of its steps, like the
+most frequent classes. Only the rest of the sum is sampled. Where they are found late it is only drawn
 instead: the estimate of the sum is as before, and its error is larger.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from ..._cython.extreme import _class_blocks as kernels
 
-# looks at a block that take the time of one step on it, and the looks at one entry of a row that take that of
-# packing a feature's weights: rows meet a tile of the table that is in a cache
+# Scores of a block that take the time of one step on it; scores of one entry of a row that take the time of
+# packing a feature's weights. Rows use a tile of the table that is in a cache.
 LOOKS_A_STEP, PACKING = 22.0, 2.0
 # time of all looks, in parts of the epochs', and their number, at intervals that double
 SHARE, MOST = 0.5, 6

@@ -1,7 +1,7 @@
 """Weights in 8 bits that rule out most of very many classes, so that the others alone are read as they are.
 
-They are made of the features that rows have, when rows have them, and kept beside the array of weights for as
-long as that lives: a byte a weight, a quarter of float32.
+They are computed for features of the rows when first needed, and stored as long as the array of weights
+lives. They take a byte a weight, a quarter of float32.
 """
 
 import copy
@@ -102,7 +102,7 @@ class Shortlist:
         if self.has_bias:
             bias = intercept.astype(np.result_type(intercept, np.float32), copy=False)
             _, q, parts = self._round(bias.reshape(-1, 1), [np.array([0])], 1)
-            self._note(self.n_features, q[0], parts[0])
+            self._store_addresses(self.n_features, q[0], parts[0])
 
     def _round(self, table, groups, n_threads):
         """Columns of ``table`` and their addresses; one array for all, since large ones get large pages."""
@@ -123,7 +123,7 @@ class Shortlist:
             parts.ctypes.data + parts.strides[0] * np.arange(len(columns)),
         )
 
-    def _note(self, columns, q, parts):
+    def _store_addresses(self, columns, q, parts):
         self.rounded[columns], self.parts[columns] = q, parts
 
     def covers(self, coef, intercept, features, work, n_threads):
@@ -144,7 +144,7 @@ class Shortlist:
             if self.order is None:
                 self._sort(coef, intercept)
             groups = [np.arange(g * width, min(self.n_features, (g + 1) * width)) for g in groups]
-            self._note(*self._round(coef, groups, n_threads))
+            self._store_addresses(*self._round(coef, groups, n_threads))
             return True
 
     @property

@@ -19,7 +19,7 @@ from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")
 HISTORY = 3  # words of ptb that predict the next
-JUDGED = 20000  # rows whose log-loss is looked at, where there are more
+JUDGED = 20000  # largest number of rows whose log-loss is evaluated
 
 # In the papers: 100 rows and 5 classes for the biased methods, 1 and 1 for the others
 PAPER_SIZES = {m: (100, 5) if m in ("ove", "nce", "is") else (1, 1) for m in METHODS}
@@ -76,7 +76,7 @@ def _words(ids, n_words):
 
 
 class Run:
-    """One method on one set of rows; epochs are stepped from outside, so that the loss can be looked at."""
+    """One method on one set of rows; epochs are stepped from outside, so that the loss can be evaluated."""
 
     def __init__(
         self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,

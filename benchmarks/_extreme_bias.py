@@ -27,7 +27,7 @@ LONG = 4  # times as many epochs, with a decay that much slower
 EPOCHS, DECAY = 50, 0.9
 RANGE = -4, 7  # powers of ten that are tried as rates
 MAX_TIME = {"delicious": 40.0}  # seconds of the exact softmax, where 10 leave it far above
-LATE_RIDGE = 1e-4  # of the model that gradients are looked at
+LATE_RIDGE = 1e-4  # of the model whose gradients are evaluated
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""Cost of a step against the numbers of classes and of rows, beside the machine's random access."""
+"""Cost of a step by the numbers of classes and of rows, compared with the machine's random access."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def plot_curves(curves, path, title="the paper's batches"):
             axis.plot(points[:, 0], points[:, 1], f"C{i}", marker="o", markersize=3, label=method)
         axis.set(title=name, xlabel="epochs", yscale="log")
     axes[0, 0].set_ylabel("log-loss")
-    # beside the panels: a legend inside hides some curve
+    # next to the panels: a legend inside hides some curve
     figure.legend(*axes[0, -1].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     figure.savefig(path, dpi=110)
     plt.close(figure)

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 TOP, LOSS_ROWS, SMALLEST = 10, 1000, 1e-12
-PATIENCE = 3  # looks of torch, each half as late again as the one before
+PATIENCE = 3  # evaluations of torch, each half as late again as the one before
 HS_FROM = 1000  # classes from which fastText takes its hierarchical softmax
 
 
@@ -231,8 +231,8 @@ def _fasttext_loss(model, data, test):
 def torch_adam(data, out):
     """Full softmax by Adam at two rates, and by AdaGrad, on batches of 256.
 
-    Each goes on for the limit or 50 epochs, or until P@1 has not risen for `PATIENCE` looks. Scores are an
-    embedding bag. The gradient of a batch's features is a sparse product, and the moments change at those
+    Each goes on for the limit or 50 epochs, or until P@1 has not risen for `PATIENCE` evaluations. Scores are
+    an embedding bag. The gradient of a batch's features is a sparse product, and the moments change at those
     alone, as in torch.optim.SparseAdam. That one's gradient has a row of n_classes numbers for each non-zero.
     """
     import torch

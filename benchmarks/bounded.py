@@ -1,4 +1,4 @@
-"""BoundedRegressor and BoundedClassifier beside what else solves the same problems.
+"""BoundedRegressor and BoundedClassifier against what else solves the same problems.
 
     python benchmarks/bounded.py --kinks      # quantile regression: QuantileRegressor and linprog (HiGHS)
     python benchmarks/bounded.py --smooth     # smooth losses in a box: scipy.optimize.minimize(L-BFGS-B)

@@ -1,4 +1,4 @@
-"""Choosing C as users do, ours beside scikit-learn's LIBLINEAR, both at their defaults.
+"""Choosing C as users do, ours against scikit-learn's LIBLINEAR, both at their defaults.
 
     python benchmarks/choose_C.py                               # generated sets, and real ones where they are
     python benchmarks/choose_C.py --sets text_10k,a9a --repeats 5 --markdown choose_C.md

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Coupled logic and structures: share that `solve` and `map` solve, and their times, beside HiGHS alone.
+"""Coupled logic and structures: share that `solve` and `map` solve, and their times, against HiGHS alone.
 
     python benchmarks/coupled_logic.py
     python benchmarks/coupled_logic.py --kinds "logic 400 / 600" --graphs 5

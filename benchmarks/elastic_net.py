@@ -1,4 +1,4 @@
-"""The elastic net and the ridge beside scikit-learn, glum, celer and skglm: time to a gap of 1e-6.
+"""The elastic net and the ridge against scikit-learn, glum, celer and skglm: time to a gap of 1e-6.
 
     python benchmarks/elastic_net.py --kind logistic            # L1LogisticOBA, all sets that are there
     python benchmarks/elastic_net.py --kind squares --sets leukemia,correlated --ratios 0.5 --strengths 1e-2
@@ -12,9 +12,9 @@ timed --rounds times in all, the solvers in turn; the median counts. The lowest 
 it comes, with its true gap. "inf": not within --limit. Strengths are parts of the penalty that keeps all
 coefficients at zero where l1_ratio is 1.
 
-Sets: "tuning" ones were looked at when the solver was made, "check" ones not. Generated sets have fixed
-seeds; real ones are read from --data DIR or $SPARSEKIT_DATA. Numbers of +1 and -1 are what least squares
-fits on sets of two classes.
+Sets: "tuning" ones were used when the solver was made, "check" ones not. Generated sets have fixed seeds;
+real ones are read from --data DIR or $SPARSEKIT_DATA. Numbers of +1 and -1 are what least squares fits on
+sets of two classes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The hinge loss of label sets: LPSparseMAPClassifier to its tolerance beside LinearSVC, one a label.
+"""The hinge loss of label sets: LPSparseMAPClassifier to its tolerance against LinearSVC, one a label.
 
 Objective, certified gap relative to it, steps and processor seconds, with the penalty of alpha="auto".
 Without pairs LinearSVC solves the same problem, except that its intercept is the penalised coefficient of a

@@ -1,4 +1,4 @@
-"""Choosing alpha of the Lasso and of the elastic net by cross-validation, beside scikit-learn and celer.
+"""Choosing alpha of the Lasso and of the elastic net by cross-validation, against scikit-learn and celer.
 
     python benchmarks/lasso_cv.py                                  # all sets; real ones where they are
     python benchmarks/lasso_cv.py --sets diabetes,tall --n-jobs 2 --markdown lasso_cv.md

@@ -1,4 +1,4 @@
-"""Logistic L1 paths to equal accuracy: l1_logistic_path beside what `sparsekit compare --path` runs.
+"""Logistic L1 paths to equal accuracy: l1_logistic_path against what `sparsekit compare --path` runs.
 
     pip install pybiglasso glmnet-rs skglm celer
     python benchmarks/logistic_paths.py                                    # dense cells, 100 penalties

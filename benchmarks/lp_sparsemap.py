@@ -1,4 +1,4 @@
-"""LP-SparseMAP beside the library lp-sparsemap at equal error: forward, backward and batches.
+"""LP-SparseMAP against the library lp-sparsemap at equal error: forward, backward and batches.
 
     python benchmarks/lp_sparsemap.py --peer ~/lpsmap/bin/python --peer-path ~/lpsmap/mended
 

@@ -1,4 +1,4 @@
-"""Table 4 (bibtex) of the LP-SparseMAP paper, and linear classifiers beside its network.
+"""Table 4 (bibtex) of the LP-SparseMAP paper, and linear classifiers against its network.
 
     python benchmarks/lp_sparsemap_bibtex.py --markdown table4.md
 

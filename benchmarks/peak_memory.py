@@ -10,7 +10,7 @@ bytes of data, indices and indptr of X. X itself, which no fit copies on the way
 the figures are 1 larger. One small fit goes before, for what imports and first calls take. A fit is ended
 after --max-time seconds (its max_time), when its memory has long been allocated.
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout.
 """
 
 from __future__ import annotations

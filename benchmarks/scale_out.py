@@ -10,10 +10,10 @@ system's cache, as data larger than the memory would be read. In turn on one mac
 - one worker and two workers of dask.distributed, processes of one thread each.
 
 A round is one call of map_reduce. "Pass" is the median of five rounds of the gradient at the solution, blocks
-read; "held" the same of blocks in the workers' memory (X.persist()). An efficiency is the rate of two workers
-over twice that of one: reading and held. Bytes are those of what tasks got as a message and of what the
-rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7). Peers run on the
-two workers' processors, at their defaults otherwise: dask-ml's ADMM on the same collection, and pyspark's
+read; "held" the same of blocks in the workers' memory (X.persist()). An efficiency is the rate of two
+workers over twice that of one: reading and held. Bytes are those of what tasks got as a message and of what
+the rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7). Peers run on
+the two workers' processors, at their defaults otherwise: dask-ml's ADMM on the same collection, and pyspark's
 OWL-QN (local[2], elasticNetParam = 1, standardization off). "objective" is relative to the lowest found.
 "Scheduler": rounds of tasks that do nothing, on one process with as many threads as a cluster would have.
 """

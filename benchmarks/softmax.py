@@ -1,4 +1,4 @@
-"""SoftmaxClassifier beside scikit-learn's LogisticRegression at equal objective.
+"""SoftmaxClassifier against scikit-learn's LogisticRegression at equal objective.
 
     python benchmarks/softmax.py --n-threads 2 --markdown softmax.md
 

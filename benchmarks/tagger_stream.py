@@ -1,4 +1,4 @@
-"""One pass of SequenceTagger.partial_fit beside its fit and beside CRFsuite's algorithms for streams.
+"""One pass of SequenceTagger.partial_fit against its fit and against CRFsuite's algorithms for streams.
 
     python benchmarks/tagger_stream.py                # sets of its own; not tuned on: "check"
 

@@ -1,4 +1,4 @@
-"""L1 logistic regression from strong to very weak penalties beside LIBLINEAR, C from 1e-3 to 1e4.
+"""L1 logistic regression from strong to very weak penalties against LIBLINEAR, C from 1e-3 to 1e4.
 
     python benchmarks/weak_penalties.py --csv all.csv          # generated sets, and real ones if there
     python benchmarks/weak_penalties.py --sets one_hot_1000,a9a --C 1,100 --intercept none --peers skglm,blitz
@@ -25,7 +25,7 @@ tolerances, for --peer-time seconds in all. Theirs is the time of the loosest fi
 
 Sets: the solver's defaults were chosen on "tuning"; "check" are the others. Means are given for both. Only
 those of "check" say what to expect elsewhere. Generated sets have fixed seeds; the real ones are read from
---data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout, where there is one.
+--data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout, where there is one.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def chosen_sets(args):
 
 
 def chosen_peers(args):
-    """Solvers beside LIBLINEAR and ours that are asked for and installed; says once which are not."""
+    """Solvers against LIBLINEAR and ours that are asked for and installed; says once which are not."""
     if args.peers == ["none"]:
         return []
     wanted = [s for s in peers.all_solvers() if s.key not in LEFT_OUT[:2]]

@@ -144,8 +144,8 @@ def first_features(
 ) -> tuple[list[Array], int, list[tuple[int, float, int]]]:
     """The features in use at each penalty, until ``limit`` different ones have been.
 
-    Where more enter at once than there is room for, those with the largest coefficients do. From there on
-    the selection stays as it is.
+    If more enter at once than fit, those with the largest coefficients do. From there on the selection stays
+    as it is.
 
     Parameters
     ----------

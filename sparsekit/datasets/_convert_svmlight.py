@@ -41,9 +41,9 @@ def convert_svmlight(
 ) -> CSRFolder:
     """Convert files of lines ``label index:value index:value ...`` to a folder of CSR blocks.
 
-    The files may be larger than the memory: what is held is one block and some text. After an interruption,
-    repeat the call with the same arguments: it goes on after the last block written. The result is the same,
-    byte for byte.
+    The files may be larger than the memory: only one block and some text are in memory. After an
+    interruption, repeat the call with the same arguments: it goes on after the last block written. The result
+    is the same, byte for byte.
 
     Parameters
     ----------

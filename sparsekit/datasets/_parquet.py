@@ -249,7 +249,7 @@ def open_parquet(
     Returns
     -------
     ParquetTable
-        The matrix, whose blocks are the row groups. They should be small beside the memory: writers have an
+        The matrix, whose blocks are the row groups. They should be small against the memory: writers have an
         option for their rows (``row_group_size`` in pyarrow and pandas).
 
     Raises

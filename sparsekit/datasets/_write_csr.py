@@ -197,7 +197,7 @@ class _Targets:
 
 
 class _Block:
-    """Rows that wait until there are enough of them for a block."""
+    """A buffer of rows until they fill a block."""
 
     def __init__(self, progress: Progress, dtype: np.dtype[Any], targets: _Targets, most: int):
         self.progress, self.dtype, self.targets, self.most = progress, dtype, targets, most

@@ -1,4 +1,4 @@
-"""Axes to draw on, and looks that all displays share.
+"""Axes to draw on, and styles of all displays.
 
 Matplotlib is imported here and in the displays' methods, when something is drawn, and nowhere else.
 """

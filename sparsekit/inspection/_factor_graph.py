@@ -213,7 +213,8 @@ class FactorGraphDisplay:
         return self
 
     def _write_names(self, ax, variables, factors, colors):
-        """Names of variables in their circles, of factors under their squares or, for want of room, once."""
+        """Names of variables in their circles, of factors under their squares or once if there is no
+        space."""
         from matplotlib.lines import Line2D
         from matplotlib.patheffects import withStroke
 

@@ -36,7 +36,7 @@ class LossRows:
 
     @classmethod
     def empty(cls, n, like=None):
-        """Room for n rows, where ``like`` is."""
+        """Buffers for n rows, on the device of ``like``."""
         return cls(*(np.empty(n, like=like) for _ in range(3)))
 
 
@@ -148,7 +148,7 @@ class PiecewiseLoss:
         return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
 
     def unit(self):
-        """An objective that is zero up to rounding beside the targets, times 1e6."""
+        """An objective that is zero up to rounding of the targets, times 1e6."""
         if self.c is not None:
             return 1.0
         if self.has_kinks:

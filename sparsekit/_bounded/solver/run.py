@@ -30,14 +30,14 @@ class BoundedOptions:
 
     tol : duality gap, relative to the objective, at which to stop.
     max_iter, max_time : limits of iterations (of NQN and of Newton together) and of seconds.
-    rough : relative decrease of ten iterations at which NQN has done its part, for losses with kinks.
-    patience : passes over X, beside the price of a few Newton steps, that NQN has on a smooth loss.
+    kinked_ftol : relative decrease of ten iterations at which NQN ends, for losses with kinks. patience :
+    passes over X, in addition to the cost of a few Newton steps, that NQN gets on a smooth loss.
     """
 
     tol: float = 1e-6
     max_iter: int = 10000
     max_time: float = np.inf
-    rough: float = 1e-3
+    kinked_ftol: float = 1e-3
     patience: int = 60
 
 
@@ -57,7 +57,7 @@ class BoundedRun:
     w: np.ndarray | None = None
     b: float = 0.0
     begun: bool = False
-    spare: LossRows | None = None  # for the objective itself, beside its envelope
+    spare: LossRows | None = None  # for the objective itself, while `rows` has its envelope
     dual: np.ndarray | None = None  # dual variables (n,) of the best bound of a loss with kinks
 
     def __post_init__(self):

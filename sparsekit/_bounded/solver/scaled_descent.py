@@ -154,7 +154,7 @@ class Descent:
             return False
 
         limit = NO_LIMIT if kinks else int(run.options.patience + newton_price(problem))
-        self.minimize(w, b, run.options.rough if kinks else SMOOTH_FTOL, callback, limit)
+        self.minimize(w, b, run.options.kinked_ftol if kinks else SMOOTH_FTOL, callback, limit)
 
     def record_iterate(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""

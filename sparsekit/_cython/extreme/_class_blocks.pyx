@@ -226,7 +226,7 @@ def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n
                 const int32_t[:, ::1] hard=None):
     """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,).
 
-    ``hard`` (1, m): blocks that the step takes beside the first ones.
+    ``hard`` (1, m): blocks of the step in addition to the first ones.
     """
     most = min(n_blocks, n_head + n_drawn + (0 if hard is None else hard.shape[1]))
     b, w = np.zeros(most, dtype=np.int64), np.zeros(most)

@@ -244,7 +244,7 @@ def rank_shortlisted(const real[::1] data, const int64_t[::1] indices, const int
     results of `round_columns` for each feature of the rows. The last entry belongs to the intercepts, which
     count if has_bias. A row may have ``capacity`` undecided classes. If it has more, or its sums are not
     finite, failed (n,) becomes 1 and its rows of best and codes stay unchanged. best and codes (n, k) are
-    initially -inf and a number beyond all classes. looked (2,) counts parts and classes in doubt.
+    initially -inf and a number beyond all classes. looked (2,) counts parts and undecided classes.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, part, n_calls = (n + ROWS - 1) // ROWS, longest = 0, i, share
     cdef int bad = 0

@@ -25,7 +25,7 @@ typedef struct {
 
 /* Sums of squared gradients for AdaGrad's step sizes (Duchi, Hazan, Singer, 2011), as products of one number a feature
  * and one a class. A row adds x_i^2 g_k^2, which is such a product. A step in this metric has rank one, as before. No
- * table of sums lies beside that of the weights. */
+ * table of sums of the size of the weights is needed. */
 typedef struct {
     double *features; /* (n_features), or NULL: all steps are equally long */
     double *rows;     /* (n_features): rows that had the feature */

@@ -1,4 +1,4 @@
-/* The blocks of classes with the highest scores of a row beside its label: its hard negatives.
+/* The hard negatives of a row: the blocks of classes with its highest scores, without its label.
  *
  * The table is processed in tiles: a few blocks at every feature, packed. All rows use a tile before the next one. Rows
  * that read all their features' weights in turn would be limited by main memory. */

@@ -128,7 +128,7 @@ static int sk_lowest(unsigned bits) {
             }                                                                                                    \
             next = (s - 1.0) / c;                                                                                \
             if (pass == 0 && next < tau && t > (REAL)-1) {                                                       \
-                /* t was above tau after all: look at everything that can be a member */                         \
+                /* t was above tau after all: test every possible member */                         \
                 t = (REAL)-1;                                                                                    \
                 goto collect;                                                                                    \
             }                                                                                                    \

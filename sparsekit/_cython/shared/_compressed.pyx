@@ -1,4 +1,4 @@
-"""Whether the arrays of a CSR or CSC matrix describe one; the other kernels trust them without looking."""
+"""Whether the arrays of a CSR or CSC matrix describe one; the other kernels trust them without checks."""
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 ctypedef fused index:

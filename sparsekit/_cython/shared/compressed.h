@@ -5,7 +5,7 @@
 
 #include "shared/simd.h"
 
-/* entries between two looks at the signs: few enough to stay in the first cache for the second reading */
+/* entries between two checks of the signs: few, so that they stay in the first cache for the second reading */
 #define SK_LOOK 2048
 
 /* Indices are in 0 .. top, 0 <= top + 1: v < 0 has its own sign, and for others top - v cannot overflow. Pointers fall

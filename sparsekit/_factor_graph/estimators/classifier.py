@@ -107,7 +107,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     threshold_share_ : float
         With threshold="auto" the part, from 0 to 1, of 0.5 in a row's threshold; the rest is that of
         "expected_f1". 0 with factors, loss="hinge" or y of one dimension; NaN where the fit had another
-        threshold and did not look for it: `predict` with threshold="auto" then asks for another fit.
+        threshold and did not choose one: `predict` with threshold="auto" then asks for another fit.
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of y that have a score together.
     pair_coef_ : ndarray of shape (n_pairs,)

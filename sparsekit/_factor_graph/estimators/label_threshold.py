@@ -16,7 +16,7 @@ _LEAST = 1e-4
 
 
 def may_choose(loss):
-    """Whether `threshold_share` looks at rows: not with factors, nor for the hinge, without curvature."""
+    """Whether `threshold_share` uses rows: not with factors, nor for the hinge, without curvature."""
     return loss.loss != "hinge" and loss.labels.are_free and loss.shape[1] > 0
 
 

@@ -20,7 +20,7 @@ from .coupled_problem import CoupledHinge
 # First sigma; with pairs after a fit without; from another fit's coefficients.
 FIRST_SMOOTHING, SECOND_SMOOTHING, WARM_SMOOTHING = 1.0, 0.5, 0.1
 # Gap at which the fit without pairs ends, in units of tol.
-ROUGH = 100.0
+PAIRLESS_GAP = 100.0
 
 
 def minimize_coupled_hinge(loss, x0, *, tol, max_iter, max_time=None, callback=None, history=False):
@@ -60,7 +60,7 @@ def _fit(loss, x0, tol, steps):
         form = RidgeOutputs(
             loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)
         )
-        bounds, status = proximal_points(form, ROUGH * tol, steps)
+        bounds, status = proximal_points(form, PAIRLESS_GAP * tol, steps)
         x[: len(bounds.x)] = bounds.x
         status = None if status in GOES_ON else status
         loss.smoothing, loss.centre = SECOND_SMOOTHING, loss.Y + rows.centre

@@ -130,7 +130,7 @@ def _assignment(layout, p, scores, off, most, deadline):
 
 
 def _program(q, gain, size, most, deadline):
-    """The best x of what is left of a polytope, and passes; None unless the duality gap proves it best."""
+    """The best x of what is left of a polytope, and passes; None unless the duality gap certifies it."""
     price = q.most / size
     found = best(gain, q, price, most * SIMPLEX, deadline)
     if found is None:

@@ -164,7 +164,8 @@ class FenchelYoungLoss:
     def newton_step(self, Z, G, alpha, free, products):
         """d with (H + alpha) d = -G by a factorisation, or None where so many products cost less.
 
-        H is the loss's Hessian at scores Z, but for what is lost beside alpha; ``free`` intercepts have none.
+        H is the loss's Hessian at scores Z, without curvature that is negligible against alpha; ``free``
+        intercepts have none.
         """
         return self._system().step(*self.curvature(Z), G, alpha, free, products)
 

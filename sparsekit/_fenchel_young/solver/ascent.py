@@ -121,7 +121,7 @@ class Ascent:
         return T
 
     def _residuals(self):
-        """P - Q with rows that sum to zero: where P is all but Q, rounding of 1 is not small beside them."""
+        """P - Q with rows that sum to zero: where P is all but Q, rounding of 1 is not small against them."""
         R = self.P - self.Q
         R[np.arange(len(R)), self.P.argmax(axis=1)] -= R.sum(axis=1)
         return R

@@ -168,7 +168,7 @@ class FenchelYoungRun:
         return self._last[2]
 
     def is_near(self, point, alpha, most=_NEAR):
-        """Whether the point's own duality gap at alpha is small beside the objective."""
+        """Whether the point's own duality gap at alpha is small against the objective."""
         f, _, square = self.objective(point, alpha)
         return alpha > 0.0 and square <= 2.0 * most * alpha * f
 

@@ -33,7 +33,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     f, g = loss.value_and_gradient(x)
     state = init_state(x, f, g, loss.curvature(), memory)
     dual, least, found, nit, status = -np.inf, np.inf, x, 0, None
-    while status is None:  # a stage
+    while status is None:  # a continuation step
         left = True
         while True:
             dual = max(dual, loss.dual(state.x, state.g))

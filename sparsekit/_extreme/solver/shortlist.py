@@ -12,20 +12,20 @@ import numpy as np
 
 from ..._cython.extreme import _shortlist as kernels
 
-# with fewer classes single rows gain nothing
+# smallest number of classes for which single rows gain time
 FEWEST = 2**12
-# bytes at most of one table in 8 bits
-MOST_BYTES = 2**32
-# columns that are rounded at once where classes lie one behind the other: a cache line of them
+# largest number of bytes of one table in 8 bits
+MAX_BYTES = 2**32
+# columns that are rounded together if a class's weights are adjacent: one cache line
 LINE = 64
 # costs in products of a score: to round a weight, to fetch one of a class's row
 ROUND, FETCH = 3, 16
-# a class's place in an order by size, as products; features that tell its size; sizes that are much alike
-ORDER, TOLD_BY, ALIKE = 200, 64, 4.0
-# what rounding may cost, relative to the scores so far without it
-CREDIT = 2
-# rows before it is judged whether shortlists help; entries of the weights that are compared before each call
-JUDGED, SEEN = 64, 512
+# cost of sorting a class by size, in products; features that determine its size; ratio of similar sizes
+ORDER, SIZE_FEATURES, SIMILAR_SIZES = 200, 64, 4.0
+# largest cost of rounding, relative to the scores computed without it
+MAX_RELATIVE_COST = 2
+# rows after which the use of shortlists is decided; entries of the weights that are compared before each call
+DECISION_ROWS, COMPARED_ENTRIES = 64, 512
 
 _lock = threading.Lock()
 _kept: dict[int, tuple] = {}
@@ -71,7 +71,10 @@ class Shortlist:
         self.looked = np.zeros(2, dtype=np.int64)
         self.lock = threading.Lock()
         rng = np.random.default_rng(0)
-        self.seen = rng.integers(0, K, SEEN), rng.integers(0, p, SEEN) if p else np.zeros(0, dtype=int)
+        self.seen = (
+            rng.integers(0, K, COMPARED_ENTRIES),
+            rng.integers(0, p, COMPARED_ENTRIES) if p else np.zeros(0, dtype=int),
+        )
         self.values = self._values(coef, intercept)
         self.order = None
 
@@ -91,13 +94,13 @@ class Shortlist:
         with np.errstate(invalid="ignore", over="ignore"):
             sizes = np.abs(intercept - np.median(intercept))
             if self.by_feature:
-                for f in np.unique(self.seen[1][:TOLD_BY]):
+                for f in np.unique(self.seen[1][:SIZE_FEATURES]):
                     sizes = sizes + np.abs(coef[:, f])
-            else:  # neighbours come with the same cache line
-                for f in np.unique(self.seen[1][: TOLD_BY // 16]):
+            else:  # neighbours are in the same cache line
+                for f in np.unique(self.seen[1][: SIZE_FEATURES // 16]):
                     sizes = sizes + np.abs(coef[:, f : f + 16]).sum(axis=1)
             large, usual = np.max(sizes), np.median(sizes)
-            order = np.arange(self.n_classes) if large < ALIKE * usual else np.argsort(-sizes)
+            order = np.arange(self.n_classes) if large < SIMILAR_SIZES * usual else np.argsort(-sizes)
         self.order = order.astype(np.int32)
         if self.has_bias:
             bias = intercept.astype(np.result_type(intercept, np.float32), copy=False)
@@ -130,7 +133,7 @@ class Shortlist:
         """Whether all ``features`` are there, or could be made for what ``work`` products pay for."""
         with self.lock:
             missing = features[self.rounded[features] == 0]
-            self.credit += work * CREDIT
+            self.credit += work * MAX_RELATIVE_COST
             if not len(missing):
                 return True
             width = 1 if self.by_feature else max(1, LINE // coef.itemsize)
@@ -138,7 +141,7 @@ class Shortlist:
             cost = len(groups) * self.n_classes * (width * ROUND + (0 if self.by_feature else FETCH))
             cost += ORDER * self.n_classes if self.order is None else 0
             size = len(groups) * width * self.n_parts * kernels.PART
-            if cost > self.credit or self.n_bytes + size > MOST_BYTES:
+            if cost > self.credit or self.n_bytes + size > MAX_BYTES:
                 return False
             self.credit -= cost
             if self.order is None:
@@ -150,7 +153,7 @@ class Shortlist:
     @property
     def helps(self):
         """Whether most rows so far had a shortlist."""
-        return self.rows < JUDGED or 2 * self.failures < self.rows
+        return self.rows < DECISION_ROWS or 2 * self.failures < self.rows
 
     def given_up(self):
         """The same without the columns; a thread that still reads them has this one."""
@@ -163,7 +166,7 @@ class Shortlist:
         """Best scores and codes (n, k) of CSR rows whose features are there; returns which rows got them."""
         n, k = best.shape
         failed = np.zeros(n, dtype=np.int8)
-        # classes in doubt cost some hundred times what ruling them out does
+        # an undecided class costs some hundred times as much as an excluded one
         room = 512 + 4 * k + self.n_classes // 1024
         kernels.rank_shortlisted(
             data, indices, indptr, self.order, self.rounded, self.parts, self.has_bias, coef, intercept, room,

@@ -61,7 +61,7 @@ def _first_label(X, Y):
 
 
 def _words(ids, n_words):
-    """One-hot by position: column j * n_words + w for word w, j + 1 places back."""
+    """One-hot by position: column j * n_words + w for word w, j + 1 positions back."""
     ids = np.asarray(ids, dtype=np.int64)
     n = len(ids) - HISTORY
     columns = np.stack(

@@ -52,7 +52,7 @@ def make_listops(
         ``texts``, a list of n_samples strings. ``results`` (n_samples,) of int64, their values. ``lengths``
         (n_samples,), their numbers of tokens. And arrays (n_samples, longest) of int64:
 
-        - ``inputs``: tokens as places in ``tokens``, 0 behind the end;
+        - ``inputs``: tokens as indices in ``tokens``, 0 behind the end;
         - ``valencies``: the number of arguments at an operator, -1 at other tokens and behind the end;
         - ``heads``: the dependency tree of the expression. An operator is the head of its arguments and of
           its closing bracket; the head of a nested expression is its operator. Index of the head; the first

@@ -104,7 +104,7 @@ class FactorGraphDisplay:
             What `FactorGraph.solve` or `FactorGraph.map` returned, or marginals in [0, 1]. None: the graph
             alone.
         names : sequence of str of length n_variables, default=None
-            Names of the variables, in the order in which they were made. None: their places in their array,
+            Names of the variables, in the order in which they were made. None: their indices in their array,
             such as "1,2", after a letter where the graph has several arrays.
         max_nodes : int, default=60
             Most variables and factors together: larger graphs are no longer readable.
@@ -270,7 +270,7 @@ def _marginals(graph, solution):
 
 
 def _default_names(shapes):
-    """Places in the arrays, as "1,2", after a letter where there are several arrays."""
+    """Indices in the arrays, as "1,2", after a letter where there are several arrays."""
     names = []
     for k, shape in enumerate(shapes):
         letter = chr(ord("a") + k) if len(shapes) <= 26 else f"{k}" + ":" * bool(shape)

@@ -13,9 +13,9 @@ _APART = 0.75
 
 
 def layout(shapes, members):
-    """Places of the variables (n_variables, 2) and of the factors (n_factors, 2).
+    """Positions of the variables (n_variables, 2) and of the factors (n_factors, 2).
 
-    Neighbours are about 1 apart. The same graph gets the same places.
+    Neighbours are about 1 apart. The same graph gets the same positions.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def _on_grid(shapes, members):
 
 
 def _by_stress(shapes, members):
-    """Places whose distances are as near as can be to the numbers of edges between nodes.
+    """Positions whose distances are as near as can be to the numbers of edges between nodes.
 
     Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004). It
     starts with the variables on a circle and each factor at the centre of its variables. Parts without a path
@@ -105,7 +105,7 @@ def _shelve(X, parts):
 
 
 def _majorize(X, steps):
-    """Places (n, 2) of a connected part, from a start, for distances ``steps``."""
+    """Positions (n, 2) of a connected part, from a start, for distances ``steps``."""
     n = len(X)
     if n == 1:
         return np.zeros((1, 2))

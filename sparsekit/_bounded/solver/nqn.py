@@ -65,7 +65,7 @@ class NQNOptions:
     initial_scale : theta of B_0 = theta I: "gradient" is Section 3.2.3's, "pairs" the smallest curvature in
         memory, "adaptive" goes from "pairs" to "gradient" and back where f stagnates.
     longer : first trial step over the last one's length, if that is below 1; inf is the thesis' Algorithm 4.
-    interpolate : whether the search places its trials by the values and slopes it has seen; False is the
+    interpolate : whether the line search interpolates the values and slopes it has seen; False is the
         thesis' Algorithm 4, which halves and doubles.
     c1, c2 : constants of the weak Wolfe conditions.
     eps_abs, eps_rel : lengths of the bracket at which a search ends.

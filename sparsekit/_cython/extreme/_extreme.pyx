@@ -93,7 +93,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     Negatives come from the label's block, so threads seldom write to one class. If the permutation is random,
     each row's negatives are distributed as without blocks.
 
-    Returns -1, or the place in the examples of the first step that was not finite.
+    Returns -1, or the index in the examples of the first step that was not finite.
     """
     cdef sk_table T
     cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare

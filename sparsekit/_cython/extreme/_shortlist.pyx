@@ -63,7 +63,7 @@ cdef extern from "extreme/shortlist.h" nogil:
 PART = SK_PART
 cdef enum:
     ROWS = 64  # rows whose reaches are in memory at once
-    WIDE = 1024 + 16  # a part and a cache line, lest all features of a class want the same place of the cache
+    WIDE = 1024 + 16  # a part and a cache line, lest all features of a class compete for the same cache lines
 
 
 cdef int _round_part(const weight[:, :] coef, const int32_t[::1] order, Py_ssize_t part, int8_t[:, ::1] q,
@@ -132,7 +132,7 @@ cdef void _best_of(const real* x, const int64_t* columns, Py_ssize_t d, const we
             sk_rank_tile_f32(row, x, every, d, tile, offset, m, lo)
         else:
             sk_rank_tile_f64(row, x, every, d, tile, offset, m, lo)
-    # codes are places in the shortlist so far, which is in the order of the classes
+    # codes are indices in the shortlist so far, which is in the order of the classes
     for t in range(k):
         if codes[t] < found.n:
             codes[t] = found.codes[codes[t]]

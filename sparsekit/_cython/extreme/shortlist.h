@@ -197,7 +197,7 @@ static int sk_visit_part(const double *x, const sk_rounded *columns, sk_size len
     }
     memset(sums, 0, sizeof sums);
     for (sk_size i = 0; i < len; i += 4) {
-        /* each feature is a place of its own in memory, too many for the processor to foresee the next part */
+        /* each feature is a separate stream in memory, too many for the processor to foresee the next part */
         if (part + 1 < n_parts)
             for (sk_size j = i; j < i + 4 && j < len; j++)
                 for (sk_size t = 0; t < SK_PART; t += 64) SK_PREFETCH_FAR(q[j] + SK_PART + t);

@@ -52,7 +52,7 @@ typedef struct {
     double *weights;        /* of the blocks drawn */
 } sk_workspace;
 
-/* block j of n classes are the places from here to that of j + 1 */
+/* first index of block j of n classes; it ends before that of j + 1 */
 SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
 
 /* Negatives of label y into k[1 ..] with inverse probabilities r[1 ..]; returns their number.

@@ -53,7 +53,7 @@ def matching(const double[:, ::1] scores):
 
 
 def dense(const Py_ssize_t[::1] sizes, const double[::1] unary, const double[::1] joint):
-    """(score, value of each variable, place in joint) of the best joint assignment; joint in C order."""
+    """(score, value of each variable, index in joint) of the best joint assignment; joint in C order."""
     cdef Py_ssize_t K = sizes.shape[0], k, total = 0, product = 1, at
     if K == 0:
         raise ValueError("a joint assignment has a variable")

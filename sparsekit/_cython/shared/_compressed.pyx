@@ -13,7 +13,7 @@ cdef extern from "shared/compressed.h" nogil:
 
 
 def index_fault(const index[::1] indices, Py_ssize_t n):
-    """The first place of an index that is not one of 0 .. n - 1, or -1."""
+    """The first position of an index that is not one of 0 .. n - 1, or -1."""
     cdef Py_ssize_t size = indices.shape[0], found
     if size == 0:
         return -1

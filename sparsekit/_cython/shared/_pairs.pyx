@@ -317,7 +317,7 @@ cdef class LBFGSOperator(QuadOperator):
             dgesv(&size, &size, &pairs.system[0], &size, &pairs.pivots[0], &inverse[0, 0], &size, &info)
             for i in range(k):
                 pairs.scale[k + i] *= theta / pairs.unit
-            # the halves change places: S comes first in W
+            # the halves are swapped: S comes first in W
             for i in range(size):
                 for j in range(size):
                     self.middle[(i + k) % size, (j + k) % size] = (

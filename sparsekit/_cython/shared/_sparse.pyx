@@ -155,7 +155,7 @@ cdef inline void _column_slopes(Py_ssize_t start, Py_ssize_t stop, const index[:
 def csr_select(const index[::1] indptr, const index[::1] indices, const real[::1] data,
                const int32_t[::1] position, index[::1] out_indptr, int32_t[::1] out_indices,
                real[::1] out_data):
-    """X[:, cols] in CSR, where position[j] is column j's new place or -1.
+    """X[:, cols] in CSR, where position[j] is column j's new index or -1.
 
     The outputs are one entry longer than X's; what they hold past ``out_indptr[n]`` is
     undefined. Every entry is written and the cursor moves past those that stay: a branch would

@@ -22,7 +22,7 @@
         for (sk_size k = 0; k < n; k++) all |= (UNSIGNED)v[k + 1] | ((UNSIGNED)v[k + 1] - (UNSIGNED)v[k]);       \
         return all >> (8 * sizeof(INT) - 1);                                                                     \
     }                                                                                                            \
-    /* the first place of an index outside of 0 .. top, or -1 */                                                 \
+    /* the first position of an index outside of 0 .. top, or -1 */                                                 \
     static sk_size sk_index_fault_##NAME(const INT *v, sk_size n, INT top) {                                     \
         for (sk_size lo = 0; lo < n; lo += SK_LOOK) {                                                            \
             sk_size size = n - lo < SK_LOOK ? n - lo : SK_LOOK;                                                  \

@@ -40,7 +40,7 @@ SK_MATMAT(i64_f64, int64_t, double)
 SK_MATMAT(i32_f32, int32_t, float)
 SK_MATMAT(i64_f32, int64_t, float)
 
-/* exp(z_k - max z) into e; returns the place of the maximum */
+/* exp(z_k - max z) into e; returns the index of the maximum */
 SK_INLINE sk_size sk_softmax_row(const double *restrict z, double *restrict e, sk_size K) {
     sk_size top = 0;
     double high;

@@ -188,7 +188,7 @@ class Factor:
         raise NotImplementedError(f"{type(self).__name__} has no maximize(scores, additional_scores)")
 
     def _structured(self):
-        """fg_spec's fields (factor_graph.h) that do not depend on the place in the graph."""
+        """fg_spec's fields (factor_graph.h) that do not depend on the position in the graph."""
         d = self.index.shape[1]
         return dict(kind=CUSTOM, rows=1, columns=d, n_on=d, n_bonus=self.n_additional, oracle=_Oracle(self))
 

@@ -22,7 +22,7 @@ class TreeSets:
     Attributes
     ----------
     found : dict from int to ndarray of bool of shape (n_sets, n)
-        By the place of the tree among the factors with an oracle.
+        By the index of the tree among the factors with an oracle.
     """
 
     def __init__(self, layout):

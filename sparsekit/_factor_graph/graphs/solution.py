@@ -193,7 +193,7 @@ class BatchSolution:
                 "a copy of a solution has its marginals only: no derivatives, no local solutions"
             )
         if self._stale:
-            raise ValueError("a later solve with warm_start=True has taken this solution's place")
+            raise ValueError("a later solve with warm_start=True has replaced this solution")
 
     def _check(self):
         self._check_fresh()

@@ -265,7 +265,7 @@ class _Slots:
 
 
 def _placed(parts, size, dtype):
-    """Zeros but for the parts, which are pairs of a place and values."""
+    """Zeros but for the parts, which are pairs of an index and values."""
     out = np.zeros(size, dtype=dtype)
     for start, values in parts:
         out[start : start + len(values)] = values

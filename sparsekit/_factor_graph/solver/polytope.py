@@ -20,7 +20,7 @@ from ..factors.structure_rows import add_structures, own_places
 
 @dataclass
 class Polytope:
-    """Rows of a graph, and which slots (places of a variable in a factor) each entry belongs to.
+    """Rows of a graph, and which slots (positions of a variable in a factor) each entry belongs to.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class _Columns:
         return at
 
     def sorted(self, names):
-        """Places of the columns by their names, and the names in order."""
+        """Indices of the columns by their names, and the names in order."""
         if self.fixed:
             return np.zeros(0, dtype=np.int64), names
         found = np.array(list(self.by_name), dtype=object)

@@ -15,7 +15,7 @@ from ..._cython.extreme import _shortlist as kernels
 # smallest number of classes for which single rows gain time
 FEWEST = 2**12
 # largest number of bytes of one table in 8 bits
-MAX_BYTES = 2**32
+MOST_BYTES = 2**32
 # columns that are rounded together if a class's weights are adjacent: one cache line
 LINE = 64
 # costs in products of a score: to round a weight, to fetch one of a class's row
@@ -23,7 +23,7 @@ ROUND, FETCH = 3, 16
 # cost of sorting a class by size, in products; features that determine its size; ratio of similar sizes
 ORDER, SIZE_FEATURES, SIMILAR_SIZES = 200, 64, 4.0
 # largest cost of rounding, relative to the scores computed without it
-MAX_RELATIVE_COST = 2
+CREDIT = 2
 # rows after which the use of shortlists is decided; entries of the weights that are compared before each call
 DECISION_ROWS, COMPARED_ENTRIES = 64, 512
 
@@ -133,7 +133,7 @@ class Shortlist:
         """Whether all ``features`` are there, or could be made for what ``work`` products pay for."""
         with self.lock:
             missing = features[self.rounded[features] == 0]
-            self.credit += work * MAX_RELATIVE_COST
+            self.credit += work * CREDIT
             if not len(missing):
                 return True
             width = 1 if self.by_feature else max(1, LINE // coef.itemsize)
@@ -141,7 +141,7 @@ class Shortlist:
             cost = len(groups) * self.n_classes * (width * ROUND + (0 if self.by_feature else FETCH))
             cost += ORDER * self.n_classes if self.order is None else 0
             size = len(groups) * width * self.n_parts * kernels.PART
-            if cost > self.credit or self.n_bytes + size > MAX_BYTES:
+            if cost > self.credit or self.n_bytes + size > MOST_BYTES:
                 return False
             self.credit -= cost
             if self.order is None:

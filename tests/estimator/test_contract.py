@@ -54,7 +54,8 @@ FEW = dict(n_pairs=5, penalties=8, random_state=0)
 @parametrize_with_checks([
     L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3), SparsemaxClassifier(),
     SoftmaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3]), SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
-    GLMOBACV(alphas=3, cv=2), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
+    GLMOBACV(alphas=3, cv=2), L1LogisticOBACV(selection="bic"), LassoOBACV(5, selection="ebic", relaxed=True),
+    GLMOBACV(alphas=3, selection="aic"), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
     *map(BoundedRegressor, REGRESSION),
     # at the default alpha the hinge ties two classes at a row, which rounding decides
     *(BoundedClassifier(loss, alpha=3e-4) for loss in CLASSIFICATION),

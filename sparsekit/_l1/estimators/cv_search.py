@@ -1,4 +1,4 @@
-"""The search of cross-validation over warm-started paths, the same for classes and for numbers.
+"""The search over warm-started paths, by folds or by a criterion, the same for classes and for numbers.
 
 A problem of all rows (`problems`) has those of the folds; the estimators say what their penalty is called.
 """
@@ -8,14 +8,16 @@ from __future__ import annotations
 import copy
 import itertools
 import time
-from numbers import Real
-from typing import Any, ClassVar
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import OptimizeResult
+from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
@@ -23,25 +25,42 @@ from sklearn.utils.validation import _check_method_params
 from ..._arrays import beside, is_device, is_in_main_memory, namespace, to_host
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.cross_validation import CrossValidationMixin, checked_folds, is_small, run_folds
+from ..._estimator.checks import check_penalties
+from ..._estimator.cross_validation import (
+    CrossValidationMixin,
+    checked_folds,
+    is_small,
+    refuse_weightless_folds,
+    run_folds,
+)
 from ..._estimator.monitor import PartsMonitor
 from ..._messages import numbers, shown
 from ..paths.coefficients import l1_weights
-from ..paths.path_solver import LEAST_RATIO, penalty_grid, warn_if_path_unconverged
+from ..paths.path_solver import penalty_grid
 from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
 from ..paths.settings import MAX_BYTES, OBA_CONSTRAINTS
+from .criteria import CRITERIA, check_selection, search_by_criterion
+from .search import Search
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0
+# Attributes that only some searches leave.
+_FITTED = (
+    "criterion_", "scores_", "mean_score_", "se_", "l1_ratio_scores_", "mse_path_", "coefs_paths_",
+    "optimality_", "objective_", "dual_gap_",
+)  # fmt: skip
 # numbers of X from which folds in threads gain time, measured with two of them
 _THREADED = 3e5
+
+Selection = Literal["best", "1se", "aic", "bic", "ebic"]
 
 CV_CONSTRAINTS: dict = {
     "eps": [Interval(Real, 0, 1, closed="neither")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both"), "array-like"],
     "cv": ["cv_object"],
     "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-    "selection": [StrOptions({"best", "1se"})],
+    "selection": [StrOptions({"best", "1se", *CRITERIA})],
+    "relaxed": ["boolean"],
     "refit": ["boolean"],
     "fit_intercept": ["boolean"],
     "penalty_weights": ["array-like", dict, None],
@@ -60,6 +79,7 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
 
     # of the estimators
     selection: str
+    relaxed: bool
     refit: bool
     fit_intercept: bool
     eps: float
@@ -93,8 +113,8 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         """The penalties of ``l1_ratio_``, the strongest first."""
         return getattr(self, f"{self._penalty}s_")
 
-    def _keep(self, penalties, chosen, scores):
-        """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores."""
+    def _keep(self, penalties, chosen, scores=None):
+        """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
     def _keep_path(self, path, largest, columns):
@@ -104,58 +124,147 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         ``columns`` are the `UsedColumns`.
         """
 
-    def _search(
-        self, whole, y, folds, model, ratios, given, n_penalties, scorer, score_params, metadata,
-    ):  # fmt: skip
-        """Fit by the problem ``whole`` of all rows, whose targets for scorers are ``y``.
+    def _search(self, whole, given, y, model, params, scorer, metadata):
+        """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
 
-        ``model`` is what scorers are given, with the coefficients of each penalty in turn. ``given`` are
-        falling lambdas, or None for a grid of ``n_penalties``. ``metadata`` is for callbacks.
+        Parameters
+        ----------
+        whole : PathProblem
+        given : TrainingData
+            What the problem is made of.
+        y : ndarray of shape (n_samples,)
+            Targets for splitters and scorers.
+        model : estimator
+            What scorers are given, with the coefficients of each penalty in turn.
+        params : dict
+            Metadata for the splitter and the scorer.
+        scorer : callable or None
+        metadata : dict or None
+            For callbacks.
         """
-        X, options, n_folds = whole.X, self._solver_options(), len(folds)
-        monitor = PartsMonitor(self, "fold", n_folds, X=whole.columns.widen(X), y=y, metadata=metadata)
-        whole.prepare(folds)
-        loss, l1, x_null, lambda_max = whole.start(options)
-        if given is None:
-            tops = [lambda_max / max(ratio, LEAST_RATIO) for ratio in ratios]
-            grids = [
-                penalty_grid(top, n_penalties, self.eps, ratio) / whole.scale
-                for top, ratio in zip(tops, ratios)
-            ]
+        X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA
+        check_selection(self.selection, ratios, self.refit, self.relaxed)
+        for name in (*_FITTED, f"{self._penalty}_best_", f"{self._penalty}_1se_"):
+            vars(self).pop(name, None)  # what this fit may not have
+        folds, score_params = ([], {}) if by_criterion else self._folds(whole, given, y, params)
+        part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
+        monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
+        if not by_criterion:
+            whole.prepare(folds)
+        search = Search(whole, self._solver_options())
+        grids = self._grids(search, ratios)
+        if by_criterion:
+            found = self._by_criterion(search, ratios, grids)
+            monitor.part_ends(0)
         else:
-            grids = [given] * len(ratios)
-        penalties = [self._as_penalty(grid) for grid in grids]
+            found = self._by_folds(
+                search, ratios, grids, folds, y, model, scorer, score_params, monitor.part_ends
+            )
+        if self.relaxed:
+            value = getattr(self, f"{self._penalty}_")
+            what = (
+                f"{type(self).__name__}'s fit without a penalty to what {self._penalty}={value:.3g} selects"
+            )
+            found = search.refit(found.x, self.max_time, what)
+        if isinstance(found, OptimizeResult):
+            self.optimality_, self.objective_ = float(found.optimality), float(found.fun) / whole.scale
+            self.dual_gap_ = float(found.dual_gap) / whole.scale
+            found = whole.unpacked(found.x)
+        coef, intercept = found
+        found = whole.as_attributes(whole.columns.expand(coef), intercept)
+        self.coef_, self.intercept_ = (beside(part, X) for part in found) if is_device(X) else found
+        monitor.end()
+        search.warn(type(self).__name__)
+        return self
 
+    def _folds(self, whole, given, y, params):
+        """The folds of the rows, and the metadata of the scorer."""
+        weight, classifier, cv = to_host(given.own_weight), is_classifier(self), self.cv
+        routed = self._route("fit", sample_weight=weight, **params)
+        if cv is None:
+            # five folds need five rows, of classes five of some class
+            n_rows = np.bincount(to_host(whole.values)).max() if classifier else len(y)
+            cv = max(2, min(5, int(n_rows)))
+        rows = given.X if is_in_main_memory(given.X) else np.empty((len(y), 0))
+        folds = check_cv(cv, y, classifier=classifier).split(rows, y, **routed.splitter.split)
+        folds = checked_folds(folds, len(y))
+        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
+        return folds, routed.scorer.score
+
+    def _grids(self, search, ratios):
+        """The falling lambdas of each ratio: those given, or from where all coefficients are zero."""
+        name = f"{self._penalty}s"
+        given = getattr(self, name)
+        if not isinstance(given, Integral):
+            return [np.sort(self._as_penalty(check_penalties(given, name)))[::-1]] * len(ratios)
+        scale = search.whole.scale
+        return [penalty_grid(search.largest(ratio), given, self.eps, ratio) / scale for ratio in ratios]
+
+    def _points(self, ratios, grids):
+        """What warnings call each ratio and penalty."""
+        points = []
+        for ratio, grid in zip(ratios, grids):
+            mixed = f", l1_ratio={ratio:.3g}" if np.ndim(self.l1_ratio) else ""
+            points += [f"{self._penalty}={value:.3g}{mixed}" for value in self._as_penalty(grid)]
+        return points
+
+    def _by_criterion(self, search, ratios, grids):
+        """The result of the path on all rows where the criterion is the least."""
+        names = [f"the path at {point}" for point in self._points(ratios, grids)]
+        chosen = search_by_criterion(search, ratios, grids, self.selection, self.max_time, names)
+        self.criterion_ = chosen.values if len(ratios) > 1 else chosen.values[0]
+        self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[chosen.ratio])
+        self.n_iter_ = np.array([chosen.n_iter], dtype=np.int32)
+        penalties = [self._as_penalty(grid) for grid in grids]
+        self._keep(penalties, chosen.ratio)
+        value = float(penalties[chosen.ratio][chosen.index])
+        setattr(self, f"{self._penalty}_", value)
+        if 0 < chosen.index == len(grids[0]) - 1:
+            warnings.warn(
+                f"{type(self).__name__}: the best {self._penalty}, {value:.3g}, is the weakest penalty of "
+                f"the grid, beyond which {self.selection} may still fall. Give weaker ones to "
+                f"{self._penalty}s, or a smaller eps.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return chosen.result
+
+    def _by_folds(self, search, ratios, grids, folds, y, model, scorer, score_params, part_ends):
+        """The fit to all rows at what scores best on left-out rows, or the average of the folds' models."""
+        whole, options, n_folds = search.whole, search.options, len(folds)
+        X, is_automatic = whole.X, isinstance(getattr(self, f"{self._penalty}s"), Integral)
+        penalties = [self._as_penalty(grid) for grid in grids]
         scored = self._scored_options(options)
         light = whole.beside(None)
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
         small = not shared and is_small(X, _THREADED)
 
-        def score_folds(ratios, grids):
+        def score_folds(some, grids):
             calls = (
                 delayed(_score_fold)(
-                    light, X, y, model, fold, k, ratios, grids, scored, self.max_time, scorer, score_params,
+                    light, X, y, model, fold, k, some, grids, scored, self.max_time, scorer, score_params,
                     not self.refit,
                 )
                 for k, fold in enumerate(folds)
             )  # fmt: skip
             return run_folds(calls, n_jobs, shared=shared, small=small)
 
+        def record(statuses, optimality, some, grids):
+            points = self._points(some, grids)
+            names = [f"fold {k} at {point}" for k in range(n_folds) for point in points]
+            search.add(np.concatenate(statuses), np.concatenate(optimality), names)
+
         done = []
         for k, run in enumerate(score_folds(ratios, grids)):
             done.append(run)
-            monitor.part_ends(k)
+            part_ends(k)
         scores, n_iters, statuses, optimality, solutions = zip(*done)
+        record(statuses, optimality, ratios, grids)
         all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
         self._refuse_nan(all_scores, ratios, penalties)
         chosen = self._choose_ratio(ratios, all_scores)
         ratio = float(ratios[chosen])
-        mixed = [f", l1_ratio={r:.3g}" if len(ratios) > 1 else "" for r in ratios]
-        named = zip(penalties, mixed)
-        points = [f"{self._penalty}={value:.3g}{name}" for values, name in named for value in values]
-        names = [f"fold {k} at {point}" for k in range(n_folds) for point in points]
-        statuses, optimality = list(np.concatenate(statuses)), list(np.concatenate(optimality))
         n_iters = [fold.sum() for fold in n_iters]
 
         # the path of the chosen ratio, which goes on where its end is the best
@@ -163,58 +272,40 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         path = ScoredPath(
             grids[chosen], all_scores[:, chosen], [one[chosen * size :][:size] for one in solutions]
         )
-        weakest = path.lambdas[-1] * MOST_WIDENING if given is None and self._widens else np.inf
+        weakest = path.lambdas[-1] * MOST_WIDENING if is_automatic and self._widens else np.inf
         last = 1
         while size > 1 and path.ends_best(last) and path.lambdas[-1] > weakest:
             more = path.next_lambdas(size)
             last = len(more)
-            done = list(score_folds([ratio], [more]))
-            found, iterations, states, measures, further = zip(*done)
-            values = self._as_penalty(more)
-            self._refuse_nan(np.array(found)[:, None], [ratio], [values])
+            found, iterations, statuses, optimality, further = zip(*score_folds([ratio], [more]))
+            record(statuses, optimality, [ratio], [more])
+            self._refuse_nan(np.array(found)[:, None], [ratio], [self._as_penalty(more)])
             path.extend(more, np.array(found), further)
             n_iters = [n + one.sum() for n, one in zip(n_iters, iterations)]
-            statuses += list(np.concatenate(states))
-            optimality += list(np.concatenate(measures))
-            points = [f"{self._penalty}={value:.3g}{mixed[chosen]}" for value in values]
-            names += [f"fold {k} at {point}" for k in range(n_folds) for point in points]
         lambdas = path.lambdas
         penalties[chosen] = self._as_penalty(lambdas)
         self.l1_ratio_scores_[chosen] = path.mean().max()
         self._keep(penalties, chosen, all_scores)
         self._choose(path.scores)
         self.n_iter_ = np.array(n_iters, dtype=np.int32)
-        top = lambda_max / max(ratio, LEAST_RATIO) / whole.scale
-        self._keep_path(path, None if given is None else top, whole.columns)
+        self._keep_path(path, None if is_automatic else search.largest(ratio) / whole.scale, whole.columns)
 
-        at = getattr(self, f"{self._penalty}_")
-        last = int(np.flatnonzero(penalties[chosen] == at)[0])
+        last = int(np.flatnonzero(penalties[chosen] == getattr(self, f"{self._penalty}_"))[0])
         parts = [fold[last] for fold in path.solutions]
-        if self.refit:
-            solver, x, left, first = l1_weights(lambdas, whole.scale), x_null, self.max_time, 0
-            if whole.starts_between:
-                x, first = beside(start_between(whole, parts, x_null), X), last
-            for part, how in (solver[first:last], scored), (solver[last : last + 1], options):
-                begin = time.perf_counter()
-                for lam, result in zip(part, whole.mixing(ratio).path(loss, l1, part, x, how, left)):
-                    statuses.append(result.status)
-                    optimality.append(result.optimality)
-                    value = self._as_penalty(lam / whole.scale)
-                    names.append(f"the fit to all rows at {self._penalty}={value:.3g}")
-                    x = result.x
-                left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
-            coef, intercept = whole.unpacked(result.x)
-            self.optimality_, self.objective_ = float(result.optimality), float(result.fun) / whole.scale
-            self.dual_gap_ = float(result.dual_gap) / whole.scale
-        else:
+        if not self.refit:
             coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
-            intercept = np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        found = whole.as_attributes(whole.columns.expand(coef), intercept)
-        self.coef_, self.intercept_ = (beside(part, X) for part in found) if there else found
-        monitor.end()
-        report = Bunch(statuses=np.array(statuses), optimality=np.array(optimality))
-        warn_if_path_unconverged(report, options, type(self).__name__, stacklevel=5, names=names)
-        return self
+            return coef, np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
+        x, left, first = search.x_null, self.max_time, 0
+        if whole.starts_between:
+            x, first = beside(start_between(whole, parts, x), X), last
+        for part, how in (lambdas[first:last], scored), (lambdas[last : last + 1], options):
+            begin = time.perf_counter()
+            for lam, result in zip(part, search.path(part, ratio, x, how, left)):
+                name = f"the fit to all rows at {self._penalty}={self._as_penalty(lam):.3g}"
+                search.add([result.status], [result.optimality], [name])
+                x = result.x
+            left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
+        return result
 
     def _scored_on_device(self, X, y, sample_weight, params):
         """The score of a model that was fitted on a GPU: scorers get copies in main memory."""
@@ -257,12 +348,6 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         for name, value in found.items():
             setattr(self, f"{self._penalty}_{name}_", value)
         setattr(self, f"{self._penalty}_", found[self.selection])
-
-
-def folds_of(cv, X, y, classifier, params):
-    """The folds of the rows; splitters get of an X in blocks, or on a GPU, nothing but its length."""
-    rows = X if is_in_main_memory(X) else np.empty((len(y), 0))
-    return checked_folds(check_cv(cv, y, classifier=classifier).split(rows, y, **params), len(y))
 
 
 def check_ratios(l1_ratio):

@@ -270,6 +270,10 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "GLMOBACV": {**_INPUT, **_VECTOR, **_search("alpha"), **_OFFSET},
+    "OrdinalOBA": {
+        **_INPUT, **_SOLVED, "n_iter_": Whole(), "coef_": Floats(("p",), matrix=True), "classes_": Classes(2),
+        "thresholds_": Floats(("K - 1",), ("f8",)),
+    },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,
         "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),
@@ -353,6 +357,7 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
     if "classes_" in rules:
         rules["classes_"].check("classes_", attributes["classes_"], {})
         sizes["K"] = len(attributes["classes_"])
+        sizes["K - 1"] = sizes["K"] - 1
         sizes["outputs"] = 1 if sizes["K"] == 2 else sizes["K"]
     for attribute, value in attributes.items():
         rules[attribute].check(attribute, value, sizes)

@@ -63,6 +63,8 @@ MODELS = {
     "LassoOBACV by a criterion": lambda: sk.LassoOBACV(3, selection="ebic", relaxed=True).fit(X, NUMBERS),
     "L1LogisticOBACV by a criterion": lambda: sk.L1LogisticOBACV(3, selection="aic").fit(X, KINDS),
     "GLMOBA probit": lambda: sk.GLMOBA("binomial", link="probit", alpha=0.1).fit(X, KINDS == 1),
+    "OrdinalOBA": lambda: sk.OrdinalOBA(0.05, categories=[2, 0, 1]).fit(FRAME, KINDS),
+    "OrdinalOBA sparse": lambda: sk.OrdinalOBA(0.05, history=True).fit(X.astype("f4"), KINDS).sparsify(),
     "BoundedRegressor": lambda: sk.BoundedRegressor(bounds=(0, None), history=True).fit(X, NUMBERS),
     "BoundedRegressor by name": lambda: sk.BoundedRegressor(
         "huber", alpha=0.1, bounds={"column 1": (-np.inf, np.float64(0.5))}

@@ -147,7 +147,7 @@ def test_the_order_of_the_labels():
     ordered = pd.Series(pd.Categorical(words, ["low", "mid", "high", "top"], ordered=True))
     assert np.array_equal(OrdinalOBA(0.05).fit(X, ordered).predict(X), model.predict(X))
     assert OrdinalOBA(0.05).fit(X, words).classes_.tolist() == ["high", "low", "mid", "top"]
-    with pytest.raises(ValueError, match="must hold each label of y once; got .* which lacks 'top'"):
+    with pytest.raises(ValueError, match=r"must hold each label of y once; got .* which lacks 'top'"):
         OrdinalOBA(categories=["low", "mid", "high"]).fit(X, words)
     with pytest.raises(ValueError, match="which repeats one"):
         OrdinalOBA(categories=["low", "mid", "high", "top", "low"]).fit(X, words)

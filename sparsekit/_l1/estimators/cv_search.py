@@ -5,53 +5,39 @@ A problem of all rows (`problems`) has those of the folds; the estimators say wh
 
 from __future__ import annotations
 
-import copy
-import itertools
-import time
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._arrays import beside, is_device, is_in_main_memory, namespace, to_host
+from ..._arrays import beside, is_device, namespace, to_host
 from ..._estimator.base import CallbackSupportMixin
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
-    checked_folds,
-    is_small,
-    refuse_weightless_folds,
-    run_folds,
 )
 from ..._estimator.monitor import PartsMonitor
+from ..._estimator.offset import with_rows_offset
 from ..._messages import numbers, shown
-from ..paths.coefficients import l1_weights
+from ..._typing import MatrixLike, Offset
 from ..paths.path_solver import penalty_grid
-from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
-from ..paths.settings import MAX_BYTES, OBA_CONSTRAINTS
+from ..paths.settings import OBA_CONSTRAINTS
 from .criteria import CRITERIA, check_selection, search_by_criterion
+from .fold_search import FoldSearchMixin
 from .search import Search
 
-# Multiple of tol for the optimality measure of fits that are only scored.
-_SCORED = 10.0
 # Attributes that only some searches leave.
 _FITTED = (
     "criterion_", "scores_", "mean_score_", "se_", "l1_ratio_scores_", "mse_path_", "coefs_paths_",
     "optimality_", "objective_", "dual_gap_",
 )  # fmt: skip
-# numbers of X from which folds in threads gain time, measured with two of them
-_THREADED = 3e5
-
 Selection = Literal["best", "1se", "aic", "bic", "ebic"]
 
 CV_CONSTRAINTS: dict = {
@@ -68,25 +54,17 @@ CV_CONSTRAINTS: dict = {
 }
 
 
-class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
-    """Scores the paths of the folds, chooses a penalty and l1_ratio by them, and fits all rows there."""
+class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
+    """Chooses a penalty and l1_ratio by folds or by a criterion, and fits all rows there."""
 
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
-    # Fits that are only scored end where models predict a decrease of this multiple of tol. Accuracies do not
-    # show more.
-    _scored_decrease: ClassVar[float] = 30.0
-    _widens: ClassVar[bool] = False  # whether an automatic grid goes on where its weakest penalty is the best
-
     # of the estimators
-    selection: str
+    _own_score: Any  # the score of the model without a search
+    _check_device: Any
     relaxed: bool
-    refit: bool
     fit_intercept: bool
     eps: float
-    max_time: float | None
-    n_jobs: int | None
     verbose: int
-    n_iter_: Any
     objective_: float
     dual_gap_: float
 
@@ -98,31 +76,9 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
 
-    def _scored_options(self, options):
-        """The options of what is only scored, or a start: it need not be as exact as what is returned."""
-        if not self.refit:
-            return options
-        predicted = self._scored_decrease * self.tol
-        if self.hessian != "exact":
-            # a model by L-BFGS predicts small reductions where it has few pairs; the gap is ten times this
-            return {**options, "tol": 0.1 * predicted}
-        return {**options, "tol": _SCORED * self.tol, "predicted_tol": predicted}
-
-    @property
-    def _tried(self):
-        """The penalties of ``l1_ratio_``, the strongest first."""
-        return getattr(self, f"{self._penalty}s_")
-
     def _keep(self, penalties, chosen, scores=None):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
-
-    def _keep_path(self, path, largest, columns):
-        """Keep, and say, what there is to say of the `ScoredPath` of the chosen ratio.
-
-        ``largest`` is the penalty where all is zero, or None of an automatic grid, which begins there;
-        ``columns`` are the `UsedColumns`.
-        """
 
     def _search(self, whole, given, y, model, params, scorer, metadata):
         """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
@@ -177,20 +133,6 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
         search.warn(type(self).__name__)
         return self
 
-    def _folds(self, whole, given, y, params):
-        """The folds of the rows, and the metadata of the scorer."""
-        weight, classifier, cv = to_host(given.own_weight), is_classifier(self), self.cv
-        routed = self._route("fit", sample_weight=weight, **params)
-        if cv is None:
-            # five folds need five rows, of classes five of some class
-            n_rows = np.bincount(to_host(whole.values)).max() if classifier else len(y)
-            cv = max(2, min(5, int(n_rows)))
-        rows = given.X if is_in_main_memory(given.X) else np.empty((len(y), 0))
-        folds = check_cv(cv, y, classifier=classifier).split(rows, y, **routed.splitter.split)
-        folds = checked_folds(folds, len(y))
-        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
-        return folds, routed.scorer.score
-
     def _grids(self, search, ratios):
         """The falling lambdas of each ratio: those given, or from where all coefficients are zero."""
         name = f"{self._penalty}s"
@@ -229,125 +171,47 @@ class PathSearchMixin(CrossValidationMixin, CallbackSupportMixin):
             )
         return chosen.result
 
-    def _by_folds(self, search, ratios, grids, folds, y, model, scorer, score_params, part_ends):
-        """The fit to all rows at what scores best on left-out rows, or the average of the folds' models."""
-        whole, options, n_folds = search.whole, search.options, len(folds)
-        X, is_automatic = whole.X, isinstance(getattr(self, f"{self._penalty}s"), Integral)
-        penalties = [self._as_penalty(grid) for grid in grids]
-        scored = self._scored_options(options)
-        light = whole.beside(None)
-        there = is_device(X)  # where each fold has the whole GPU
-        n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
-        small = not shared and is_small(X, _THREADED)
+    def score(
+        self,
+        X: MatrixLike,
+        y: MatrixLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **score_params: Any,
+    ) -> float:
+        """Score with the scorer that ``scoring`` names.
 
-        def score_folds(some, grids):
-            calls = (
-                delayed(_score_fold)(
-                    light, X, y, model, fold, k, some, grids, scored, self.max_time, scorer, score_params,
-                    not self.refit,
-                )
-                for k, fold in enumerate(folds)
-            )  # fmt: skip
-            return run_folds(calls, n_jobs, shared=shared, small=small)
+        None is accuracy of classes, R^2 of numbers as in scikit-learn's LassoCV, and the share D^2 of the
+        deviance of other families.
 
-        def record(statuses, optimality, some, grids):
-            points = self._points(some, grids)
-            names = [f"fold {k} at {point}" for k in range(n_folds) for point in points]
-            search.add(np.concatenate(statuses), np.concatenate(optimality), names)
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test data.
+        y : array-like of shape (n_samples,)
+            True labels or values.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As for `predict`.
+        **score_params : dict
+            Metadata for the scorer; needs metadata routing.
 
-        done = []
-        for k, run in enumerate(score_folds(ratios, grids)):
-            done.append(run)
-            part_ends(k)
-        scores, n_iters, statuses, optimality, solutions = zip(*done)
-        record(statuses, optimality, ratios, grids)
-        all_scores = np.array(scores).reshape(n_folds, len(ratios), -1)
-        self._refuse_nan(all_scores, ratios, penalties)
-        chosen = self._choose_ratio(ratios, all_scores)
-        ratio = float(ratios[chosen])
-        n_iters = [fold.sum() for fold in n_iters]
-
-        # the path of the chosen ratio, which goes on where its end is the best
-        size = len(grids[chosen])
-        path = ScoredPath(
-            grids[chosen], all_scores[:, chosen], [one[chosen * size :][:size] for one in solutions]
-        )
-        weakest = path.lambdas[-1] * MOST_WIDENING if is_automatic and self._widens else np.inf
-        last = 1
-        while size > 1 and path.ends_best(last) and path.lambdas[-1] > weakest:
-            more = path.next_lambdas(size)
-            last = len(more)
-            found, iterations, statuses, optimality, further = zip(*score_folds([ratio], [more]))
-            record(statuses, optimality, [ratio], [more])
-            self._refuse_nan(np.array(found)[:, None], [ratio], [self._as_penalty(more)])
-            path.extend(more, np.array(found), further)
-            n_iters = [n + one.sum() for n, one in zip(n_iters, iterations)]
-        lambdas = path.lambdas
-        penalties[chosen] = self._as_penalty(lambdas)
-        self.l1_ratio_scores_[chosen] = path.mean().max()
-        self._keep(penalties, chosen, all_scores)
-        self._choose(path.scores)
-        self.n_iter_ = np.array(n_iters, dtype=np.int32)
-        self._keep_path(path, None if is_automatic else search.largest(ratio) / whole.scale, whole.columns)
-
-        last = int(np.flatnonzero(penalties[chosen] == getattr(self, f"{self._penalty}_"))[0])
-        parts = [fold[last] for fold in path.solutions]
-        if not self.refit:
-            coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
-            return coef, np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        x, left, first = search.x_null, self.max_time, 0
-        if whole.starts_between:
-            x, first = beside(start_between(whole, parts, x), X), last
-        for part, how in (lambdas[first:last], scored), (lambdas[last : last + 1], options):
-            begin = time.perf_counter()
-            for lam, result in zip(part, search.path(part, ratio, x, how, left)):
-                name = f"the fit to all rows at {self._penalty}={self._as_penalty(lam):.3g}"
-                search.add([result.status], [result.optimality], [name])
-                x = result.x
-            left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
-        return result
-
-    def _scored_on_device(self, X, y, sample_weight, params):
-        """The score of a model that was fitted on a GPU: scorers get copies in main memory."""
+        Returns
+        -------
+        float
+            More is better.
+        """
+        if self.scoring is None and (not is_classifier(self) or self._check_device(X)):
+            _raise_for_params(score_params, self, "score")
+            return self._own_score(X, y, sample_weight, offset)
+        model = self if offset is None else with_rows_offset(self, offset)
+        if not self._check_device(X):
+            return CrossValidationMixin.score(model, X, y, sample_weight, **score_params)
         namespace(X=X, y=y, sample_weight=sample_weight)
-        params = {name: to_host(value) for name, value in params.items()}
-        return CrossValidationMixin.score(
-            self.to_cpu(), to_host(X), to_host(y), to_host(sample_weight), **params
-        )
-
-    def _refuse_nan(self, scores, ratios, penalties):
-        """ValueError that names the first score (n_folds, n_ratios, n_penalties) that is none."""
-        if np.isnan(scores).any():
-            k, i, j = np.argwhere(np.isnan(scores))[0]
-            raise ValueError(
-                f"scoring gives NaN for the left-out part of fold {k} at {self._penalty}="
-                f"{penalties[i][j]:.3g}, l1_ratio={ratios[i]:.3g}, so that no penalty is the best. Take "
-                "folds of more rows, with all classes in each, or another scoring."
-            )
-
-    def _choose_ratio(self, ratios, scores):
-        """Position of the best ratio by scores (n_folds, n_ratios, n_penalties); of equal ones the last."""
-        best = scores.mean(axis=0).max(axis=1)
-        chosen = len(ratios) - 1 - int(np.argmax(best[::-1]))
-        self.l1_ratios_, self.l1_ratio_scores_ = ratios, best
-        self.l1_ratio_ = float(ratios[chosen])
-        return chosen
-
-    def _choose(self, scores):
-        """Set the scores and the two choices of the penalty from the folds' (n_folds, n_penalties)."""
-        n_folds = len(scores)
-        self.scores_ = scores
-        self.mean_score_ = scores.mean(axis=0)
-        spread = scores.std(axis=0, ddof=1) if n_folds > 1 else np.zeros(scores.shape[1])
-        self.se_ = spread / np.sqrt(n_folds)
-        best = int(np.argmax(self.mean_score_))  # the first, so the strongest penalty, of equal ones
-        # the first that is good enough is the sparsest model that is
-        enough = self.mean_score_ >= self.mean_score_[best] - self.se_[best]
-        penalties = self._tried
-        found = {"best": float(penalties[best]), "1se": float(penalties[int(np.argmax(enough))])}
-        for name, value in found.items():
-            setattr(self, f"{self._penalty}_{name}_", value)
-        setattr(self, f"{self._penalty}_", found[self.selection])
+        params = {name: to_host(value) for name, value in score_params.items()}
+        on_host = to_host(X), to_host(y), to_host(sample_weight)
+        return CrossValidationMixin.score(model.to_cpu(), *on_host, **params)
 
 
 def check_ratios(l1_ratio):
@@ -356,33 +220,3 @@ def check_ratios(l1_ratio):
     if np.ndim(l1_ratio) > 1 or not ratios.size or not ((ratios >= 0) & (ratios <= 1)).all():
         raise ValueError(f"l1_ratio must be a number from 0 to 1, or several; got {shown(l1_ratio)}.")
     return ratios
-
-
-def _score_fold(
-    whole, X, y, model, fold, index, ratios, grids, options, max_time, scorer, score_params, keep_coefs
-):
-    """Solve the paths on a fold's training part and score each model on the rest."""
-    whole, (_, test) = whole.beside(X), fold
-    part = whole.training(fold, index)
-    loss, l1, x_null, _ = part.start(options)
-    score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
-    judge = whole.judge(test, y, copy.copy(model), scorer, score_params)
-    n_iters, statuses, optimality, solutions = [], [], [], []
-    left = np.inf if keep_coefs else MAX_BYTES if whole.starts_between else 0
-    paths = (
-        part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
-        for ratio, lambdas in zip(ratios, grids)
-    )
-    for result in itertools.chain.from_iterable(paths):
-        judge.add(part, result.x)
-        n_iters.append(result.nit)
-        statuses.append(result.status)
-        optimality.append(result.optimality)
-        kept = None
-        if left > 0:
-            coef, intercept = part.unpacked(result.x)
-            # an entry takes its value and its column's number
-            left -= np.count_nonzero(coef) * (coef.itemsize + 4)
-            kept = (sp.csr_array(coef), intercept) if left >= 0 else None
-        solutions.append(kept)
-    return judge.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.training_data import given_metadata, with_numbers
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -122,6 +122,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """
 
     _penalty = "alpha"
+    _own_score = GLMPredictionMixin.score
     _scored_decrease = 1.0  # as of the Lasso: near ties of alphas
 
     _parameter_constraints: ClassVar[dict] = {
@@ -253,40 +254,6 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
 
     def _alpha_and_ratio(self):
         return self.alpha_, self.l1_ratio_
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names; None is the share D^2 of the deviance.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            More is better.
-        """
-        if self.scoring is not None:
-            model = self if offset is None else with_rows_offset(self, offset)
-            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
-        _raise_for_params(score_params, self, "score")
-        return GLMPredictionMixin.score(self, X, y, sample_weight, offset)
 
 
 def minus_mean_deviance(model, X, y, sample_weight=None):

@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._arrays import host_only, to_host
+from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_twins import squares_twin
 from ..._estimator.training_data import given_metadata, with_numbers
@@ -145,6 +145,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     """
 
     _penalty = "alpha"
+    _own_score = OffsetRegressionMixin.score
 
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -275,45 +276,6 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             self.mse_path_ = -np.moveaxis(scores, 0, -1)
             if len(penalties) == 1:
                 self.mse_path_ = self.mse_path_[0]
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: MatrixLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names; None is R^2, as in scikit-learn's LassoCV.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            More is better.
-        """
-        device = self._check_device(X)
-        if self.scoring is not None:
-            model = self if offset is None else with_rows_offset(self, offset)
-            if device:
-                return model._scored_on_device(X, y, sample_weight, score_params)
-            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
-        if not device:
-            host_only(X=X, y=y, sample_weight=sample_weight)
-        _raise_for_params(score_params, self, "score")
-        return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
 
     def _twin(self):
         return squares_twin(

@@ -15,7 +15,7 @@ from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.sklearn_twins import logistic_twin
 from ..._estimator.training_data import given_metadata
 from ..._estimator.training_data import with_labels as with_class_labels
@@ -144,6 +144,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     """
 
     _penalty = "C"
+    _own_score = L1LogisticClassifierMixin.score
     _widens = True
 
     _parameter_constraints: ClassVar[dict] = {
@@ -287,42 +288,6 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             UserWarning,
             stacklevel=6,
         )
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names (see the class for the default).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            What ``scoring`` measures; more is better.
-        """
-        if self._check_device(X) and self.scoring is None:
-            _raise_for_params(score_params, self, "score")
-            return L1LogisticClassifierMixin.score(self, X, y, sample_weight, offset)
-        model = self if offset is None else with_rows_offset(self, offset)
-        if self._on_device():
-            return model._scored_on_device(X, y, sample_weight, score_params)
-        return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
 
     def _twin(self):
         ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one

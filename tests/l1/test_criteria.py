@@ -176,6 +176,16 @@ def test_a_relaxed_fit_keeps_signs_and_unpenalised_features():
     assert set(np.flatnonzero(model.coef_)) <= {0, *np.flatnonzero(plain.coef_)}
 
 
+def test_a_relaxed_fit_moves_unpenalised_features_that_were_zero():
+    rng = np.random.default_rng(3)
+    first = rng.standard_normal(N)
+    second = -0.9 * first + 0.4 * rng.standard_normal(N)
+    options = dict(alphas=[0.4], positive=True, penalty_weights=[1.0, 0.0], selection="bic")
+    X, y = np.column_stack([first, second]), first + 0.3 * second
+    assert LassoOBACV(**options).fit(X, y).coef_[1] == 0.0
+    assert_allclose(LassoOBACV(relaxed=True, **options).fit(X, y).coef_, [1.0, 0.3], atol=1e-6)
+
+
 def test_a_relaxed_fit_that_separates_the_classes_warns():
     y = X[:, 0] > 0.0
     with pytest.warns(ConvergenceWarning, match="separates the classes"):

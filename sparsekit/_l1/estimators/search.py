@@ -49,7 +49,7 @@ class Search:
         whole = self.whole
         is_used = (x[: len(self.l1)] != 0.0) | (self.l1 == 0.0)
         weights = np.where(is_used, 0.0, LARGE_PENALTY)
-        (result,) = whole.mixing(1.0).path(self.loss, weights, np.ones(1), x, self.options, max_time)
+        (result,) = whole.path(self.loss, weights, np.ones(1), x, self.options, max_time)
         self.add([result.status], [result.optimality], [what])
         if whole.is_separated(float(result.fun)):
             warnings.warn(

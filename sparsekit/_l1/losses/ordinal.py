@@ -40,6 +40,7 @@ class OrdinalLoss(LinearLoss):
         Thresholds of the model without features.
     """
 
+    curvature = 0.25  # of the logistic rows; that of the others has no bound, and failed steps double it
     lower_bound = 0.0
 
     def __init__(self, X, codes, weight, n_threads=1):
@@ -82,15 +83,6 @@ class OrdinalLoss(LinearLoss):
             steps = _log_of_step(z[m:]) @ s[m:]
         return value - steps if (z[m:] > 0.0).all() else np.inf
 
-    def _curvature_along(self, dz, d):
-        return float(dz @ (d * dz))
-
-    def curvature_weights(self):
-        # of the last rows it has no bound: this is its value in the null model, which failed steps double
-        bound = 0.25 * self.s
-        bound[self.n_logistic :] = self.derivatives(self.offset)[2][self.n_logistic :]
-        return bound
-
     def dual_value(self, theta):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -105,8 +97,8 @@ class OrdinalLoss(LinearLoss):
 
 
 def _log_of_step(step):
-    """log(1 - exp(-step)), with all digits at small and large steps between two thresholds."""
-    return np.where(step > 1.0, np.log1p(-np.exp(-step)), np.log(-np.expm1(-step)))
+    """log(1 - exp(-step)), with all digits at small steps between two thresholds."""
+    return np.log(-np.expm1(-step))
 
 
 def _rows_of_thresholds(X, codes, weight, totals):

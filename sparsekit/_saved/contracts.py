@@ -366,5 +366,7 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
         hash_bits is None,
     ):
         raise ValueError(f"of table_ and coef_ it has not the one that hash_bits={shown(hash_bits)} asks for")
+    if name == "OrdinalOBA" and (np.diff(attributes["thresholds_"]) < 0.0).any():
+        raise ValueError("thresholds_ do not rise")
     if name == "StabilitySelection" and attributes["_counts"].max() > attributes["_n_halves"]:
         raise ValueError("_counts holds more than _n_halves")

@@ -204,7 +204,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        refuse_device(type(self).__name__, "fit", X=X, y=y, sample_weight=sample_weight)
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight)
         order = self.categories
         if order is None and getattr(getattr(y, "dtype", None), "ordered", False):
             order = y.dtype.categories  # type: ignore[union-attr]

@@ -41,7 +41,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        refuse_device(type(self).__name__, "predict", X=X)
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         coef = sound(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
         return X @ coef

@@ -130,5 +130,6 @@ def log_probabilities(z, thresholds):
     ends = np.array([-np.inf]), np.array([np.inf])
     edges = np.concatenate([ends[0], thresholds, ends[1]])
     above, below = edges[:-1] - z[:, None], z[:, None] - edges[1:]
-    inner = np.concatenate([np.zeros(1), _log_of_step(np.diff(thresholds)), np.zeros(1)])
+    with np.errstate(divide="ignore"):  # two thresholds may be equal after rounding
+        inner = np.concatenate([np.zeros(1), _log_of_step(np.diff(thresholds)), np.zeros(1)])
     return inner - np.logaddexp(0.0, above) - np.logaddexp(0.0, below)

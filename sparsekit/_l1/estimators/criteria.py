@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 from scipy.special import gammaln
 
@@ -21,23 +18,6 @@ GAMMA = 1.0
 MAX_FEATURES_PER_ROW = 0.5
 
 
-@dataclass
-class Choice:
-    """The path's result where the criterion is the least.
-
-    result : of the solver.
-    ratio, index : positions of its l1_ratio and of its penalty.
-    values : criterion of each ratio and penalty.
-    n_iter : outer iterations of all paths.
-    """
-
-    result: Any
-    ratio: int
-    index: int
-    values: np.ndarray
-    n_iter: int
-
-
 def check_selection(selection, ratios, refit, relaxed):
     """ValueError where the parameters of a search contradict one another."""
     if selection in CRITERIA and ratios[0] == 0.0:
@@ -50,7 +30,7 @@ def check_selection(selection, ratios, refit, relaxed):
 
 
 def search_by_criterion(search, ratios, grids, selection, max_time, names):
-    """Solve the path of each ratio on all rows; the `Choice` with the least criterion.
+    """Solve the path of each ratio on all rows, and choose the least criterion.
 
     Parameters
     ----------
@@ -63,6 +43,14 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
         Seconds of each path.
     names : list of str
         What a warning calls each ratio and penalty.
+
+    Returns
+    -------
+    chosen : tuple
+        The solver's result, and the positions of its ratio and of its penalty.
+    values : ndarray of shape (n_ratios, n_penalties)
+    n_iter : int
+        Outer iterations of all paths.
     """
     whole, values = search.whole, np.full((len(ratios), len(grids[0])), np.inf)
     chosen, n_iter = None, 0
@@ -79,7 +67,7 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
             search.add([result.status], [result.optimality], [names[i * len(lambdas) + j]])
             if chosen is None or values[i, j] < values[chosen[1:]]:
                 chosen = result, i, j
-    return Choice(*chosen, values, n_iter)
+    return chosen, values, n_iter
 
 
 def criterion_of(whole, selection, loss, x):

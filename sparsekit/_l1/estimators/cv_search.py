@@ -61,12 +61,6 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     # of the estimators
     _own_score: Any  # the score of the model without a search
     _check_device: Any
-    relaxed: bool
-    fit_intercept: bool
-    eps: float
-    verbose: int
-    objective_: float
-    dual_gap_: float
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -153,15 +147,18 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     def _by_criterion(self, search, ratios, grids):
         """The result of the path on all rows where the criterion is the least."""
         names = [f"the path at {point}" for point in self._points(ratios, grids)]
-        chosen = search_by_criterion(search, ratios, grids, self.selection, self.max_time, names)
-        self.criterion_ = chosen.values if len(ratios) > 1 else chosen.values[0]
-        self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[chosen.ratio])
-        self.n_iter_ = np.array([chosen.n_iter], dtype=np.int32)
+        chosen, values, n_iter = search_by_criterion(
+            search, ratios, grids, self.selection, self.max_time, names
+        )
+        result, at, place = chosen
+        self.criterion_ = values if len(ratios) > 1 else values[0]
+        self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[at])
+        self.n_iter_ = np.array([n_iter], dtype=np.int32)
         penalties = [self._as_penalty(grid) for grid in grids]
-        self._keep(penalties, chosen.ratio)
-        value = float(penalties[chosen.ratio][chosen.index])
+        self._keep(penalties, at)
+        value = float(penalties[at][place])
         setattr(self, f"{self._penalty}_", value)
-        if 0 < chosen.index == len(grids[0]) - 1:
+        if 0 < place == len(grids[0]) - 1:
             warnings.warn(
                 f"{type(self).__name__}: the best {self._penalty}, {value:.3g}, is the weakest penalty of "
                 f"the grid, beyond which {self.selection} may still fall. Give weaker ones to "
@@ -169,7 +166,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
                 UserWarning,
                 stacklevel=5,
             )
-        return chosen.result
+        return result
 
     def score(
         self,

@@ -6,7 +6,7 @@ import copy
 import itertools
 import time
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,17 +41,6 @@ class FoldSearchMixin(CrossValidationMixin):
     # show more.
     _scored_decrease: ClassVar[float] = 30.0
     _widens: ClassVar[bool] = False  # whether an automatic grid goes on where its weakest penalty is the best
-
-    # of `PathSearchMixin` and the estimators
-    _penalty: ClassVar[str]
-    _as_penalty: Any
-    _points: Any
-    _keep: Any
-    selection: str
-    refit: bool
-    max_time: float | None
-    n_jobs: int | None
-    n_iter_: Any
 
     def _scored_options(self, options):
         """The options of what is only scored, or a start: it need not be as exact as what is returned."""

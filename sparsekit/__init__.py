@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.estimators.lasso_cv import LassoOBACV as LassoOBACV
     from ._l1.estimators.logistic import L1LogisticOBA as L1LogisticOBA
     from ._l1.estimators.logistic_cv import L1LogisticOBACV as L1LogisticOBACV
+    from ._l1.estimators.ordinal import OrdinalOBA as OrdinalOBA
     from ._l1.estimators.shared_fits import shared_fits as shared_fits
     from ._l1.paths.glm_path import glm_path as glm_path
     from ._l1.paths.path import l1_logistic_path as l1_logistic_path
@@ -119,6 +120,7 @@ _EXPORTS = {
     "Matching": "_factor_graph.factors.structured_factors",
     "Or": "_factor_graph.factors.linear_factors",
     "OrOut": "_factor_graph.factors.logic_factors",
+    "OrdinalOBA": "_l1.estimators.ordinal",
     "Pair": "_factor_graph.factors.logic_factors",
     "Sequence": "_factor_graph.factors.structured_factors",
     "SequenceTagger": "_tagger.estimators.tagger",

@@ -19,6 +19,7 @@ CLASSES = {
     "LassoOBACV": "_l1.estimators.lasso_cv",
     "GLMOBA": "_l1.estimators.glm",
     "GLMOBACV": "_l1.estimators.glm_cv",
+    "OrdinalOBA": "_l1.estimators.ordinal",
     "BoundedRegressor": "_bounded.estimators.regressor",
     "BoundedClassifier": "_bounded.estimators.classifier",
     "SparsemaxClassifier": "_fenchel_young.estimators.classifier",

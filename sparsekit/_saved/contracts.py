@@ -232,18 +232,31 @@ def _folds(values):
     }
 
 
+def _search(penalty):
+    """What a search of OBA leaves, by folds or by a criterion; older models lack some."""
+    sometimes = {
+        **_CERTIFICATE, **_folds(f"{penalty}s_"),
+        f"{penalty}_best_": Number(), f"{penalty}_1se_": Number(),
+        "l1_ratio_": Number(least=0.0, finite=True),
+        "l1_ratios_": Floats(("ratios",), ("f8",)),
+        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
+        "criterion_": Either(
+            (Floats(("values",), ("f8",), finite=False), Floats(("ratios", "values"), ("f8",), finite=False))
+        ),
+    }  # fmt: skip
+    return {
+        **{name: rule.maybe() for name, rule in sometimes.items()},
+        f"{penalty}_": Number(), f"{penalty}s_": Floats(("values",)), "n_iter_": Integers(("folds",)),
+    }  # fmt: skip
+
+
 _FY_CV = {**_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"), "alpha_": Number()}
 _FY = {**_INPUT, **_TABLE, **_SOLVED, **_ROUNDS}
 _HALF = ("f2", *FLOATS)
 CONTRACTS: dict[str, dict[str, Field]] = {
     "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS, **_OFFSET},
     "L1LogisticOBACV": {
-        **_INPUT, **_LINEAR, **_folds("Cs_"), **_ROUNDS, **_OFFSET,
-        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
-        **{name: Number() for name in ("C_", "C_best_", "C_1se_")},
-        "l1_ratio_": Number(least=0.0, finite=True).maybe(),
-        "l1_ratios_": Floats(("ratios",), ("f8",)).maybe(),
-        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False).maybe(),
+        **_INPUT, **_LINEAR, **_search("C"), **_ROUNDS, **_OFFSET,
         "coefs_paths_": Either(
             (
                 Floats(("folds", "values", "variables"), finite=False),
@@ -256,18 +269,13 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "solver_": Word(("newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba")).maybe(),
     },
     "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
-    "GLMOBACV": {
-        **_INPUT, **_VECTOR, **_folds("alphas_"), **_OFFSET,
-        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
-        **{name: Number() for name in ("alpha_", "alpha_best_", "alpha_1se_")},
-        "l1_ratio_": Number(least=0.0, finite=True),
-        "l1_ratios_": Floats(("ratios",), ("f8",)),
-        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
+    "GLMOBACV": {**_INPUT, **_VECTOR, **_search("alpha"), **_OFFSET},
+    "OrdinalOBA": {
+        **_INPUT, **_SOLVED, "n_iter_": Whole(), "coef_": Floats(("p",), matrix=True), "classes_": Classes(2),
+        "thresholds_": Floats(("K - 1",), ("f8",)),
     },
     "LassoOBACV": {
-        **_INPUT, **_VECTOR, **_folds("alphas_"), **_ROUNDS, **_OFFSET,
-        **{name: rule.maybe() for name, rule in _CERTIFICATE.items()},
-        **{name: Number() for name in ("alpha_", "alpha_best_", "alpha_1se_")},
+        **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,
         "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),
         "mse_path_": Either(
             (
@@ -275,9 +283,6 @@ CONTRACTS: dict[str, dict[str, Field]] = {
                 Floats(("ratios", "values", "folds"), ("f8",), finite=False),
             )
         ).maybe(),
-        "l1_ratio_": Number(least=0.0, finite=True),
-        "l1_ratios_": Floats(("ratios",), ("f8",)),
-        "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
     },
     "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "BoundedClassifier": {
@@ -352,6 +357,7 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
     if "classes_" in rules:
         rules["classes_"].check("classes_", attributes["classes_"], {})
         sizes["K"] = len(attributes["classes_"])
+        sizes["K - 1"] = sizes["K"] - 1
         sizes["outputs"] = 1 if sizes["K"] == 2 else sizes["K"]
     for attribute, value in attributes.items():
         rules[attribute].check(attribute, value, sizes)
@@ -360,5 +366,7 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
         hash_bits is None,
     ):
         raise ValueError(f"of table_ and coef_ it has not the one that hash_bits={shown(hash_bits)} asks for")
+    if name == "OrdinalOBA" and (np.diff(attributes["thresholds_"]) < 0.0).any():
+        raise ValueError("thresholds_ do not rise")
     if name == "StabilitySelection" and attributes["_counts"].max() > attributes["_n_halves"]:
         raise ValueError("_counts holds more than _n_halves")

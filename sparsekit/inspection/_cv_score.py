@@ -107,6 +107,8 @@ class CVScoreDisplay:
         ------
         TypeError
             If the estimator is of another kind.
+        ValueError
+            If it chose its penalty by a criterion, without folds.
         sklearn.exceptions.NotFittedError
             If it is not fitted.
         """
@@ -117,6 +119,11 @@ class CVScoreDisplay:
                 f"SoftmaxClassifierCV; got {type(estimator).__name__}."
             )
         check_is_fitted(estimator)
+        if not hasattr(estimator, "scores_"):
+            raise ValueError(
+                f"this {type(estimator).__name__} has no scores: it chose its penalty by "
+                f"selection={shown(estimator.selection)}. Use selection='best' or '1se', or draw criterion_."
+            )
         is_logistic = isinstance(estimator, L1LogisticOBACV)
         penalties, name = (estimator.Cs_, "C") if is_logistic else (estimator.alphas_, "alpha")
         scoring = estimator.scoring

@@ -57,7 +57,14 @@ MODELS = {
         X.astype("f4"), np.abs(NUMBERS)
     ),
     "GLMOBACV": lambda: sk.GLMOBACV(alphas=3, l1_ratio=[0.5, 1.0], cv=2).fit(FRAME, np.abs(NUMBERS)),
+    "GLMOBACV by a criterion": lambda: sk.GLMOBACV(alphas=3, l1_ratio=[0.5, 1.0], selection="bic").fit(
+        FRAME, np.abs(NUMBERS)
+    ),
+    "LassoOBACV by a criterion": lambda: sk.LassoOBACV(3, selection="ebic", relaxed=True).fit(X, NUMBERS),
+    "L1LogisticOBACV by a criterion": lambda: sk.L1LogisticOBACV(3, selection="aic").fit(X, KINDS),
     "GLMOBA probit": lambda: sk.GLMOBA("binomial", link="probit", alpha=0.1).fit(X, KINDS == 1),
+    "OrdinalOBA": lambda: sk.OrdinalOBA(0.05, categories=[2, 0, 1]).fit(FRAME, KINDS),
+    "OrdinalOBA sparse": lambda: sk.OrdinalOBA(0.05, history=True).fit(X.astype("f4"), KINDS).sparsify(),
     "BoundedRegressor": lambda: sk.BoundedRegressor(bounds=(0, None), history=True).fit(X, NUMBERS),
     "BoundedRegressor by name": lambda: sk.BoundedRegressor(
         "huber", alpha=0.1, bounds={"column 1": (-np.inf, np.float64(0.5))}

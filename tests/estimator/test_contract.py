@@ -21,6 +21,7 @@ from sparsekit import (
     L1LogisticOBACV,
     LassoOBA,
     LassoOBACV,
+    OrdinalOBA,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
     SparsemaxClassifier,
@@ -34,6 +35,7 @@ MODELS = {
     "logistic": L1LogisticOBA(C=0.5, tol=1e-8),
     "logistic, lbfgs": L1LogisticOBA(C=0.5, hessian="lbfgs", tol=1e-5),
     "multinomial": L1LogisticOBA(C=0.3, tol=1e-8),
+    "ordinal": OrdinalOBA(0.03, tol=1e-8),
     "lasso": LassoOBA(0.05, tol=1e-8),
     "elastic net": LassoOBA(0.05, l1_ratio=0.5, tol=1e-8),
     **{loss: BoundedRegressor(loss, **BOUNDED) for loss in REGRESSION},
@@ -53,7 +55,9 @@ FEW = dict(n_pairs=5, penalties=8, random_state=0)
 @parametrize_with_checks([
     L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3), SparsemaxClassifier(),
     SoftmaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3]), SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
-    GLMOBACV(alphas=3, cv=2), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
+    GLMOBACV(alphas=3, cv=2), L1LogisticOBACV(selection="bic"), LassoOBACV(5, selection="ebic", relaxed=True),
+    GLMOBACV(alphas=3, selection="aic"), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
+    OrdinalOBA(), OrdinalOBA(1e-3, l1_ratio=0.5),
     *map(BoundedRegressor, REGRESSION),
     # at the default alpha the hinge ties two classes at a row, which rounding decides
     *(BoundedClassifier(loss, alpha=3e-4) for loss in CLASSIFICATION),
@@ -191,7 +195,7 @@ def test_labels_of_any_kind(name):
             model = clone(MODELS[name]).fit(X, target)
             assert_array_equal(model.classes_, labels)
             assert_array_equal(model.predict(X), np.array(labels)[expected.predict(X)])
-    assert model.coef_.shape == (3 if name in SEVERAL else 1, 6)
+    assert model.coef_.shape == ((6,) if name == "ordinal" else (3 if name in SEVERAL else 1, 6))
 
 
 @every

@@ -91,6 +91,7 @@ def refused(path, why, **options):
         ("ExtremeSoftmaxSGD", "coef_", lambda a: a.T, "coef_ has the shape"),
         ("ExtremeSoftmaxSGD", "_counts", lambda a: -a, "_counts holds a number below 0"),
         ("ExtremeSoftmaxSGD hashed", "table_", lambda a: a[:-1], r"table_ has the shape \(63,\)"),
+        ("OrdinalOBA", "thresholds_", lambda a: a[::-1], "thresholds_ do not rise"),
         ("StabilitySelection", "_counts", lambda a: a + 9, "_counts holds more than _n_halves"),
         ("StabilitySelection", "stability_scores_", lambda a: a[1:], "stability_scores_ has the shape"),
         ("LPSparseMAPClassifier", "pairs_", lambda a: a + 4, "pairs_ holds numbers from 4 to 7"),

@@ -18,6 +18,7 @@ from sparsekit import (
     L1LogisticOBACV,
     LPSparseMAPClassifier,
     LPSparseMAPClassifierCV,
+    OrdinalOBA,
     SoftmaxClassifier,
     SoftmaxClassifierCV,
     SparsemaxClassifier,
@@ -29,6 +30,7 @@ from sparsekit import (
 MODELS = [
     L1LogisticOBA(),
     L1LogisticOBACV(Cs=2, cv=2),
+    OrdinalOBA(),
     BoundedClassifier(),
     SparsemaxClassifier(),
     SoftmaxClassifier(),
@@ -162,20 +164,18 @@ def test_few_rows_say_nothing():
         L1LogisticOBA(tol=0.1).fit(X, np.arange(20) % 15)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        m
-        for m in MODELS
-        if not isinstance(
-            m, (L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV, LPSparseMAPClassifierCV)
-        )
-    ],
-)
+NOT_TRIED_ON_A_GPU = (
+    OrdinalOBA, L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV, LPSparseMAPClassifierCV,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if not isinstance(model, NOT_TRIED_ON_A_GPU)])
 def test_measurements_on_a_gpu(cupy, model):
     X, _ = rows()
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         clone(model).fit(cupy.asarray(X), cupy.asarray(X[:, 1]))
+    with pytest.raises(TypeError, match="OrdinalOBA takes no arrays of a GPU, and X is one"):
+        OrdinalOBA().fit(cupy.asarray(X), cupy.asarray(X[:, 1]))
 
 
 def stream():

@@ -100,7 +100,8 @@ MODELS = {
             "memory": OBA["memory"],
             "penalty_weights": PENALTIES,
             "refit": BOOL,
-            "selection": st.sampled_from(["best", "1se"]),
+            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
+            "relaxed": BOOL,
         },
     ),
     "LassoOBA": (
@@ -125,7 +126,8 @@ MODELS = {
             "positive": BOOL,
             "refit": BOOL,
             "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
-            "selection": st.sampled_from(["best", "1se"]),
+            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
+            "relaxed": BOOL,
         },
     ),
     "GLMOBA": (
@@ -135,6 +137,11 @@ MODELS = {
         | FAMILY
         | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
         | {"positive": BOOL},
+    ),
+    "OrdinalOBA": (
+        sk.OrdinalOBA,
+        (LABELS,),
+        OBA | {"alpha": ALPHA, "l1_ratio": RATIO, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
     ),
     "GLMOBACV": (
         sk.GLMOBACV,
@@ -152,7 +159,8 @@ MODELS = {
             "refit": BOOL,
             "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
             "positive": BOOL,
-            "selection": st.sampled_from(["best", "1se"]),
+            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
+            "relaxed": BOOL,
         },
     ),
     "BoundedRegressor": (

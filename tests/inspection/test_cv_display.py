@@ -68,5 +68,8 @@ def test_one_standard_error_takes_the_strongest_penalty_that_is_as_good():
 def test_what_has_no_scores_is_refused():
     with pytest.raises(TypeError, match=r"estimator must be L1LogisticOBACV.*got L1LogisticOBA\."):
         CVScoreDisplay.from_estimator(L1LogisticOBA())
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="chose its penalty by selection='bic'"):
+        CVScoreDisplay.from_estimator(L1LogisticOBACV(5, selection="bic").fit(X, y))
     with pytest.raises(NotFittedError):
         CVScoreDisplay.from_estimator(SparsemaxClassifierCV())

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._l1.estimators import cv_search
+from sparsekit._l1.estimators import fold_search
 from sparsekit._l1.paths.judges import is_accuracy
 from sparsekit._l1.paths.scored_path import start_between
 
@@ -91,7 +91,7 @@ def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
         starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))
         return starts[-1][3]
 
-    monkeypatch.setattr(cv_search, "start_between", note)
+    monkeypatch.setattr(fold_search, "start_between", note)
     model = L1LogisticOBACV(Cs=[0.05, 0.2], cv=3).fit(X, y)
     whole, folds, x_null, start = starts.pop()
     expected = np.mean([coef.toarray() for coef, _ in folds], axis=0).T.ravel()
@@ -101,7 +101,7 @@ def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
     assert between(whole, [None, *folds], x_null) is x_null
     lacking = (folds[0][0], np.full_like(folds[0][1], -np.inf))
     assert between(whole, [lacking, *folds], x_null) is x_null
-    monkeypatch.setattr(cv_search, "MAX_BYTES", 0)
+    monkeypatch.setattr(fold_search, "MAX_BYTES", 0)
     far = clone(model).fit(X, y)
     assert starts[-1][3] is starts[-1][2]
     for fitted in (model, far):
@@ -290,12 +290,12 @@ def test_folds_of_small_data_do_not_wait_for_one_another_in_threads(monkeypatch)
     model.fit(X, y)
     assert seen == {me}
     seen.clear()
-    monkeypatch.setattr(cv_search, "_THREADED", X.size)
+    monkeypatch.setattr(fold_search, "_THREADED", X.size)
     model.fit(X, y)
     assert seen and me not in seen
     seen.clear()
     # an entry of sparse rows counts as five
-    monkeypatch.setattr(cv_search, "_THREADED", 4 * np.count_nonzero(X))
+    monkeypatch.setattr(fold_search, "_THREADED", 4 * np.count_nonzero(X))
     model.fit(sp.csr_array(X), y)
     assert seen and me not in seen
 

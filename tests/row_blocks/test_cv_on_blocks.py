@@ -9,7 +9,7 @@ from row_data import as_dask, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, SoftmaxClassifier
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV, SoftmaxClassifier
 
 X, SCORES = text(p=80)
 WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, 500)
@@ -62,6 +62,22 @@ def test_a_class_that_a_training_part_lacks(n_classes, last):
     cv = [(rows[~here], rows[here | (rows % 3 == 0)]), (rows[rows % 2 == 0], rows[rows % 2 == 1])]
     for options in ({}, {"class_weight": {lacking: 2.0, "mid": 0.5}}):
         same(cv_of(cv=cv, **options).fit(in_blocks(X), y), cv_of(cv=cv, **options).fit(X, y))
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_choice_by_a_criterion(n_classes, relaxed):
+    y = labels(SCORES, n_classes)
+    options = dict(Cs=[0.2, 0.5, 1.0], selection="bic", relaxed=relaxed, class_weight="balanced", tol=1e-8)
+    found, wanted = (L1LogisticOBACV(**options).fit(form, y, WEIGHT) for form in (in_blocks(X), X))
+    assert_allclose(found.criterion_, wanted.criterion_, rtol=1e-6)
+    assert found.C_ == wanted.C_ and np.array_equal(found.coef_ != 0, wanted.coef_ != 0)
+    assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=1e-3)
+    if n_classes == 2:
+        options = dict(alphas=[0.1, 0.03], selection="bic", relaxed=relaxed, tol=1e-8)
+        found, wanted = (LassoOBACV(**options).fit(form, SCORES, WEIGHT) for form in (in_blocks(X), X))
+        assert_allclose(found.criterion_, wanted.criterion_, rtol=1e-6)
+        assert_allclose(found.coef_, wanted.coef_, atol=1e-5)
 
 
 @pytest.mark.parametrize("n_folds", [8, 9, 64])

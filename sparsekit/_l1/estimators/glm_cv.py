@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._estimator.checks import check_penalties, check_sample_weight, in_units
-from ..._estimator.cross_validation import refuse_weightless_folds
+from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.training_data import given_metadata, with_numbers
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -25,13 +24,13 @@ from ..paths.coefficients import penalty_of
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .glm import GLMOBA
 from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
 
 
 class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
-    """Generalised linear model with alpha chosen by cross-validation.
+    """Generalised linear model with alpha chosen by cross-validation or by a criterion.
 
     The objective is that of :class:`GLMOBA`, whose loss is a mean, in every fold as in the final fit. Each
     fold solves one warm-started path.
@@ -52,9 +51,11 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is minus the mean unit deviance of the left-out rows.
-    selection : {"best", "1se"}, default="best"
+    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The alpha that ``alpha_`` is: the best mean score, or the "one standard error" choice, as in
-        :class:`LassoOBACV`.
+        :class:`LassoOBACV`; or the least value of a criterion on one path on all rows, see Notes.
+    relaxed : bool, default=False
+        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects.
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
     fit_intercept, penalty_weights : default=True, None
@@ -91,15 +92,23 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         The best mean score of each.
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`GLMOBA`.
-    n_iter_ : ndarray of shape (n_folds,)
-        Outer iterations of each fold's whole paths.
+    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
+        As in :class:`LassoOBACV`.
+    n_iter_ : ndarray of shape (n_folds,) or (1,)
+        Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`GLMOBA`; only with ``refit=True``.
+        Of the final fit, as in :class:`GLMOBA`; not with ``refit=False``.
 
     See Also
     --------
     GLMOBA : The model for one alpha.
     glm_path : The path itself.
+
+    Notes
+    -----
+    The criteria are those of :class:`LassoOBACV`. Poisson, binomial and negative binomial targets have the
+    deviance D in place of n log(RSS / n). Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
+    Huber, have n log(D / n): the extended quasi-likelihood of Nelder and Pregibon (Biometrika 74, 1987).
 
     Examples
     --------
@@ -113,6 +122,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """
 
     _penalty = "alpha"
+    _own_score = GLMPredictionMixin.score
     _scored_decrease = 1.0  # as of the Lasso: near ties of alphas
 
     _parameter_constraints: ClassVar[dict] = {
@@ -135,7 +145,8 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         positive: bool = False,
         cv: CrossValidation = None,
         scoring: Scoring = None,
-        selection: Literal["best", "1se"] = "best",
+        selection: Selection = "best",
+        relaxed: bool = False,
         refit: bool = True,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
@@ -159,6 +170,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.relaxed = relaxed
         self.refit = refit
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
@@ -207,9 +219,11 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
+            If a solve stopped before ``tol`` was reached, or with ``relaxed=True`` features separate the
+            classes of binomial targets.
+        UserWarning
+            If the least value of a criterion is that of the smallest alpha.
         """
-        ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
         family = self._make_family()
@@ -223,10 +237,6 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         weight, _ = in_units(given.own_weight)
         names = getattr(self, "feature_names_in_", None)
         penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        routed = self._route("fit", sample_weight=given.own_weight, **params)
-        cv = max(2, min(5, len(y))) if self.cv is None else self.cv
-        folds = folds_of(cv, given.X, y, False, routed.splitter.split)
-        refuse_weightless_folds(folds, weight)
         offset = check_offset(given.offset, X)
         whole = FamilyProblem(
             X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), family, self.positive,
@@ -234,56 +244,16 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         )  # fmt: skip
         whole.columns = columns
         self.needs_offset_ = offset is not None
-        count = self.alphas if isinstance(self.alphas, Integral) else None
-        given_parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
-        model = GLMOBA(self.family, link=self.link, **given_parameters)
-        return self._search(
-            whole, y, folds, model, ratios,
-            np.sort(check_penalties(self.alphas, "alphas"))[::-1] if count is None else None,
-            count,
-            minus_mean_deviance if self.scoring is None else self._get_scorer(),
-            routed.scorer.score,
-            given_metadata(sample_weight=sample_weight, offset=offset),
-        )  # fmt: skip
+        parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
+        model = GLMOBA(self.family, link=self.link, **parameters)
+        scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
+        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
+        return self._search(whole, given, y, model, params, scorer, metadata)
 
     _default_scoring = "neg_mean_squared_error"
 
     def _alpha_and_ratio(self):
         return self.alpha_, self.l1_ratio_
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names; None is the share D^2 of the deviance.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            More is better.
-        """
-        if self.scoring is not None:
-            model = self if offset is None else with_rows_offset(self, offset)
-            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
-        _raise_for_params(score_params, self, "score")
-        return GLMPredictionMixin.score(self, X, y, sample_weight, offset)
 
 
 def minus_mean_deviance(model, X, y, sample_weight=None):

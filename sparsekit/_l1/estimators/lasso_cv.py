@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._arrays import host_only, to_host
+from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.checks import check_penalties, in_units
-from ..._estimator.cross_validation import refuse_weightless_folds
+from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_twins import squares_twin
 from ..._estimator.training_data import given_metadata, with_numbers
@@ -29,12 +28,12 @@ from ..paths.coefficients import penalty_of
 from ..paths.data_losses import check_positive, weights_in_units
 from ..paths.problems import SquaresProblem
 from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .lasso import LassoOBA
 
 
 class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
-    """The Lasso, or the elastic net, with alpha chosen by cross-validation.
+    """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
 
     The objective is that of :class:`LassoOBA`, whose loss is a mean, in every fold as in the final fit. Each
     fold solves one warm-started path. Parameters and results are those that
@@ -59,10 +58,14 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
-    selection : {"best", "1se"}, default="best"
+    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The alpha that ``alpha_`` is: the best mean score (ties go to the larger alpha), or the "one standard
         error" choice, the largest alpha, hence the sparsest model, whose mean score is at least the best mean
-        score minus the standard error of the best.
+        score minus the standard error of the best. The criteria run no folds: one path on all rows, see
+        Notes. They ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+    relaxed : bool, default=False
+        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects, as in
+        the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
     fit_intercept, penalty_weights : default=True, None
@@ -103,16 +106,33 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         The best mean score of each.
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`LassoOBA`.
-    n_iter_ : ndarray of shape (n_folds,)
-        Outer iterations of each fold's whole paths.
+    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
+        The criterion of each alpha, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
+        criterion; the attributes above that have scores, and alphas by the rules of folds, are missing then.
+    n_iter_ : ndarray of shape (n_folds,) or (1,)
+        Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`LassoOBA`; only with ``refit=True``.
+        Of the final fit, as in :class:`LassoOBA`; not with ``refit=False``.
 
     See Also
     --------
     LassoOBA : The model for one alpha.
     lasso_path : The path itself.
     L1LogisticOBACV : The same for classes.
+
+    Notes
+    -----
+    With n rows, p features, k nonzero coefficients and df = k + 1 (k without an intercept), as Zou, Hastie
+    and Tibshirani (Annals of Statistics 35, 2007) count degrees of freedom, the criteria are
+
+    - AIC = n log(RSS / n) + 2 df,
+    - BIC = n log(RSS / n) + log(n) df,
+    - EBIC = BIC + 2 log binomial(p, k), with gamma = 1 (Chen and Chen, Biometrika 95, 2008).
+
+    The variance of the noise is unknown, hence the logarithm. Models of more than n / 2 features are no
+    candidates, and have the value infinity: they explain noise. Weights are divided by their mean, and n
+    counts the rows whose weight is positive. With an ``l1_ratio`` below 1 the degrees of freedom are fewer
+    than df.
 
     Examples
     --------
@@ -125,6 +145,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     """
 
     _penalty = "alpha"
+    _own_score = OffsetRegressionMixin.score
 
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -141,7 +162,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         positive: bool = False,
         cv: CrossValidation = None,
         scoring: Scoring = None,
-        selection: Literal["best", "1se"] = "best",
+        selection: Selection = "best",
+        relaxed: bool = False,
         refit: bool = True,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
@@ -160,6 +182,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.relaxed = relaxed
         self.refit = refit
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
@@ -210,43 +233,31 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         -----
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
+        UserWarning
+            If the least value of a criterion is that of the smallest alpha.
         """
-        ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         given = with_numbers(
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
         X, columns = without_empty_columns(given.X)
-        own, y = given.own_weight, to_host(given.y)
-        weight, _ = weights_in_units(X, own, in_units)
+        weight, _ = weights_in_units(X, given.own_weight, in_units)
         names = getattr(self, "feature_names_in_", None)
         penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        routed = self._route("fit", sample_weight=to_host(own), **params)
-        cv = max(2, min(5, len(y))) if self.cv is None else self.cv
-        folds = folds_of(cv, given.X, y, False, routed.splitter.split)
-        refuse_weightless_folds(folds, None if weight is None else to_host(weight))
-
         if self.positive:
             check_positive(self.hessian)
         make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
         offset = check_offset(given.offset, X)
-        n_threads = count_threads(self.n_jobs)
         whole = make(
-            X, given.values, weight, penalty, self.fit_intercept, n_threads, self.positive, self.hessian,
-            unless_zero(offset),
+            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), self.positive,
+            self.hessian, unless_zero(offset),
         )  # fmt: skip
         whole.columns = columns
         self.needs_offset_ = offset is not None
-        count = self.alphas if isinstance(self.alphas, Integral) else None
-        return self._search(
-            whole, y, folds, LassoOBA(), ratios,
-            np.sort(check_penalties(self.alphas, "alphas"))[::-1] if count is None else None,
-            count,
-            None if self.scoring is None else self._get_scorer(),
-            routed.scorer.score,
-            given_metadata(sample_weight=sample_weight, offset=offset),
-        )  # fmt: skip
+        scorer = None if self.scoring is None else self._get_scorer()
+        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
+        return self._search(whole, given, to_host(given.y), LassoOBA(), params, scorer, metadata)
 
     _default_scoring = "neg_mean_squared_error"
     # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).
@@ -258,54 +269,13 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             return self.alphas_
         return self.alphas_[int(np.flatnonzero(self.l1_ratios_ == self.l1_ratio_)[0])]
 
-    def _keep(self, penalties, chosen, scores):
+    def _keep(self, penalties, chosen, scores=None):
         own = isinstance(self.alphas, Integral) and len(penalties) > 1
         self.alphas_ = np.array(penalties) if own else penalties[0]
-        if self.scoring is None:
+        if self.scoring is None and scores is not None:
             self.mse_path_ = -np.moveaxis(scores, 0, -1)
             if len(penalties) == 1:
                 self.mse_path_ = self.mse_path_[0]
-        elif hasattr(self, "mse_path_"):
-            del self.mse_path_
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: MatrixLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names; None is R^2, as in scikit-learn's LassoCV.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            More is better.
-        """
-        device = self._check_device(X)
-        if self.scoring is not None:
-            model = self if offset is None else with_rows_offset(self, offset)
-            if device:
-                return model._scored_on_device(X, y, sample_weight, score_params)
-            return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
-        if not device:
-            host_only(X=X, y=y, sample_weight=sample_weight)
-        _raise_for_params(score_params, self, "score")
-        return OffsetRegressionMixin.score(self, X, y, sample_weight, offset)
 
     def _twin(self):
         return squares_twin(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,10 +13,9 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.checks import check_penalties
-from ..._estimator.cross_validation import refuse_weightless_folds, with_labels
+from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset, with_rows_offset
+from ..._estimator.offset import check_offset
 from ..._estimator.sklearn_twins import logistic_twin
 from ..._estimator.training_data import given_metadata
 from ..._estimator.training_data import with_labels as with_class_labels
@@ -31,13 +29,13 @@ from ..paths.data_losses import weights_in_units
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
 from ..paths.settings import MAX_BYTES, MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, check_ratios, folds_of
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 
 
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
-    """L1-regularised logistic regression with C chosen by cross-validation.
+    """L1-regularised logistic regression with C chosen by cross-validation or by a criterion.
 
     The objective is that of :class:`L1LogisticOBA`; as in scikit-learn, C multiplies the *sum* of the
     losses in every fold and in the final fit alike. Each fold solves one warm-started path.
@@ -63,10 +61,14 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Any scikit-learn scorer for classifiers. None is accuracy, as in the released
         :class:`sklearn.linear_model.LogisticRegressionCV`; "neg_log_loss" judges the probabilities and
         is the smoother guide to C.
-    selection : {"best", "1se"}, default="best"
+    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
         choice, the smallest C, hence the sparsest model, whose mean score is at least the best mean
-        score minus the standard error of the best.
+        score minus the standard error of the best. The criteria run no folds: one path on all rows, see
+        Notes. They ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+    relaxed : bool, default=False
+        Whether the model is fitted again, without a penalty, to the coefficients that are not zero at ``C_``.
+        The choice of ``C_`` is that of the penalised models.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``; a class that
         the training part of a fold lacks has the intercept -inf there and in the average, and is never
@@ -110,15 +112,25 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         The best mean score of each.
     coef_, intercept_, classes_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`L1LogisticOBA`.
-    n_iter_ : ndarray of shape (n_folds,)
-        Outer iterations of each fold's whole paths.
+    criterion_ : ndarray of shape (n_Cs,) or (n_ratios, n_Cs)
+        The criterion of each C, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
+        criterion; the attributes above that have scores, and Cs by the rules of folds, are missing then.
+    n_iter_ : ndarray of shape (n_folds,) or (1,)
+        Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`L1LogisticOBA`; only with ``refit=True``.
+        Of the final fit, as in :class:`L1LogisticOBA`; not with ``refit=False``.
 
     See Also
     --------
     L1LogisticOBA : The model for one C.
     l1_logistic_path : The path itself.
+
+    Notes
+    -----
+    The criteria are those of :class:`LassoOBACV` with the deviance, twice the unpenalised loss, in place of
+    n log(RSS / n). Of K > 2 classes a feature has at most K - 1 degrees of freedom, the intercepts have
+    K - 1, and p is the number of features times K - 1. Weights, with those of classes, are divided by their
+    mean. Where the grid of an integer ``Cs`` is coarse, so is the choice.
 
     Examples
     --------
@@ -132,6 +144,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     """
 
     _penalty = "C"
+    _own_score = L1LogisticClassifierMixin.score
     _widens = True
 
     _parameter_constraints: ClassVar[dict] = {
@@ -148,7 +161,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         l1_ratio: float | ArrayLike = 1.0,
         cv: CrossValidation = None,
         scoring: Scoring = None,
-        selection: Literal["best", "1se"] = "best",
+        selection: Selection = "best",
+        relaxed: bool = False,
         refit: bool = True,
         fit_intercept: bool = True,
         penalty_weights: PenaltyWeights = None,
@@ -167,6 +181,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         self.cv = cv
         self.scoring = scoring
         self.selection = selection
+        self.relaxed = relaxed
         self.refit = refit
         self.fit_intercept = fit_intercept
         self.penalty_weights = penalty_weights
@@ -219,10 +234,10 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         -----
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached.
+            With ``relaxed=True`` also if the selected features separate the classes.
         UserWarning
             If the best C is an end of the grid, beyond which there may be a better one.
         """
-        ratios = check_ratios(self.l1_ratio)
         _raise_for_params(params, self, "fit")
         given = with_class_labels(
             self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
@@ -230,37 +245,22 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         )  # fmt: skip
         X, columns = without_empty_columns(given.X)
         classes, codes = to_host(given.classes), to_host(given.values)
-        y = classes[codes]
         weight, unit = weights_in_units(X, given.weight, sum_in_units)
         names = getattr(self, "feature_names_in_", None)
         penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        routed = self._route("fit", sample_weight=to_host(given.own_weight), **params)
-        cv = self.cv
-        if cv is None:
-            # five folds need five rows of some class
-            cv = max(2, min(5, int(np.bincount(codes).max())))
-        folds = folds_of(cv, given.X, y, True, routed.splitter.split)
-        scored = "sample_weight" in routed.scorer.score
-        refuse_weightless_folds(folds, to_host(given.own_weight), scored)
-
         make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
-        n_threads = count_threads(self.n_jobs)
         offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
-        shift = unless_zero(offset)
-        whole = make(X, given.values, weight, penalty, self.fit_intercept, n_threads, classes, unit, shift)
+        whole = make(
+            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), classes, unit,
+            unless_zero(offset),
+        )  # fmt: skip
         whole.columns = columns
         model = L1LogisticOBA()
         self.classes_, model.classes_ = given.classes, classes
         self.needs_offset_ = offset is not None
-        count = self.Cs if isinstance(self.Cs, Integral) else None
-        return self._search(
-            whole, y, folds, model, ratios,
-            1.0 / np.sort(check_penalties(self.Cs, "Cs")) if count is None else None,
-            count,
-            with_labels(self._get_scorer(), classes),
-            routed.scorer.score,
-            given_metadata(sample_weight=sample_weight, offset=offset),
-        )  # fmt: skip
+        scorer = with_labels(self._get_scorer(), classes)
+        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
+        return self._search(whole, given, classes[codes], model, params, scorer, metadata)
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -286,44 +286,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             f"L1LogisticOBACV: the best C, {self.C_best_:.3g}, is the {end} {what}: the score may still rise "
             "beyond it.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
-
-    def score(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **score_params: Any,
-    ) -> float:
-        """Score with the scorer that ``scoring`` names (see the class for the default).
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
-
-        Returns
-        -------
-        float
-            What ``scoring`` measures; more is better.
-        """
-        if self._check_device(X) and self.scoring is None:
-            _raise_for_params(score_params, self, "score")
-            return L1LogisticClassifierMixin.score(self, X, y, sample_weight, offset)
-        model = self if offset is None else with_rows_offset(self, offset)
-        if self._on_device():
-            return model._scored_on_device(X, y, sample_weight, score_params)
-        return PathSearchMixin.score(model, X, y, sample_weight, **score_params)
 
     def _twin(self):
         ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._estimator.checks import in_type
 from .family_losses import family_loss_of, null_offset
-from .problems import PathProblem
+from .problems import PathProblem, least_loss_of_an_error
 
 
 class FamilyProblem(PathProblem):
@@ -20,6 +20,7 @@ class FamilyProblem(PathProblem):
     ):  # fmt: skip
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.family, self.positive = family, positive
+        self.dispersion_is_known = family.dispersion_is_known
         self._set_null_model()
 
     def _set_null_model(self):
@@ -32,6 +33,11 @@ class FamilyProblem(PathProblem):
         part = super().training(fold, index)
         part._set_null_model()
         return part
+
+    def is_separated(self, loss):
+        y, top = self.values, self.family.highest
+        are_labels = top < np.inf and bool(((y == 0.0) | (y == top)).all())
+        return are_labels and loss < least_loss_of_an_error(self.weight)
 
     def whole_model(self, coef, intercept):
         return coef, in_type(intercept + self.null, intercept.dtype)

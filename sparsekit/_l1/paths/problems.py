@@ -58,10 +58,13 @@ class PathProblem:
         What a penalty, as users have it, is multiplied by for the solver.
     columns : UsedColumns
         Which columns of the data X has: models that are scored have all.
+    dispersion_is_known : bool
+        Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
 
     n_outputs = 1
     scale = 1.0
+    dispersion_is_known = True
     starts_between = False  # whether the fit to all rows starts between the folds' solutions
 
     def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
@@ -81,6 +84,16 @@ class PathProblem:
         other = copy.copy(self)
         other.l1_ratio = l1_ratio
         return other
+
+    def rows_and_weight(self):
+        """Number of rows that have a positive weight, and the sum of all weights."""
+        if self.weight is None:
+            return len(self.values), float(len(self.values))
+        return int((self.weight > 0.0).sum()), float(self.weight.sum())
+
+    def is_separated(self, loss):
+        """Whether a model with this loss has all classes right by a positive margin."""
+        return False
 
     def prepare(self, folds):
         """Get ready for `training`."""
@@ -226,6 +239,9 @@ class LogisticProblem(PathProblem):
             judge.codes = self.values[rows]
         return judge
 
+    def is_separated(self, loss):
+        return loss < least_loss_of_an_error(self.weight)
+
     def whole_model(self, coef, intercept):
         return all_classes(coef, intercept, self.present, self.n_classes)
 
@@ -250,6 +266,7 @@ class SquaresProblem(PathProblem):
     of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
     """
 
+    dispersion_is_known = False
     moments = None
     has_rows = True  # whether X is the rows, and not those of all
     lazily = False  # whether paths are mostly left before their end
@@ -402,3 +419,8 @@ class SquaresProblem(PathProblem):
     def make_loss(self, X):
         make = nonnegative_of if self.positive else squares_of
         return make(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
+
+
+def least_loss_of_an_error(weight):
+    """A row whose class has no probability above 1/2 adds at least its weight times log 2 to the loss."""
+    return np.log(2.0) * (1.0 if weight is None else float(weight[weight > 0.0].min()))

@@ -22,9 +22,12 @@ class Family(ABC):
         Range of y.
     is_open : bool
         Whether y must be above ``lowest``.
+    dispersion_is_known : bool
+        Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
 
     lowest, highest, is_open = 0.0, np.inf, False
+    dispersion_is_known = True
 
     @abstractmethod
     def link(self, mean: FloatArray) -> FloatArray:

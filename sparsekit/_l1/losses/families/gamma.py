@@ -9,6 +9,7 @@ class Gamma(Family):
     """Amounts y > 0; the standard deviation is in proportion to the mean."""
 
     is_open = True
+    dispersion_is_known = False
 
     def link(self, mean):
         return log_of(mean)

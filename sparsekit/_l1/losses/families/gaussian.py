@@ -9,6 +9,7 @@ class Gaussian(Family):
     """Any numbers; the variance is constant."""
 
     lowest = -np.inf
+    dispersion_is_known = False
 
     def link(self, mean):
         return mean

@@ -12,6 +12,7 @@ class Huber(Family):
     """Any numbers, a few of which may be far off; ``epsilon`` > 0 is in the unit of y."""
 
     lowest = -np.inf
+    dispersion_is_known = False
 
     def __init__(self, epsilon):
         self.epsilon = float(epsilon)

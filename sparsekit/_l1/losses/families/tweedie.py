@@ -29,6 +29,8 @@ def tweedie(power):
 class Tweedie(Family):
     """Amounts y >= 0 with exact zeros, as total claims of a policy."""
 
+    dispersion_is_known = False
+
     def __init__(self, power):
         self.a, self.b = 2.0 - power, power - 1.0
 

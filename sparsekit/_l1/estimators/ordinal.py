@@ -1,0 +1,278 @@
+"""Ordered classes: proportional odds with an L1 or elastic-net penalty by OBA."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ..._estimator.checks import in_type, in_units
+from ..._estimator.decorators import fit_context
+from ..._estimator.device_linear import refuse_device
+from ..._estimator.training_data import with_labels
+from ..._estimator.used_columns import without_empty_columns
+from ..._linalg.threads import count_threads
+from ..._messages import shown
+from ..._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from ..losses.ordinal import OrdinalLoss
+from ..paths.coefficients import penalty_of
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from ..solver.centred_loss import centre_of, subtract_centre
+from .fit import OBAEstimatorMixin
+from .ordinal_prediction import OrdinalPredictionMixin
+
+
+class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
+    r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
+
+    The cumulative logit model has one score for all classes 0, ..., K - 1, which thresholds cut,
+
+    .. math:: P(y \le k) = \frac{1}{1 + \exp(x^T w - \theta_{k+1})}, \qquad
+        \theta_1 < \dots < \theta_{K-1}.
+
+    Minimised is, with s the sample weights and v the ``penalty_weights``,
+
+    .. math:: -\frac{1}{\sum_i s_i} \sum_i s_i \log P(y_i) + \alpha \sum_j v_j
+        \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right),
+
+    :math:`\rho` being ``l1_ratio``. The thresholds are never penalised. For two classes it is
+    :class:`L1LogisticOBA` with C = 1 / (alpha sum s).
+
+    Parameters
+    ----------
+    alpha : float, default=0.01
+        Regularisation strength, >= 0.
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone).
+    categories : array-like of shape (n_categories,), default=None
+        The labels in their order. None: that of an ordered categorical y of pandas, else sorted. Numbers
+        sort as meant; most words do not ("high" < "low" < "medium").
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights by class, as in scikit-learn.
+    tol : float, default=1e-5
+        As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
+        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone.
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients and thresholds where their shapes fit.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default=10
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per outer iteration to the standard output.
+    callback : callable, default=None
+        As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
+        without features.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, in the dtype of X (float32 or float64). Larger scores mean later classes.
+    thresholds_ : ndarray of shape (n_classes - 1,)
+        Rising thresholds of the score, float64.
+    classes_ : ndarray of shape (n_classes,)
+        Labels in their order; those without a row of positive weight are left out.
+    n_iter_ : int
+        Number of outer iterations.
+    optimality_ : float
+        The optimality measure that ``tol`` bounds, at the solution.
+    objective_ : float
+        Value of the objective above.
+    dual_gap_ : float
+        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
+    history_ : dict of ndarray
+        Only with ``history=True``, as in :class:`LassoOBA`.
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+
+    See Also
+    --------
+    L1LogisticOBA : Classes without an order.
+
+    Notes
+    -----
+    A fit holds each row of X twice, once for each threshold beside its class. X in blocks of rows is gathered
+    in main memory. X on a GPU is a TypeError.
+
+    References
+    ----------
+    P. McCullagh, "Regression models for ordinal data", JRSS B 42 (1980).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsekit import OrdinalOBA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 20))
+    >>> grade = np.digitize(2.0 * X[:, 0] + rng.logistic(size=500), [-1.0, 1.0])
+    >>> model = OrdinalOBA(alpha=0.05).fit(X, np.array(["bad", "fair", "good"])[grade])
+    >>> np.flatnonzero(model.coef_), model.classes_.tolist(), bool(np.diff(model.thresholds_) > 0)
+    (array([0]), ['bad', 'fair', 'good'], True)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "categories": ["array-like", None],
+        "penalty_weights": ["array-like", dict, None],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+        "history": ["boolean"],
+        **OBA_CONSTRAINTS,
+    }
+    fit_intercept = False  # thresholds stand for it
+
+    def __init__(
+        self,
+        alpha: float = 0.01,
+        *,
+        l1_ratio: float = 1.0,
+        categories: ArrayLike | None = None,
+        penalty_weights: PenaltyWeights = None,
+        class_weight: ClassWeight = None,
+        tol: float = TOL,
+        max_iter: int = MAX_ITER,
+        max_time: float | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        hessian: Hessian = "exact",
+        memory: int = MEMORY,
+        history: bool = False,
+        verbose: int = 0,
+        callback: SolverCallback | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.categories = categories
+        self.penalty_weights = penalty_weights
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.hessian = hessian
+        self.memory = memory
+        self.history = history
+        self.verbose = verbose
+        self.callback = callback
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A Dask array or data frame, or a folder on disk, is gathered where it fits into
+            memory.
+        y : array-like of shape (n_samples,)
+            Class labels: numbers, bools or strings.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+
+        Returns
+        -------
+        self : OrdinalOBA
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, a label is not in ``categories``, X or y hold NaN or infinity,
+            shapes disagree, or fewer than two classes have a positive weight.
+        TypeError
+            If an array is on a GPU.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight)
+        order = self.categories
+        if order is None and getattr(getattr(y, "dtype", None), "ordered", False):
+            order = y.dtype.categories  # type: ignore[union-attr]
+        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        X, columns = without_empty_columns(given.X)
+        weight, _ = in_units(given.weight)
+        classes, codes = ordered_classes(given.classes, given.values, weight, order)
+        p, dtype = X.shape[1], X.dtype
+        total = float(len(codes)) if weight is None else float(weight.sum())
+        names = getattr(self, "feature_names_in_", None)
+        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
+        # thresholds take what is subtracted from columns far from zero, as an intercept does
+        centre = centre_of(X, weight)
+        own = X if centre is None else subtract_centre(X, centre)
+        centre = np.zeros(p) if centre is None else centre.astype(np.float64)
+        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs))
+
+        def attributes(x):
+            return {
+                "coef_": columns.expand(in_type(x[:p], dtype)),
+                "thresholds_": x[p:] + loss.null + centre @ x[:p],
+                "classes_": classes,
+            }
+
+        x0 = None
+        if self.warm_start and getattr(self, "coef_", None) is not None:
+            coef = np.asarray(self.densify().coef_, dtype=np.float64)
+            if coef.shape == (columns.n_features,) and len(self.thresholds_) == len(loss.null):
+                coef = columns.restrict(coef)
+                x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
+        self._minimize(
+            X, loss, penalty, x0, data=given.for_callbacks(), attributes=attributes, made_of=(codes, weight),
+            scale=total, whole=lambda x: np.concatenate([columns.expand(x[:p]), x[p:]]),
+        )  # fmt: skip
+        self.n_iter_ = int(self.n_iter_[0])
+        return self
+
+
+def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[Any, Any]:
+    """Classes in their order, those with a positive weight, and each row's position among them.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        Sorted labels.
+    codes : ndarray of int of shape (n,)
+    weight : ndarray of shape (n,) or None
+    order : array-like or None
+        Labels in their order; may hold others.
+
+    Raises
+    ------
+    ValueError
+        If a label is missing in ``order``, or is there twice.
+    """
+    ranks = np.arange(len(classes))
+    if order is not None:
+        order = list(order)
+        places = {label: place for place, label in enumerate(order)}
+        missing = [label for label in classes.tolist() if label not in places]
+        if missing or len(places) < len(order):
+            raise ValueError(
+                f"categories must hold each label of y once; got {shown(order)}"
+                + (f", which lacks {shown(missing[0])}." if missing else ", which repeats one.")
+            )
+        ranks = np.array([places[label] for label in classes.tolist()])
+    ranks = np.where(np.bincount(codes, weights=weight, minlength=len(classes)) > 0.0, ranks, -1)
+    by_rank = np.argsort(ranks, kind="stable")[np.count_nonzero(ranks < 0) :]
+    position = np.zeros(len(classes), dtype=np.intp)
+    position[by_rank] = np.arange(len(by_rank))
+    return classes[by_rank], position[codes]

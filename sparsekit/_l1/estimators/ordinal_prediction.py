@@ -1,0 +1,153 @@
+"""What models of ordered classes predict from a score x.w and thresholds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..._estimator.block_prediction import by_blocks, score_by_blocks
+from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
+from ..._estimator.labels import refuse_missing_labels
+from ..._estimator.linear_model import no_twin
+from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.validation import validate_data
+from ..._linalg.structure import sound
+from ..._typing import Array, FloatArray, MatrixLike
+from ..losses.ordinal import log_probabilities
+
+
+class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixin):
+    """Prediction of ordered classes; probabilities hold for scores of any size."""
+
+    classes_: Array
+    thresholds_: FloatArray
+
+    @by_blocks
+    def predict_linear(self, X: MatrixLike) -> FloatArray:
+        """Score ``X w`` of each row, which thresholds cut into classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X)
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        coef = sound(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
+        return X @ coef
+
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        z = self.predict_linear(X)
+        return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)
+
+    @by_blocks
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Probability of each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+    @by_blocks
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Of two classes the log-odds of the second; of more the logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        if len(self.thresholds_) == 1:
+            return self.predict_linear(X) - self.thresholds_[0]
+        return self.predict_log_proba(X)
+
+    @by_blocks
+    def predict(self, X: MatrixLike) -> Array:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        places = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[places]
+
+    @score_by_blocks
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        refuse_missing_labels(y)
+        return super().score(X, sound(y, "y"), sample_weight)
+
+    def densify(self) -> Self:
+        """Turn ``coef_`` back into a vector.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self.coef_ = super().densify().coef_.reshape(-1)
+        return self
+
+    def _twin(self) -> Any:
+        raise no_twin(self, "it has no model of ordered classes.")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # of classes without an order, as scikit-learn's checks have
+        return tags

@@ -1,0 +1,215 @@
+"""OrdinalOBA against plain formulas, SciPy, peers, and its optimality conditions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import reference_ordinal as plain
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
+
+from sparsekit import L1LogisticOBA, OrdinalOBA
+from sparsekit._l1.losses.ordinal import OrdinalLoss
+
+N, P = 150, 6
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, P)) + 0.5
+CODES = np.digitize(1.5 * X[:, 0] - X[:, 1] + RNG.logistic(size=N), [-1.0, 0.5, 2.0])
+WEIGHT = np.where(np.arange(N) % 7 == 0, 0.0, RNG.uniform(0.5, 2.0, N))
+PENALTIES = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("K", [2, 3, 4])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+@pytest.mark.parametrize("weight, penalties", [(None, None), (WEIGHT, PENALTIES)])
+def test_against_scipy(K, l1_ratio, weight, penalties):
+    codes, alpha = np.minimum(CODES, K - 1), 0.05
+    model = OrdinalOBA(alpha, l1_ratio=l1_ratio, penalty_weights=penalties, tol=1e-9)
+    model.fit(X, codes, weight)
+    v = 1.0 if penalties is None else penalties
+    coef, thresholds, least = plain.solve(X, codes, weight, alpha, l1_ratio, v)
+    own = plain.objective(model.coef_, model.thresholds_, X, codes, weight, alpha, l1_ratio, v)
+    assert model.objective_ == pytest.approx(own, rel=1e-12)
+    assert -1e-13 <= least - own <= 1e-7
+    assert_allclose(model.coef_, coef, atol=2e-3)
+    assert_allclose(model.thresholds_, thresholds, atol=2e-3)
+    assert model.dual_gap_ <= 1e-8 * own
+    expected = plain.probabilities(X @ model.coef_, model.thresholds_)
+    assert_allclose(model.predict_proba(X), expected, atol=1e-13)
+
+
+def test_optimality_conditions_by_finite_differences():
+    alpha = 0.08
+    model = OrdinalOBA(alpha, tol=1e-10).fit(X, CODES, WEIGHT)
+
+    def smooth(v):
+        return plain.objective(v[:P], v[P:], X, CODES, WEIGHT, 0.0)
+
+    g = approx_fprime(np.concatenate([model.coef_, model.thresholds_]), smooth, 1e-7)
+    used = model.coef_ != 0.0
+    assert 0 < used.sum() < P
+    assert_allclose(g[:P][used], -alpha * np.sign(model.coef_[used]), atol=1e-6)
+    assert np.abs(g[:P][~used]).max() <= alpha + 1e-6
+    assert_allclose(g[P:], 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array], ids=["dense", "csr", "csc"])
+def test_derivatives_of_the_loss(make):
+    loss = OrdinalLoss(make(X), CODES, WEIGHT)
+    assert_allclose(loss.gradient(np.zeros(loss.n_variables))[P:], 0.0, atol=1e-12)
+    x = np.concatenate([RNG.standard_normal(P), [-0.3, 0.2, 0.4]])
+    value = plain.objective(x[:P], x[P:] + loss.null, X, CODES, WEIGHT, 0.0) * WEIGHT.sum()
+    assert loss.value(x) == pytest.approx(value, rel=1e-12)
+    g = loss.gradient(x)
+    assert_allclose(g, approx_fprime(x, loss.value, 1e-7), rtol=1e-4, atol=1e-4)
+    v = RNG.standard_normal(len(x))
+    change = (loss.gradient(x + 1e-6 * v) - loss.gradient(x - 1e-6 * v)) / 2e-6
+    assert_allclose(loss.hessian_product(x, np.arange(len(x)), v), change, rtol=1e-5)
+    assert loss.value(np.concatenate([np.zeros(P), [0.0, -99.0, 0.0]])) == np.inf  # thresholds out of order
+
+
+def test_the_dual_value_is_that_of_fenchel_and_young():
+    loss = OrdinalLoss(X, CODES, WEIGHT)
+    x = np.concatenate([RNG.standard_normal(P), [-0.3, 0.2, 0.4]])
+    value, theta, _ = loss.derivatives(loss.predictor(x))
+    assert loss.dual_value(theta) == pytest.approx(
+        value - theta @ (loss.predictor(x) - loss.offset), rel=1e-10
+    )
+    assert loss.dual_value(1.01 * theta + np.eye(len(theta))[-1]) == -np.inf  # a step of negative weight
+
+
+def test_the_gap_bounds_the_error_and_is_tight():
+    least = OrdinalOBA(0.05, tol=1e-11).fit(X, CODES).objective_
+    for tol in (1e-2, 1e-3, 1e-5):
+        model = OrdinalOBA(0.05, tol=tol).fit(X, CODES)
+        error = model.objective_ - least
+        assert error <= model.dual_gap_ + 1e-14 and model.dual_gap_ <= 10.0 * tol * model.objective_
+    # far from the optimum as well
+    with pytest.warns(ConvergenceWarning):
+        model = OrdinalOBA(0.05, max_iter=1).fit(X, CODES)
+    assert model.objective_ - least <= model.dual_gap_ <= 100.0 * (model.objective_ - least)
+
+
+def test_two_classes_are_l1_logistic_regression():
+    y = CODES > 1
+    model = OrdinalOBA(0.03, tol=1e-9).fit(X, y, WEIGHT)
+    peer = L1LogisticOBA(1.0 / (0.03 * WEIGHT.sum()), tol=1e-9).fit(X, y, WEIGHT)
+    assert_allclose(model.coef_, peer.coef_[0], atol=1e-8)
+    assert_allclose(-model.thresholds_, peer.intercept_, atol=1e-8)
+    assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-7)
+    assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-8)
+    assert np.array_equal(model.predict(X), peer.predict(X))
+
+
+def test_against_statsmodels_without_a_penalty():
+    module = "statsmodels.miscmodels.ordinal_model"
+    ordinal = pytest.importorskip(module, reason="statsmodels is not installed")
+    peer = ordinal.OrderedModel(CODES, X, distr="logit")
+    peer = peer.fit(method="bfgs", disp=False, gtol=1e-8, maxiter=500)
+    model = OrdinalOBA(0.0, tol=1e-9).fit(X, CODES)
+    assert_allclose(model.coef_, peer.params[:P], atol=1e-4)
+    assert_allclose(model.thresholds_, peer.model.transform_threshold_params(peer.params)[1:-1], atol=1e-4)
+    assert model.objective_ == pytest.approx(-peer.llf / N, rel=1e-8)
+
+
+def test_against_mord_with_a_ridge():
+    mord = pytest.importorskip("mord", reason="mord is not installed")
+    # of two classes, where its loss of all thresholds is the same
+    peer = mord.LogisticAT(alpha=5.0).fit(X, (CODES > 1).astype(int))
+    model = OrdinalOBA(5.0 / N, l1_ratio=0.0, tol=1e-9).fit(X, CODES > 1)
+    assert_allclose(model.coef_, peer.coef_, atol=2e-3)
+
+
+@pytest.mark.parametrize("hessian", ["exact", "lbfgs"])
+def test_forms_of_x_agree(hessian):
+    model = OrdinalOBA(0.05, tol=1e-8, hessian=hessian).fit(X, CODES, WEIGHT)
+    for form in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X), pd.DataFrame(X)):
+        other = clone(model).fit(form, CODES, WEIGHT)
+        assert_allclose(other.coef_, model.coef_, atol=1e-6)
+        assert_allclose(other.predict_proba(form), model.predict_proba(X), atol=1e-6)
+    single = clone(model).fit(X.astype(np.float32), CODES, WEIGHT)
+    assert single.coef_.dtype == np.float32
+    assert_allclose(single.coef_, model.coef_, atol=1e-4)
+
+
+def test_columns_far_from_zero_and_empty_ones():
+    model = OrdinalOBA(0.05, tol=1e-8).fit(X, CODES)
+    far = clone(model).set_params(warm_start=True).fit(X + 1e4, CODES)
+    assert_allclose(far.coef_, model.coef_, atol=1e-5)
+    assert_allclose(far.predict_proba(X + 1e4), model.predict_proba(X), atol=1e-5)
+    assert far.fit(X + 1e4, CODES).n_iter_ <= 1
+    wide = sp.hstack([sp.csr_array(X), sp.csr_array((N, 50))], format="csr")
+    wider = clone(model).fit(wide, CODES)
+    assert_allclose(wider.coef_, np.concatenate([model.coef_, np.zeros(50)]), atol=1e-7)
+
+
+def test_the_order_of_the_labels():
+    words = np.array(["low", "mid", "high", "top"])[CODES]
+    model = OrdinalOBA(0.05, categories=["low", "mid", "high", "never", "top"]).fit(X, words)
+    numbers = OrdinalOBA(0.05).fit(X, 10 * CODES - 5)
+    assert model.classes_.tolist() == ["low", "mid", "high", "top"]
+    assert numbers.classes_.tolist() == [-5, 5, 15, 25]
+    assert_allclose(model.coef_, numbers.coef_, rtol=1e-12)
+    assert np.array_equal(model.predict(X), model.classes_[(numbers.predict(X) + 5) // 10])
+    ordered = pd.Series(pd.Categorical(words, ["low", "mid", "high", "top"], ordered=True))
+    assert np.array_equal(OrdinalOBA(0.05).fit(X, ordered).predict(X), model.predict(X))
+    assert OrdinalOBA(0.05).fit(X, words).classes_.tolist() == ["high", "low", "mid", "top"]
+    with pytest.raises(ValueError, match=r"must hold each label of y once; got .* which lacks 'top'"):
+        OrdinalOBA(categories=["low", "mid", "high"]).fit(X, words)
+    with pytest.raises(ValueError, match="which repeats one"):
+        OrdinalOBA(categories=["low", "mid", "high", "top", "low"]).fit(X, words)
+
+
+def test_a_class_without_weight_is_left_out():
+    weight = np.where(CODES == 1, 0.0, 1.0)
+    model = OrdinalOBA(0.05, tol=1e-8).fit(X, CODES, weight)
+    without = OrdinalOBA(0.05, tol=1e-8).fit(X[CODES != 1], CODES[CODES != 1])
+    assert model.classes_.tolist() == [0, 2, 3]
+    assert_allclose(model.coef_, without.coef_, atol=1e-7)
+    assert_allclose(model.thresholds_, without.thresholds_, atol=1e-6)
+
+
+def test_predictions_of_large_scores_and_close_thresholds():
+    model = OrdinalOBA(0.01).fit(X, CODES)
+    far = np.array([[1e4] + [0.0] * (P - 1), [-1e4] + [0.0] * (P - 1)])
+    logs = model.predict_log_proba(far)
+    assert np.isfinite(logs).all() and model.predict(far).tolist() == [3, 0]
+    model.thresholds_ = np.array([0.0, 1e-12, 50.0])
+    p = model.predict_proba(np.zeros((1, P)))[0]
+    assert_allclose(p[1], 2.5e-13, rtol=1e-9)
+    assert p.sum() == pytest.approx(1.0, abs=1e-12)
+    assert_allclose(model.predict_linear(X), X @ model.coef_)
+
+
+def test_warm_starts_searches_and_scores():
+    model = OrdinalOBA(0.05, warm_start=True, tol=1e-7).fit(X, CODES)
+    first = model.n_iter_
+    assert model.set_params(alpha=0.049).fit(X, CODES).n_iter_ <= first
+    assert model.sparsify().fit(X, CODES).n_iter_ <= 1
+    assert model.score(X, CODES) == np.mean(model.predict(X) == CODES)
+    search = GridSearchCV(OrdinalOBA(), {"alpha": [0.5, 0.05]}, cv=3, scoring="neg_log_loss").fit(X, CODES)
+    assert search.best_params_ == {"alpha": 0.05}
+
+
+def test_strong_penalties_give_the_frequencies():
+    model = OrdinalOBA(10.0).fit(X, CODES)
+    assert not model.coef_.any() and model.dual_gap_ <= 1e-12
+    assert_allclose(model.predict_proba(X[:1])[0], np.bincount(CODES) / N, rtol=1e-12)
+
+
+def test_many_classes_and_more_features_than_rows():
+    wide = np.random.default_rng(2).standard_normal((80, 300))
+    codes = np.argsort(np.argsort(wide[:, 0] + 0.1 * wide[:, 1])) // 4
+    model = OrdinalOBA(0.02).fit(wide, codes)
+    assert len(model.thresholds_) == 19 and (np.diff(model.thresholds_) > 0.0).all()
+    assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_
+
+
+def test_what_is_refused():
+    with pytest.raises(ValueError, match="no estimator of scikit-learn predicts"):
+        OrdinalOBA().fit(X, CODES).to_sklearn()
+    with pytest.raises(ValueError, match="only one class"):
+        OrdinalOBA().fit(X, np.zeros(N))

@@ -49,36 +49,6 @@ def variables_of(p, K, m, rng):
     return np.sort(rng.choice((p + 1) * K, m, replace=False))
 
 
-@pytest.mark.parametrize(
-    "real, out", [(np.float64, np.float64), (np.float32, np.float32), (np.float64, np.float32)]
-)
-@pytest.mark.parametrize("m", [1, 40])
-def test_class_factors(cupy, kernels, real, out, m):
-    X, _, s, rng = random_problem(30, 13, dtype=real)
-    K = 5
-    A, parts = sp.csr_matrix(X), row_parts(30, K, rng)
-    place = variables_of(13, K, m, rng)
-    rows, classes = np.divmod(place, K)
-    first = np.searchsorted(rows, np.arange(15)).astype(np.int32)
-    at = rng.permutation(m).astype(np.int32)
-    matrix, variables = (A.indptr.astype(np.int64), A.indices, A.data), (first, classes.astype(np.int32))
-    has, start, size = bool((rows == 13).any()), 4, 20
-    U, V = np.empty((2, size, m), dtype=out)
-    on_cpu.class_factors(*matrix, parts, s, variables, at, has, start, U, V, 1)
-    Ud, Vd = cupy.empty((2, size, m), dtype=out)
-    there = [tuple(map(cupy.asarray, arrays)) for arrays in (matrix, parts, variables)]
-    kernels.class_factors(
-        *there[0], there[1], cupy.asarray(s), there[2], cupy.asarray(at), has, start, Ud, Vd
-    )
-    rtol = 1e-13 if out == np.float64 else 1e-6
-    np.testing.assert_allclose(Ud.get(), U, rtol=rtol)
-    np.testing.assert_allclose(Vd.get(), V, rtol=rtol)
-    full = parts[0].copy()
-    full[np.arange(30), parts[2]] = 1.0 - parts[1]
-    expected = np.sqrt(s)[:, None] * np.column_stack([X, np.ones(30)])[:, rows] * full[:, classes]
-    np.testing.assert_allclose(Ud.get()[:, at], expected[start : start + size], rtol=1e-5, atol=1e-7)
-
-
 def hessian_on(A, parts, s, place):
     """The Hessian of the model on ``place``, by NumPy; A (n, p + 1) with the intercept's column."""
     P, rest, top = parts
@@ -128,27 +98,6 @@ def test_operators(cupy, kernels, K, intercept, dense):
     if not dense and K % 8 == 0:  # what the CPU needs padded
         twin = on_cpu.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
         np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
-
-
-def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
-    from sparsekit.gpu.shared import _class_operators
-
-    X, _, s, rng = random_problem(50, 8, dtype=np.float32)
-    X[rng.random((50, 8)) < 0.8] = 0.0
-    X[7] = 1.0
-    A, parts = sp.csr_matrix(X), row_parts(50, 3, rng)
-    shared = (parts[0].astype(np.float32), parts[2], s.astype(np.float32), np.arange(27), np.ones(27))
-    rows = (A.indptr.astype(np.int64), A.indices, A.data)
-    v, found = rng.standard_normal(27), []
-    for long in (512, 4):
-        monkeypatch.setattr(_class_operators, "_LONG", long)
-        monkeypatch.setattr(_class_operators, "_UNEVEN", 1)
-        operator = kernels.ClassRowOperator(
-            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0, columns_of(A)
-        )
-        found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
-    assert [group for group, _ in found] == [4, 0]
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-5)
 
 
 def test_operator_of_no_rows_and_no_variables(cupy, kernels):

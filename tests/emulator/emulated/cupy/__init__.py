@@ -72,6 +72,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
+from ._kernels import ElementwiseKernel, ReductionKernel
 from ._launch import RawModule
 from ._manipulation import (
     append,

@@ -100,13 +100,13 @@ def test_selections_keep_order_and_values(cupy, dtype):
     X = _matrix(60, 120, 0.5, dtype)
     p = X.shape[1]
     cols = np.flatnonzero(RNG(4).random(p) < 0.7)
-    expected = X[:, cols]
+    chosen = X[:, cols]
     position = np.full(p, -1, dtype=np.int32)
     position[cols] = np.arange(len(cols))
     by_columns = gpu.transpose(*_device_csr(cupy, X), p)
     for found, expected in (
-        (gpu.select(*_device_csr(cupy, X), cupy.asarray(position)), expected),
-        (gpu.gather(*by_columns, cupy.asarray(cols)), expected.T.tocsr()),
+        (gpu.select(*_device_csr(cupy, X), cupy.asarray(position)), chosen),
+        (gpu.gather(*by_columns, cupy.asarray(cols)), chosen.T.tocsr()),
     ):
         expected.sort_indices()
         for mine, theirs in zip(found, (expected.indptr, expected.indices, expected.data)):

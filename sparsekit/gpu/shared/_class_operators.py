@@ -11,6 +11,7 @@ import numpy as np
 from ..._typing import CompressedParts, DeviceArray
 from ._curvature import curve_scores
 from ._operators import QuadOperator
+from ._sparse import transpose
 from ._spmm import multiply
 
 
@@ -57,7 +58,7 @@ class ClassRowOperator(_ClassOperator):
     """H v over compressed float32 rows and their columns.
 
     ``P`` (n, K) may have K padded with zeros; ``place`` (m,) is feature * K + class, the intercepts being the
-    feature after the last. ``columns`` are the same entries by columns.
+    feature after the last. ``columns`` are the same entries by columns; without them the rows are turned.
     """
 
     def __init__(
@@ -73,10 +74,11 @@ class ClassRowOperator(_ClassOperator):
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
-        columns: CompressedParts | tuple[()] = (),
+        columns: CompressedParts | None = None,
     ) -> None:
         super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
-        self.rows, self.columns = (indptr, indices, data), columns
+        self.rows = indptr, indices, data
+        self.columns = columns or transpose(indptr, indices, data, F)
 
     def _scores(self, table: DeviceArray) -> None:
         multiply(*self.rows, table, self.scores)

@@ -10,9 +10,9 @@ from ._compile import THREADS, grid1d, kernel
 WARP = 32
 
 
-def block_of(n: int, most: int = THREADS) -> int:
+def block_of(n: int) -> int:
     """Threads of a block for a loop over n entries: whole warps, no more than there is work for."""
-    return max(WARP, min(most, -(-int(n) // WARP) * WARP))
+    return max(WARP, min(THREADS, -(-int(n) // WARP) * WARP))
 
 
 def over(file: str, name: str, n: int, args: tuple[object, ...]) -> None:

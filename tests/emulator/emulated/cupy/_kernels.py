@@ -1,4 +1,4 @@
-"""``ElementwiseKernel`` and ``ReductionKernel``: their expressions in a loop of C++ over contiguous copies."""
+"""``ElementwiseKernel`` and ``ReductionKernel``: their expressions in a C++ loop over contiguous copies."""
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class _Loop:
         return [letters[k] if len(k) == 1 else np.dtype(k) for k, _ in self.inputs + self.outputs], letters
 
     def _run(self, types, letters, inputs, shape, outs, body, sizes):
-        """Fill new arrays of ``shape`` by the loop ``body``; the contents of ``outs`` are those at its start."""
+        """Fill new arrays of ``shape``, or copies of ``outs``, by the loop ``body``."""
         args, text = [], []
         for dtype, x in zip(types, [*inputs, *outs, *[None] * (self.nout - len(outs))]):
             made = unwritten(shape if len(args) >= self.nin else x.shape, dtype)

@@ -189,7 +189,7 @@ def test_dense_kernels(cupy, dtype, intercept, p):
     np.testing.assert_allclose(G.get()[0], expected, **loose)
 
 
-@pytest.mark.parametrize("n", [0, 1, 256, 700])
+@pytest.mark.parametrize("n", [0, 1, 256, 701])
 def test_columns_of_many_rows_are_summed_by_parts(cupy, n):
     from sparsekit.gpu.shared import _dense as gpu
 

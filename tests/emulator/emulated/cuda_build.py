@@ -40,6 +40,7 @@ FLAGS = [
 
 COMPILE_LIMIT = 280  # seconds
 
+
 @cache
 def compiler():
     """Command of the C++ compiler, as a list; RuntimeError where there is none."""
@@ -231,11 +232,11 @@ def _library(code, defines):
 class RawModule:
     """Module of CUDA kernels that the CPU runs; the parameters of ``cupy.RawModule`` that are used.
 
-    As CuPy does, the module compiles when the first kernel is asked for. Where ``after_launch`` is set, it is
-    called with the name of a kernel that has run and its arguments.
+    As CuPy does, the module compiles when the first kernel is asked for. ``_after_launch`` is called with the
+    name of a kernel that has run and its arguments.
     """
 
-    after_launch = None
+    _after_launch = None
 
     def __init__(self, *, code, options=()):
         self.code = code
@@ -247,8 +248,8 @@ class RawModule:
         _library(self.code, self._defines)
 
     def _finished(self, kernel, args):
-        if self.after_launch is not None:
-            self.after_launch(kernel, args)
+        if self._after_launch is not None:
+            self._after_launch(kernel, args)
 
     def get_function(self, name):
         """Kernel of this name, a callable."""

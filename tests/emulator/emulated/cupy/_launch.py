@@ -21,4 +21,4 @@ def check_guards(name, args):
 class RawModule(cuda_build.RawModule):
     """CUDA C source, compiled when a kernel of it is asked for; the kernels check their arguments' types."""
 
-    after_launch = staticmethod(check_guards)
+    _after_launch = staticmethod(check_guards)

@@ -8,7 +8,6 @@ from scipy.special import softmax
 
 from sparsekit._cython.shared import _multinomial as on_cpu
 from sparsekit._l1.losses.multinomial import MultinomialLoss
-from sparsekit._l1.solver.oba import minimize_oba
 
 
 @pytest.fixture
@@ -176,29 +175,6 @@ def test_models(cupy, make, gram, monkeypatch):
         # a sparse design's bound has another tie of rows and columns, or the trace
         rtol = 1e-10 if gram else 1e-5
         np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
-
-
-SIZES = {"tall": (90, 6, 3), "wide": (25, 70, 3), "seven classes": (80, 5, 7)}
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_fits(cupy, make, size):
-    n, p, K = SIZES[size]
-    X, _, s, rng = random_problem(n, p)
-    codes = (X @ rng.standard_normal((p, K)) + 0.3 * rng.standard_normal((n, K))).argmax(axis=1)
-    here, there = losses_of(cupy, make(X), codes, K, s)
-    l1 = 0.1 * np.abs(here.gradient(np.zeros(here.n_variables))).max()
-    result = minimize_oba(there, there.l1_vector(l1), tol=1e-7)
-    expected = minimize_oba(here, here.l1_vector(l1), tol=1e-7)
-    assert type(result.x) is cupy.ndarray and result.success
-    assert result.optimality <= 1e-7
-    assert result.fun == pytest.approx(expected.fun, rel=1e-9)
-    found = result.x.get()
-    for x in (found, expected.x):
-        x[p * K :] -= x[p * K :].mean()  # intercepts are unique up to a shift
-    np.testing.assert_allclose(found, expected.x, atol=1e-5)
-    assert 0 <= result.dual_gap <= 1e-5 * result.fun
 
 
 def test_entries_that_are_stored_in_parts(cupy):

@@ -29,9 +29,9 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("shared._multinomial", X)
 
-    def single(self) -> DeviceArray:
-        """The data in single precision."""
-        return self.xp.ascontiguousarray(self.X, dtype=np.float32)
+    def single(self) -> DeviceDense:
+        """The same data in single precision."""
+        return DeviceDense(self.xp.ascontiguousarray(self.X, dtype=np.float32))
 
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""

@@ -121,7 +121,7 @@ class DeviceSparse(_Device):
         """The columns ``cols`` as a design of their own, in rows and in columns."""
         rows = _sparse.select(self.indptr, self.indices, self.data, self._position(cols))
         indptr, indices = _one_type(*rows[:2])
-        columns = _sparse.gather(*self.by_columns.parts, cols)
+        columns = _sparse.gather(*self.by_columns.parts, cols, len(rows[2]))
         return DeviceSparse((self.shape[0], len(cols)), (indptr, indices, rows[2]), columns)
 
     def counts(self) -> DeviceArray:
@@ -144,8 +144,8 @@ class DeviceSparse(_Device):
             G = np.empty((1, size, size), like=d)
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
-        operator = RowOperator(rows, d, intercept, ridge, _sparse.gather(*self.by_columns.parts, cols))
-        return operator, Columns(self, cols)
+        columns = _sparse.gather(*self.by_columns.parts, cols, rows.nnz)
+        return RowOperator(rows, d, intercept, ridge, columns), Columns(self, cols)
 
     def _gram_pays(self, size: int, nnz: float) -> bool:
         n = self.shape[0]
@@ -158,7 +158,7 @@ class DeviceSparse(_Device):
         m = p + bool(intercept)
         if not m:
             return 0.0
-        rows, columns = (Lines(x.indptr, x.indices, np.abs(x.data)) for x in (self.by_rows, self.by_columns))
+        rows, columns = (x.with_values(np.abs(x.data)) for x in (self.by_rows, self.by_columns))
         v, out, bound = np.ones_like(d, shape=m), np.empty_like(d, shape=m), 0.0
         t = np.empty_like(d)
         for _ in range(2):

@@ -1,9 +1,10 @@
-"""CUDA twins of the kernels in ``sparsekit._cython``: same rooms, modules and names, for CuPy arrays.
+"""CUDA versions of the kernels in ``sparsekit._cython``: same rooms, modules and names, for CuPy arrays.
 
 Arguments are the same as well, but for what a device has no use for: workspace, parts, threads.
 
-Each module loads its CUDA C source from the ``.cu`` file of its name and room and compiles it when first used
-(`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function is called with its arrays.
+Elementwise losses are CuPy's ElementwiseKernel over the headers of ``_scalar``; what CuPy's libraries do is
+array expressions. CUDA C of this folder is for the rest, and for sums that must have one order. It is compiled
+when first used (`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function gets its arrays.
 """
 
 # functions of sparsekit._cython that have no twin here, and why

@@ -106,7 +106,7 @@ def test_selections_keep_order_and_values(cupy, dtype):
     by_columns = gpu.transpose(*_device_csr(cupy, X), p)
     for found, expected in (
         (gpu.select(*_device_csr(cupy, X), cupy.asarray(position)), chosen),
-        (gpu.gather(*by_columns, cupy.asarray(cols)), chosen.T.tocsr()),
+        (gpu.gather(*by_columns, cupy.asarray(cols), chosen.nnz), chosen.T.tocsr()),
     ):
         expected.sort_indices()
         for mine, theirs in zip(found, (expected.indptr, expected.indices, expected.data)):
@@ -143,7 +143,7 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     rows.fill(*csr, cupy.asarray(position), len(cols))
     assert rows.nnz == X[:, cols].nnz
     dd = cupy.asarray(d)
-    columns = gather(*transpose(*csr, p), cupy.asarray(cols))
+    columns = gather(*transpose(*csr, p), cupy.asarray(cols), rows.nnz)
     for operator in (RowOperator(rows, dd, intercept, 0.5), RowOperator(rows, dd, intercept, 0.5, columns)):
         assert operator.size == len(v)
         np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)

@@ -32,9 +32,9 @@ class ModelRows:
         self.val, self.m = val.astype(np.float32, copy=False), int(m)
 
     @property
-    def nnz(self) -> float:
+    def nnz(self) -> int:
         """Entries."""
-        return float(self.val.size)
+        return int(self.val.size)
 
     def gram(self, d: DeviceArray, intercept: bool, work: DeviceArray) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""
@@ -96,7 +96,7 @@ class RowOperator(_TwoPasses):
         self._rows = Lines(rows.indptr, rows.col, rows.val)
         self._columns = Lines(cut, row, val.astype(np.float32, copy=False))
         self.diagonal = np.empty(self.size, like=d)
-        Lines(cut, row, np.square(val)).product(d, self.diagonal)
+        self._columns.with_values(np.square(val)).product(d, self.diagonal)
         if self.intercept:
             self.diagonal[self.m] = d.sum()
 

@@ -6,6 +6,9 @@ blocks run: cuSPARSE promises neither. X^T u therefore needs X by columns, which
 
 from __future__ import annotations
 
+import copy
+from typing import Self
+
 import numpy as np
 
 from ..._typing import CompressedParts, DeviceArray
@@ -29,6 +32,12 @@ class Lines:
         self.width = width_of(data.size, len(indptr) - 1)
         self.limit = max(_LONG_LEAST, _LONG * self.width)
         self.longs = np.flatnonzero(self.counts > self.limit)
+
+    def with_values(self, data: DeviceArray) -> Self:
+        """The same entries with other values."""
+        other = copy.copy(self)
+        other.data, other.parts = data, (self.indptr, self.indices, data)
+        return other
 
     @property
     def counts(self) -> DeviceArray:
@@ -80,11 +89,11 @@ def select(
 
 
 def gather(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, chosen: DeviceArray
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, chosen: DeviceArray, size: int
 ) -> CompressedParts:
-    """The ``chosen`` lines, one after the other; waits for their size."""
+    """The ``chosen`` lines, one after the other, which have ``size`` entries."""
     cut = np.zeros(len(chosen) + 1, dtype=np.int64, like=data)
     cut[1:] = np.cumsum(indptr[chosen + 1] - indptr[chosen])
-    new = line_numbers(cut, int(cut[-1]))
-    entries = np.arange(len(new), like=new) + (indptr[chosen] - cut[:-1])[new]
+    new = line_numbers(cut, size)
+    entries = np.arange(size, like=new) + (indptr[chosen] - cut[:-1])[new]
     return cut, indices[entries].astype(np.int32, copy=False), data[entries]

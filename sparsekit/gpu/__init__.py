@@ -3,8 +3,9 @@
 Arguments are the same as well, but for what a device has no use for: workspace, parts, threads.
 
 Elementwise losses are CuPy's ElementwiseKernel over the headers of ``_scalar``; what CuPy's libraries do is
-array expressions. CUDA C of this folder is for the rest, and for sums that must have one order. It is compiled
-when first used (`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function gets its arrays.
+array expressions. CUDA C of this folder is for the rest, and for sums that must have one order. It is
+compiled when first used (`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function gets
+its arrays.
 """
 
 # functions of sparsekit._cython that have no twin here, and why

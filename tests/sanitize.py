@@ -32,7 +32,6 @@ FLAGS = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
 KERNEL_TESTS = [
     "tests/kernels/test_kernels.py",
     "tests/kernels/test_dense_kernels.py",
-    "tests/kernels/test_columns.py",
     "tests/kernels/test_compressed.py",
     "tests/bounded/test_row_losses.py",
     "tests/bounded/test_min_norm.py",

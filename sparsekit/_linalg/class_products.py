@@ -7,35 +7,18 @@ row of intercepts) by K classes; ``parts`` are the row probabilities of
 
 import functools
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from .._arrays import to_host
 from .._cython.shared import _multinomial
+from .cost import DEVICE, HOST
 from .design import CSCDesign, DenseDesign
+from .matrix import DEVICE_BLOCK
 
-
-@dataclass(frozen=True)
-class _Costs:
-    """Nanoseconds, which choose between a Gram matrix and products by passes over rows."""
-
-    pair: float = 1.5  # one scattered multiply-add
-    dense: float = 0.05  # one multiply-add of a matrix product
-    factor: float = 0.1  # one of a Cholesky factor
-    row: float = 1.5  # one entry of a row times eight classes, there and back
-    launch: float = 0.0  # a product's calls, however small it is
-
-
-# of one core, measured; of a GPU with as many units for double precision as it can have, reckoned from its
-# rates and never measured
-_HOST = _Costs()
-_DEVICE = _Costs(pair=0.02, dense=1e-4, factor=5e-3, row=0.03, launch=8e4)
-FACTOR_BUFFER = 2**22  # entries of a block of rows of the factors: few, because BLAS threads spin
-DEVICE_BUFFER = 2**26  # the same on a GPU, and of a block of rows that is widened
-_SINGLE_WORK = 1e8  # multiply-adds beyond which blocks of a Gram matrix are float32
-_EXPECTED_PRODUCTS = 300  # products that one model minimisation asks for
-_CHEAP = 5e6  # a Gram matrix of so little cost is always formed
+# Entries of a block of rows of factors, or of predictions. BLAS threads spin, and larger blocks pay little.
+FACTOR_BUFFER = 2**22
 
 
 def _backend(design):
@@ -43,15 +26,15 @@ def _backend(design):
     return getattr(design, "xp", np), getattr(design, "kernels", _multinomial)
 
 
-def _costs(design):
+def _rates(design):
     if _backend(design)[0] is np:
-        return _HOST
-    return replace(_DEVICE, dense=_DEVICE.dense * design.double_cost)
+        return HOST
+    return replace(DEVICE, dense=DEVICE.dense * design.double_cost)
 
 
 def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
-    X, most = design.X, 2**20 if _backend(design)[0] is np else DEVICE_BUFFER
+    X, most = design.X, 2**20 if _backend(design)[0] is np else DEVICE_BLOCK
     step = len(X) if X.dtype == np.float64 else max(1, most // max(X.shape[1], 1))
     for lo in range(0, len(X), max(step, 1)):
         yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
@@ -119,37 +102,30 @@ def _entries(design, positions, K):
 
 def gram_pays(design, positions, K):
     """Whether a Gram matrix and its factor cost less than the products that they save."""
-    m, n, costs = len(positions), design.shape[0], _costs(design)
-    factor = costs.factor * m**3 / 3.0
-    product = costs.launch + 2.0 * n * design.shape[1] * K * costs.dense
-    cost = 0.5 * n * m * m * costs.dense
+    m, n, rates = len(positions), design.shape[0], _rates(design)
+    product, cost = 2.0 * n * design.shape[1] * K * rates.dense, 0.5 * n * m * m * rates.dense
     if not isinstance(design, DenseDesign):
-        wide = -(-K // 8)
-        product = costs.launch + design.nnz * wide * costs.row + n * wide * costs.row / _HOST.row
+        # eight classes take four times as long as one
+        product = 4.0 * -(-K // 8) * design.nnz * rates.entry
         if design.sums_pairs:
             cost = min(cost, _pair_cost(design, positions, K))
-    return cost + factor <= max(_EXPECTED_PRODUCTS * product, _CHEAP)
+    return rates.gram_pays(cost, m, product)
 
 
 def _pair_cost(design, positions, K):
     entries = _entries(design, positions, K).astype(np.float64)
-    return _costs(design).pair * 0.5 * float(entries @ entries)
-
-
-def is_single(design, m):
-    """Whether BLAS would make a Gram matrix of m variables of float32 products."""
-    return 0.5 * design.shape[0] * m * m > _SINGLE_WORK
+    return _rates(design).class_pair * 0.5 * float(entries @ entries)
 
 
 def gram(design, positions, parts, s, has, exact=False):
     """The Hessian on ``positions`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
 
-    Large ones are sums of float32 products, unless ``exact``.
+    BLAS sums float32 products within a block of rows, unless ``exact``.
     """
     positions = to_host(positions)
     n, K = parts[0].shape
     m = len(positions)
-    blas_cost = 0.5 * n * m * m * _costs(design).dense
+    blas_cost = 0.5 * n * m * m * _rates(design).dense
     if not design.sums_pairs or _pair_cost(design, positions, K) > blas_cost:
         return _gram_blas(design, positions, parts, s, has, exact)
     entries = _entries(design, positions, K)
@@ -168,13 +144,12 @@ def gram(design, positions, parts, s, has, exact=False):
 
 def _gram_blas(design, positions, parts, s, has, exact=False):
     """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
-    Large ones are products of float32 blocks of rows,
-    summed in float64.
+    Blocks of rows are float32 unless ``exact``; their sums are float64.
     """
     n, K = parts[0].shape
     m = len(positions)
     xp, _ = _backend(design)
-    real = np.float32 if is_single(design, m) and not exact else np.float64
+    real = np.float64 if exact else np.float32
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = positions % K
     order = np.argsort(classes, kind="stable")
@@ -183,7 +158,7 @@ def _gram_blas(design, positions, parts, s, has, exact=False):
     cuts = np.searchsorted(classes[order], np.arange(K + 1))
     at = xp.asarray(at)
     shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
-    step = min(max(512, (FACTOR_BUFFER if xp is np else DEVICE_BUFFER) // max(m, 1)), max(n, 1))
+    step = min(max(512, (FACTOR_BUFFER if xp is np else DEVICE_BLOCK) // max(m, 1)), max(n, 1))
     U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
     for lo in range(0, n, step):
         size = min(step, n - lo)
@@ -275,7 +250,7 @@ def dense_operator(design, positions, parts, s, has, ridge):
     K = P.shape[1]
     xp, kernels = _backend(design)
     A = xp.ascontiguousarray(design.X, dtype=np.float32)
-    step = len(A) if xp is np else max(1, DEVICE_BUFFER // max(A.shape[1], 1))
+    step = len(A) if xp is np else max(1, DEVICE_BLOCK // max(A.shape[1], 1))
 
     def square(weight):
         weight = weight.astype(np.float32)

@@ -11,27 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._cython.shared import _dense, _multinomial, _sparse
-from .._cython.shared._columns import ColumnOperator, columns_from_csr
 from .._cython.shared._operators import GramOperator
 from .._cython.shared._rows import DenseOperator, ModelRows, RowOperator
+from .cost import HOST
 from .matrix import Columns, Matrix
 from .special import largest
 
-# Costs in units of one multiply-add of a fused sparse product, from the benchmark's machines.
-_GRAM_SCATTER = 1.1  # one scattered multiply-add of a Gram matrix in cache
-_GRAM_SCATTER_FAR = 3.0  # the same once the matrix is larger than a core's cache
-_DENSE_FLOP = 0.12  # one multiply-add of a dense product with SIMD
-_EXPECTED_PRODUCTS = 50  # products that one model minimisation asks for
-_COLUMN_PRODUCTS = 12  # the same by columns, where coordinate descent does a part of the work
-_TURN = 6.0  # one entry of a copy by columns
-_HEIGHT = 16384  # rows of a block of that copy: few blocks, so that segments stay long
-_ROWS_PAY = 1.5e6  # entries of a model from which products by rows repay their copy
-_MOST_ROWS = 65536  # rows up to which a column's products stay in cache
-_SINGLE = 3e8  # multiply-adds from which a tall dense Gram matrix is worth single precision
-SINGLE_RIDGE = 1e-7  # part of such a matrix's diagonal that outweighs its rounding
-_DENSE_GRAM = 600  # widest dense selection whose Gram matrix is formed
-GRAM_BUFFER = 8e6  # entries of its partial sums
-_CACHED_SIDE = 360  # side of a float64 matrix of 1 MiB
+# Part of the diagonal of a Gram matrix in single precision that outweighs its rounding.
+SINGLE_RIDGE = 1e-7
+# Entries of partial sums of a dense Gram matrix.
+GRAM_BUFFER = 8e6
 # Part of nonzero coefficients below which a product copies their columns first: X by columns, X by rows.
 # Products take 0.01 to 0.8 and 0.03 to 0.6 of the time of a pass over X.
 _MAX_USED_COLUMNS = 0.25
@@ -155,42 +144,14 @@ class CSRDesign(_Sparse):
             self._counts = np.bincount(self.indices, minlength=self.shape[1])
         return self._counts
 
-    def _by_columns(self, cols, size):
-        """Whether a model on ``cols`` is worked by columns, by estimates."""
-        n = self.shape[0]
-        if n > _MOST_ROWS or n == 0:
-            return False
-        nnz = float(self.counts()[cols].sum())
-        # rows differ in length, so their squares sum to more than the mean's
-        square = 0.5 * nnz * (1.5 * nnz / n + 1.0)
-        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        gram = scatter * square + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size + 2.0 * self.nnz
-        return (_TURN * self.nnz if self._store is None else 0.0) + _COLUMN_PRODUCTS * 2.0 * nnz < gram
-
     def model(self, cols, d, intercept, ridge):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves.
 
         The operator is a Gram matrix where that costs less than the products it saves.
         """
-        p = self.shape[1]
-        if self._by_columns(cols, len(cols) + intercept):
-            if self._store is None:
-                self._store = columns_from_csr(
-                    self.indptr, self.indices, self.data, p,
-                    self.counts().astype(np.int64, copy=False), _HEIGHT, self.n_threads,
-                )  # fmt: skip
-            by_rows = None
-            if self.counts()[cols].sum() > _ROWS_PAY:
-                by_rows = RowOperator(self._model_rows(cols), d, intercept, ridge)
-            operator = ColumnOperator(
-                self._store, np.asarray(cols, dtype=np.int32), d, intercept, ridge, by_rows, self.n_threads
-            )
-            return operator, Columns(self, cols)
         rows = self._model_rows(cols)
         size = len(cols) + intercept
-        scatter = _GRAM_SCATTER if size <= _CACHED_SIDE else _GRAM_SCATTER_FAR
-        work = scatter * rows.square_work + _EXPECTED_PRODUCTS * _DENSE_FLOP * size * size
-        if work <= _EXPECTED_PRODUCTS * 2.0 * rows.nnz:
+        if HOST.gram_pays(HOST.pair * rows.square_work, size, 2.0 * rows.nnz * HOST.entry):
             # two partial sums if the matrix is small beside the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
@@ -395,8 +356,8 @@ class DenseDesign(Matrix):
         m = len(cols)
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
-        # a Gram matrix costs n m^2 / 2 multiply-adds, a product 2 n m
-        if size <= _DENSE_GRAM:
+        n = self.shape[0]
+        if HOST.gram_pays(0.5 * n * size * size * HOST.dense, size, 2.0 * n * size * HOST.stream):
             G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
@@ -420,7 +381,7 @@ class DenseDesign(Matrix):
         n, size = self.shape[0], len(cols) + intercept
         # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
         # are summed by float32 within a block: a Hessian of many rows needs no more
-        single = self.X.dtype == np.float32 or (n >= 16 * size and n * size * size >= _SINGLE)
+        single = self.X.dtype == np.float32 or n >= 16 * size
         dtype = np.float32 if single else np.float64
         # parts for threads, as many as their sums are small beside the rows they add up
         parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(GRAM_BUFFER // max(size, 1) ** 2, 1)))

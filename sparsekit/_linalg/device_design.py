@@ -19,15 +19,12 @@ from ..gpu.shared import _dense, _sparse
 from ..gpu.shared._operators import GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines
+from .cost import DEVICE
 from .design import next_weights
 from .matrix import DEVICE_BLOCK, Columns, Matrix
 
-# Estimates for a recent data-centre GPU that choose between a Gram matrix and products: seconds.
-_LAUNCHES = 15e-6  # one product's launches, however small its data
-_BYTE = 1.0 / 2e12
-_FLOP = 1.0 / 2e13  # of a matrix product
-_EXPECTED_PRODUCTS = 30  # that one model minimisation asks for
-_GRAM_SIDE = 768  # largest side of a matrix that is factorised
+# Largest side of a matrix that is factorised.
+_GRAM_SIDE = 768
 
 
 def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:
@@ -140,17 +137,13 @@ class DeviceSparse(_Device):
         rows = ModelRows(self.shape[0])
         rows.fill(self.indptr, self.indices, self.data, self._position(cols), len(cols))
         size = len(cols) + bool(intercept)
-        if 0 < size <= _GRAM_SIDE and self._gram_pays(size, rows.nnz):
+        gram, product = self.shape[0] * size**2 * DEVICE.dense, 2.0 * rows.nnz * DEVICE.entry
+        if 0 < size <= _GRAM_SIDE and DEVICE.gram_pays(gram, size, product):
             G = np.empty((1, size, size), like=d)
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         columns = _sparse.gather(*self.by_columns.parts, cols, rows.nnz)
         return RowOperator(rows, d, intercept, ridge, columns), Columns(self, cols)
-
-    def _gram_pays(self, size: int, nnz: float) -> bool:
-        n = self.shape[0]
-        gram = 2.0 * n * size**2 * _FLOP + 24.0 * n * size * _BYTE
-        return gram <= _EXPECTED_PRODUCTS * (_LAUNCHES + 24.0 * nnz * _BYTE)
 
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|, A = X or [X, 1]."""

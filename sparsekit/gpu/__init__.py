@@ -23,16 +23,12 @@ _ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by
 _OTHER_NAME = "designs on a GPU multiply by `_sparse.Lines` and `_dense.matvec`, rows and columns alike"
 _AS_CSR = "a design on a GPU has its rows in CSR whatever X is, and its columns beside them"
 _STEPS = "it is one part of a step, for tests: on a GPU steps are tested whole"
-_ONE_STORE = "`_sparse.Lines` and RowOperator do it: columns on a GPU have no blocks"
 NOT_HERE: dict[str, str] = {
     "tagger._chain_steps.perceptron_steps": _ROWS,
     "tagger._chains.best_sequences": _CHAIN,
     "tagger._chains.forward_backward": _CHAIN,
     "tagger._chains.pair_scores": _CHAIN,
     "tagger._chains.pair_sums": _CHAIN,
-    "shared._columns.ColumnOperator": _ONE_STORE,
-    "shared._columns.ColumnStore": _ONE_STORE,
-    "shared._columns.columns_from_csr": _ONE_STORE,
     "shared._curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram "
     "matrix is made of dense blocks by matrix products",
     "shared._dense.dense_matvec": _OTHER_NAME,

@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython.l1 import _model
-from sparsekit._cython.shared import _columns, _operators
 from sparsekit._l1.losses.multinomial import MultinomialLoss
-from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
 
@@ -109,30 +106,3 @@ def test_a_small_predicted_reduction_ends_a_run_near_the_minimum(shape, strength
     assert short.fun <= best.fun * (1 + 3e-3)
     # no gap is claimed that was not computed
     assert short.dual_gap >= short.fun - best.fun
-
-
-@pytest.mark.parametrize("has", [False, True])
-def test_conjugate_gradients_by_columns_on_faces_end_where_a_matrix_does(has):
-    """Products by columns go over those on the face alone, and faces change from one to the next."""
-    rng = np.random.default_rng(0)
-    X = sp.random(300, 40, 0.2, format="csr", random_state=0)
-    d, cols = rng.random(300), np.arange(40, dtype=np.int32)
-    counts = np.bincount(X.indices, minlength=40).astype(np.int64)
-    A = np.asarray(X.toarray().astype(np.float32), dtype=np.float64)
-    A = np.column_stack([A, np.ones(300)]) if has else A
-    m = 40 + has
-    x0 = rng.standard_normal(m) * (rng.random(m) < 0.5)
-    g0, l1 = 5.0 * rng.standard_normal(m), np.full(m, 3.0)
-    found = []
-    for store in (None, _columns.columns_from_csr(X.indptr, X.indices, X.data, 40, counts, 128, 1)):
-        if store is None:
-            operator = _operators.GramOperator(np.ascontiguousarray((A.T * d) @ A), 1e-7)
-        else:
-            operator = _columns.ColumnOperator(store, cols, d, has, 1e-7, None, 1)
-        x = np.empty(m)
-        effort = Effort(max_cycles=50, forcing=1e-9, cg_tol=1e-9, cg_max=200)
-        found.append((x, *_model.solve_model(operator, x0, g0, l1, x, effort)))
-    exact, by_columns = found
-    assert 0 < np.count_nonzero(exact[0]) < m
-    np.testing.assert_allclose(by_columns[0], exact[0], rtol=1e-6, atol=1e-7)
-    assert by_columns[2] <= exact[2] + 3  # cycles

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from sparsekit._cython.shared._orthant import measure
 from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
 from sparsekit._l1.solver.oba import minimize_oba as solve
-from sparsekit._linalg.design import CSRDesign
 from sparsekit.optimize import minimize_oba
 
 L1 = 4.0
@@ -39,13 +38,6 @@ def _left_out(loss, l1):
     out = np.ones(loss.n_variables, dtype=bool)
     out[slice(None) if kept is None else kept] = False
     return out
-
-
-@pytest.fixture(params=[False, True], ids=["chosen", "columns"])
-def by_columns(request, monkeypatch):
-    """Models as the design chooses, and by columns where it would not."""
-    if request.param:
-        monkeypatch.setattr(CSRDesign, "_by_columns", lambda *_: True)
 
 
 @pytest.fixture
@@ -138,7 +130,7 @@ def _agree(loss, l1, result, plain, tol):
 @weights
 @formats
 @pytest.mark.parametrize("common", [40, 700])
-def test_same_solution_as_without(unscreened, by_columns, hessian, fit_intercept, weighted, kind, common):
+def test_same_solution_as_without(unscreened, hessian, fit_intercept, weighted, kind, common):
     X, y, s = _text(common=common, kind=kind, weighted=weighted)
     rng = np.random.default_rng(1)
     for penalty in (L1, rng.uniform(0.8, 1.2, X.shape[1]) * L1):
@@ -196,7 +188,7 @@ def test_gap_bounds_the_distance_at_any_point(unscreened, fit_intercept, weighte
 
 @formats
 @intercepts
-def test_threads_change_no_bit(by_columns, kind, fit_intercept):
+def test_threads_change_no_bit(kind, fit_intercept):
     X, y, s = _text(n=3000, rare=6000, kind=kind, weighted=True)
     assert X.nnz > 50000  # sums are cut into parts from there on
     losses = [LogisticLoss(X, y, s, fit_intercept=fit_intercept, n_threads=threads) for threads in (1, 2)]

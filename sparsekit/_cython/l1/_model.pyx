@@ -369,7 +369,6 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
                 worst = fabs(r[j])
         else:
             r[j] = 0.0
-    op.face(kind)
     op.precondition(r, kind, p)
     for j in range(m):
         rz += r[j] * p[j]
@@ -377,7 +376,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
     if done[0]:
         return 0
     for steps in range(1, max_steps + 1):
-        op.product_on(p, hp)
+        op.product(p, hp)
         php = 0.0
         for j in range(m):
             php += p[j] * hp[j]

@@ -11,7 +11,7 @@ cdef inline double soft_step(double h, double x, double g, double l1, double bel
 cdef class QuadOperator:
     cdef readonly int size
     cdef readonly double ridge
-    # what a product reads: "matrix" for H itself, "dense" or "columns" of the data; None for anything else
+    # what a product reads: "matrix" for H itself, "dense" for the data; None for anything else
     cdef readonly str reads
     # whether ``factor`` is cheap for any free set and needs no ``work``
     cdef readonly bint always_direct
@@ -32,9 +32,7 @@ cdef class QuadOperator:
     cdef const double* plus
     cdef void add_plus(self, const double* v, double* out) noexcept nogil
     cdef void product(self, const double* v, double* out) noexcept nogil
-    cdef void product_on(self, const double* v, double* out) noexcept nogil
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
-    cdef void face(self, const signed char* kind) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

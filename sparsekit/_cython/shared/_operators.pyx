@@ -15,10 +15,6 @@ cdef class QuadOperator:
     cdef void product(self, const double* v, double* out) noexcept nogil:
         pass
 
-    cdef void product_on(self, const double* v, double* out) noexcept nogil:
-        # the product with a v that is zero off the last face, where ``out`` may be anything finite
-        self.product(v, out)
-
     def add_diagonal(self, const double[::1] added):
         """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
         cdef Py_ssize_t j
@@ -67,10 +63,6 @@ cdef class QuadOperator:
             for j in range(m - 1):
                 shift -= self.common[j] / last * p[j]
             p[m - 1] = shift
-
-    cdef void face(self, const signed char* kind) noexcept nogil:
-        # told before systems on a face are solved
-        pass
 
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix

@@ -222,63 +222,6 @@ SK_MULTI(void, sk_float_rows_sum,
 SK_ROW_KERNELS(u16, uint16_t)
 SK_ROW_KERNELS(i32, int32_t)
 
-/* Columns of a column store, in segments of a block of rows: 16-bit row numbers and float32 values. As with
- * model rows, only Hessians use them. */
-static double sk_segment_dot(const uint16_t *restrict row, const float *restrict val, sk_size len,
-                             const double *restrict t) {
-    double a = 0.0, b = 0.0, c = 0.0, e = 0.0;
-    sk_size k = 0;
-    for (; k + 4 <= len; k += 4) {
-        a += val[k] * t[row[k]];
-        b += val[k + 1] * t[row[k + 1]];
-        c += val[k + 2] * t[row[k + 2]];
-        e += val[k + 3] * t[row[k + 3]];
-    }
-    for (; k < len; k++) a += val[k] * t[row[k]];
-    return (a + b) + (c + e);
-}
-
-static void sk_segment_add(const uint16_t *restrict row, const float *restrict val, sk_size len,
-                           double v, double *restrict t) {
-    for (sk_size k = 0; k < len; k++) t[row[k]] += v * val[k];
-}
-
-/* sum_k d[row] val^2 */
-static double sk_segment_square(const uint16_t *restrict row, const float *restrict val,
-                                sk_size len, const double *restrict d) {
-    double a = 0.0, b = 0.0;
-    sk_size k = 0;
-    for (; k + 2 <= len; k += 2) {
-        a += (double)val[k] * val[k] * d[row[k]];
-        b += (double)val[k + 1] * val[k + 1] * d[row[k + 1]];
-    }
-    for (; k < len; k++) a += (double)val[k] * val[k] * d[row[k]];
-    return a + b;
-}
-
-/* a row's pair is d_i t_i and the weight d_i, which a change of t_i is multiplied with */
-static double sk_pair_dot(const uint16_t *restrict row, const float *restrict val, sk_size len,
-                          const double *restrict pair) {
-    double a = 0.0, b = 0.0, c = 0.0, e = 0.0;
-    sk_size k = 0;
-    for (; k + 4 <= len; k += 4) {
-        a += val[k] * pair[2 * (sk_size)row[k]];
-        b += val[k + 1] * pair[2 * (sk_size)row[k + 1]];
-        c += val[k + 2] * pair[2 * (sk_size)row[k + 2]];
-        e += val[k + 3] * pair[2 * (sk_size)row[k + 3]];
-    }
-    for (; k < len; k++) a += val[k] * pair[2 * (sk_size)row[k]];
-    return (a + b) + (c + e);
-}
-
-static void sk_pair_add(const uint16_t *restrict row, const float *restrict val, sk_size len,
-                        double v, double *restrict pair) {
-    for (sk_size k = 0; k < len; k++) {
-        double *at = pair + 2 * (sk_size)row[k];
-        at[0] += at[1] * (v * val[k]);
-    }
-}
-
 /* Copy the columns with position[j] >= 0 of rows lo .. hi. Every entry is written and the
  * cursor moves only past those that stay: a branch here would be a coin toss a non-zero. */
 #define SK_SELECT(NAME, XINDEX, REAL, INDEX)                                                     \

@@ -9,13 +9,10 @@ import numpy as np
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
+from .null_intercept import MAX_NULL_STEPS
 
-# Steps to the null model's intercept; it is bracketed within some 20, and a bisection takes 60 more.
-MAX_STEPS = 200
-# Multiple of a dual point, eight units of rounding below 1.
-INWARDS = 1.0 - 8.0 * np.finfo(np.float64).eps
-# Distance of predictors, in units of their size or 1, that is rounding.
-PREDICTOR_ROUNDING = 8.0 * np.finfo(np.float64).eps
+# Rounding of a predictor, in units of its size or 1, and of a dual point.
+ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 class FamilyLoss(LinearLoss):
@@ -85,7 +82,7 @@ class FamilyLoss(LinearLoss):
         if self.counted is not None and theta[~self.counted].any():
             return -np.inf
         # a multiple of a dual point is one: at the ends of the domain rounding leads inwards
-        theta = INWARDS * theta
+        theta = (1.0 - ROUNDING) * theta
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = np.where(theta == 0.0, 0.0, theta / s)
             conjugates = self.family.conjugate(t, self.y, self.zy)
@@ -126,7 +123,7 @@ def null_predictor(
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
     reach = 1.0
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NULL_STEPS):
         slope, curvature = derivatives(b)
         if slope == 0.0:
             break

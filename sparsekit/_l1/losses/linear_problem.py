@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..._arrays import namespace, to_host
+from ..._linalg.matrix import Columns
 from .rounding import GRADIENT_ROUNDING
 from .selection import Selection
 
@@ -135,8 +136,10 @@ class LinearProblem(Selection):
             return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
         if len(free) > min(_MOST_FREE, self.n_rows):
             return None, None
-        operator, move = self._model(free, 0.0, self.state.d)
-        H = np.column_stack([operator.matvec(e) for e in namespace(X=self.like).eye(len(free))])
+        cols, has = self._split(free)
+        # sums in double precision, whatever models have: what is left of a gradient has a price
+        H = self.design.sandwich(self.state.d, cols, intercept=has)
+        move = Move(Columns(self.design, cols), has)
         return to_host(H), lambda step: self.state.d * move.direction(step)
 
 

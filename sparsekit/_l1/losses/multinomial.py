@@ -15,7 +15,6 @@ from ..._linalg.class_products import (
     dense_operator,
     gram,
     gram_pays,
-    is_single,
     matmat,
     row_operator,
 )
@@ -270,23 +269,22 @@ class MultinomialProblem(Selection):
         design, positions, has = self._select(variables)
         radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
-        s, m = self.loss.weights(), len(positions)
-        if m <= MAX_GRAM_SIDE and gram_pays(design, positions, self.loss.n_classes):
-            ridge = max(ridge, SINGLE_RIDGE) if is_single(design, m) else ridge
+        s, ridge = self.loss.weights(), max(ridge, SINGLE_RIDGE)
+        if len(positions) <= MAX_GRAM_SIDE and gram_pays(design, positions, self.loss.n_classes):
             operator = self.loss.GramOperator(gram(design, positions, parts, s, has), ridge)
         else:
             rows = dense_operator if isinstance(design, DenseDesign) else row_operator
-            operator = rows(design, positions, parts, s, has, max(ridge, SINGLE_RIDGE))
+            operator = rows(design, positions, parts, s, has, ridge)
         return operator, ClassMove(design, positions, has, self.loss.n_classes)
 
     def hessian(self, variables, radius=None):
         """The Hessian of a `model` on sorted ``variables``, each row's curvature within its ``radius``.
 
-        It is in main memory wherever X is.
+        It is in main memory wherever X is. Its sums are exact to double precision: dual points solve with it.
         """
         design, positions, has = self._select(variables)
         parts = self.loss.probabilities(self.state.z, radius)
-        return to_host(gram(design, positions, parts, self.loss.weights(), has))
+        return to_host(gram(design, positions, parts, self.loss.weights(), has, exact=True))
 
     def anchored(self, variables, x, g, l1):
         """Sorted ``variables`` without one class of each feature of which they hold all: see _class_shift."""

@@ -12,8 +12,8 @@ from .rounding import GRADIENT_ROUNDING
 # Classes up to which the Hessian of the intercepts is factorised; beyond, its products are taken. Products
 # alone miss the solution by 1 % of the weight at 3 classes and offsets of 1e4 (1e-8 by factors).
 _FEW = 200
-# Newton steps, of which some ten are taken where offsets are not extreme.
-_MAX_STEPS = 200
+# Newton steps, of which some ten are taken where offsets are not extreme; a bisection takes up to 80.
+MAX_NULL_STEPS = 200
 
 
 def null_intercept(codes, sample_weight, n_classes, offset=None):
@@ -38,7 +38,7 @@ def _root(positive, weight, offset, odds):
     # at the one every row's probability is at most the frequency, at the other at least
     low, high = odds - offset.max(), odds - offset.min()
     b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    for _ in range(_MAX_STEPS):
+    for _ in range(MAX_NULL_STEPS):
         p, q = expit(b + offset), expit(-b - offset)
         # each row's own term is small where its probability is right, and keeps its digits
         slope = float(np.sum(s * np.where(positive, -q, p)))
@@ -66,7 +66,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",
-        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": _MAX_STEPS},
+        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NULL_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..losses.family_loss import PREDICTOR_ROUNDING, FamilyLoss, deviance, null_predictor
+from ..losses.family_loss import ROUNDING, FamilyLoss, deviance, null_predictor
 from .data_losses import centred_loss_of
 
 
@@ -19,7 +19,7 @@ def null_offset(family, y, weight, offset, fit_intercept):
     null = null_predictor(family, y, weight, offset) if fit_intercept else 0.0
     shift = offset if not null else np.full(len(y), null) if offset is None else offset + null
     zy = family.saturated(y)
-    if shift is not None and np.all(np.abs(shift - zy) <= PREDICTOR_ROUNDING * np.maximum(1.0, np.abs(zy))):
+    if shift is not None and np.all(np.abs(shift - zy) <= ROUNDING * np.maximum(1.0, np.abs(zy))):
         shift = zy
     if not np.isfinite(deviance(family, np.zeros(len(y)) if shift is None else shift, y, weight)):
         raise ValueError(

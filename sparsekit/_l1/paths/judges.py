@@ -10,11 +10,9 @@ from sklearn.metrics import accuracy_score
 from ..._arrays import beside
 from ..._estimator.offset import with_rows_offset
 from ..._linalg.class_design import device_design
-from ..._linalg.class_products import matmat
+from ..._linalg.class_products import FACTOR_BUFFER, matmat
+from ..._linalg.matrix import DEVICE_BLOCK
 from ..._messages import shown
-
-# Predictions that are made at once, in main memory and on a GPU.
-_AT_ONCE, _AT_ONCE_ON_DEVICE = 4 * 10**6, 2**26
 
 
 def is_accuracy(scorer):
@@ -115,7 +113,7 @@ class SquaredErrors:
         columns, coefs = self._in_columns()
         intercepts = np.array([intercept for *_, intercept in self._solutions])
         X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
-        errors, size = np.zeros(len(intercepts)), max(1, _AT_ONCE // len(intercepts))
+        errors, size = np.zeros(len(intercepts)), max(1, FACTOR_BUFFER // len(intercepts))
         for at in range(0, len(self.y), size):
             rows = slice(at, at + size)
             squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
@@ -169,7 +167,7 @@ class DeviceSquaredErrors:
         """Take the solution x of the fold's problem ``part``."""
         p = self.design.shape[1]
         self._solutions.append((x[:p], float(x[p]) + part.offset if part.fit_intercept else 0.0))
-        if len(self._solutions) * max(self.design.shape) > _AT_ONCE_ON_DEVICE:
+        if len(self._solutions) * max(self.design.shape) > DEVICE_BLOCK:
             self._score()
 
     def _score(self):

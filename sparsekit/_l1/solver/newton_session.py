@@ -31,7 +31,7 @@ from .duality import duality_gap, tightened
 from .gram_model import GramModel
 from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MAX_PREDICTION_ERROR, MESSAGES
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
@@ -40,8 +40,6 @@ from .working_set import PATIENCE, most_new
 PREDICTED_PART = 0.1
 # The Hessian is computed again where a step leaves more than this part of the violation.
 MAX_FALL = 0.6
-# The Hessian is computed again where actual and predicted reduction differ by more than this part.
-MAX_ERROR = 0.3
 # Least ratio of actual and predicted reduction.
 MIN_DECREASE = 0.1
 # Shortest step of the line search.
@@ -214,7 +212,7 @@ class NewtonSession:
             run.nit += 1
             g[:m] = hessian.part.rmatvec(state.u)
             g[m:] = state.u.sum()
-            if abs(fall - predicted) > max(MAX_ERROR * predicted, VALUE_ROUNDING * abs(before)):
+            if abs(fall - predicted) > max(MAX_PREDICTION_ERROR * predicted, VALUE_ROUNDING * abs(before)):
                 hessian.renew(state.d)
             if run.callback is not None:
                 self._report(self._whole(variables, x), run)

@@ -21,7 +21,8 @@ MESSAGES = outcome.messages(
 )
 CONVERGED_BY_PREDICTION = "Converged: the model predicts a relative reduction of at most predicted_tol."
 
-# The predicted reduction ends a run if the actual one differs from it by at most this part.
+# A model is trusted if the actual reduction differs from the predicted one by at most this part: then the
+# predicted reduction may end a run, and a path keeps its Hessian.
 MAX_PREDICTION_ERROR = 0.3
 
 

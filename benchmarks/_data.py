@@ -29,7 +29,7 @@ SYNTHETIC_ROWS = 2000
 
 
 def data_folder(path=None):
-    """Folder of the .npz files: the argument, $SPARSEKIT_DATA, or shared/data beside the checkout."""
+    """Folder of the .npz files: the argument, $SPARSEKIT_DATA, or shared/data next to the checkout."""
     checkout = Path(__file__).resolve().parent.parent
     folder = Path(path or os.environ.get("SPARSEKIT_DATA") or checkout.parent / "shared" / "data")
     if not folder.is_dir():

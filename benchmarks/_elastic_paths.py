@@ -1,4 +1,4 @@
-"""Whole paths of elastic nets of squares: LassoOBA.path beside scikit-learn's, at the defaults of both."""
+"""Whole paths of elastic nets of squares: LassoOBA.path against scikit-learn's, at the defaults of both."""
 
 from __future__ import annotations
 

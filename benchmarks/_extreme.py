@@ -19,7 +19,7 @@ from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
 NAMES = ("mnist", "bibtex", "delicious", "sector", "ptb")
 METHODS = ("ove", "nce", "is", "sgd", "umax", "implicit")
 HISTORY = 3  # words of ptb that predict the next
-JUDGED = 20000  # rows whose log-loss is looked at, where there are more
+JUDGED = 20000  # largest number of rows whose log-loss is evaluated
 
 # In the papers: 100 rows and 5 classes for the biased methods, 1 and 1 for the others
 PAPER_SIZES = {m: (100, 5) if m in ("ove", "nce", "is") else (1, 1) for m in METHODS}
@@ -61,7 +61,7 @@ def _first_label(X, Y):
 
 
 def _words(ids, n_words):
-    """One-hot by position: column j * n_words + w for word w, j + 1 places back."""
+    """One-hot by position: column j * n_words + w for word w, j + 1 positions back."""
     ids = np.asarray(ids, dtype=np.int64)
     n = len(ids) - HISTORY
     columns = np.stack(
@@ -76,7 +76,7 @@ def _words(ids, n_words):
 
 
 class Run:
-    """One method on one set of rows; epochs are stepped from outside, so that the loss can be looked at."""
+    """One method on one set of rows; epochs are stepped from outside, so that the loss can be evaluated."""
 
     def __init__(
         self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
@@ -133,15 +133,15 @@ def tune(X, y, n_classes, method, n_epochs, rates, **kwargs):
     X, y = X[keep], y[keep]
     losses = {}
 
-    def look(rate):
+    def evaluate(rate):
         run = Run(X, y, n_classes, method, rate, **kwargs)
         while run.n_epochs < n_epochs and run.step():
             pass
         losses[rate] = run.loss()
 
     for rate in rates:
-        look(rate)
+        evaluate(rate)
     for factor, end in ((10.0, max), (0.1, min)):
         while losses[end(losses)] == min(losses.values()) < np.inf and len(losses) < len(rates) + 4:
-            look(end(losses) * factor)
+            evaluate(end(losses) * factor)
     return losses

@@ -27,7 +27,7 @@ LONG = 4  # times as many epochs, with a decay that much slower
 EPOCHS, DECAY = 50, 0.9
 RANGE = -4, 7  # powers of ten that are tried as rates
 MAX_TIME = {"delicious": 40.0}  # seconds of the exact softmax, where 10 leave it far above
-LATE_RIDGE = 1e-4  # of the model that gradients are looked at
+LATE_RIDGE = 1e-4  # of the model whose gradients are evaluated
 
 
 @lru_cache
@@ -81,7 +81,7 @@ def best_rate(X, y, K, case, sizes, start, factor=1):
     """{power of ten: log-loss of all rows} down the slope from ``start``, within `RANGE`."""
     losses, low, high = {}, *RANGE
 
-    def look(exponent):
+    def evaluate(exponent):
         if exponent not in losses:
             within = low <= exponent <= high
             losses[exponent] = (
@@ -90,12 +90,12 @@ def best_rate(X, y, K, case, sizes, start, factor=1):
         return losses[exponent]
 
     at = int(np.clip(round(np.log10(start)) if np.isfinite(start) else low, low, high))
-    while at > low and not np.isfinite(look(at)):
+    while at > low and not np.isfinite(evaluate(at)):
         at -= 1
     while True:
-        step = min((at - 1, at + 1), key=look)
+        step = min((at - 1, at + 1), key=evaluate)
         # where it is flat (nothing learned at all) there is no better
-        if look(step) >= look(at) - 1e-3 * np.log(K):
+        if evaluate(step) >= evaluate(at) - 1e-3 * np.log(K):
             return {10.0**e: v for e, v in losses.items() if v < np.inf or e == at}
         at = step
 

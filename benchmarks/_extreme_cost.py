@@ -1,4 +1,4 @@
-"""Cost of a step against the numbers of classes and of rows, beside the machine's random access."""
+"""Cost of a step by the numbers of classes and of rows, compared with the machine's random access."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def nanoseconds(X, y, K, method, rate, negatives, n_threads, repeats=3):
 
 
 def random_access(size, count=2_000_000, seed=0):
-    """Nanoseconds to read one number at a random place among ``size`` bytes, many of them under way."""
+    """Nanoseconds to read one number at a random address in ``size`` bytes, many of them under way."""
     table = np.zeros(size // 4, dtype=np.float32)
     table[::1024] = 1.0
     places = np.random.default_rng(seed).integers(0, len(table), count)

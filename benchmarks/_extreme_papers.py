@@ -67,11 +67,11 @@ def plot_curves(curves, path, title="the paper's batches"):
     for axis, name in zip(axes[0], names):
         for i, method in enumerate(METHODS):
             points = np.array([p for p in curves[title, name, method] if np.isfinite(p[1])]).reshape(-1, 2)
-            # a method that diverged has its place in the legend, and its colour
+            # a method that diverged keeps its colour and its entry in the legend
             axis.plot(points[:, 0], points[:, 1], f"C{i}", marker="o", markersize=3, label=method)
         axis.set(title=name, xlabel="epochs", yscale="log")
     axes[0, 0].set_ylabel("log-loss")
-    # beside the panels: a legend inside hides some curve
+    # next to the panels: a legend inside hides some curve
     figure.legend(*axes[0, -1].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     figure.savefig(path, dpi=110)
     plt.close(figure)

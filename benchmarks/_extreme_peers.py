@@ -1,4 +1,4 @@
-"""ExtremeSoftmaxSGD beside full softmax and napkinXC, and on a million classes."""
+"""ExtremeSoftmaxSGD against full softmax and napkinXC, and on a million classes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ PTB = {
 
 
 def ptb(args):
-    """Validation perplexity: ours, after one epoch or as said, beside an epoch of full softmax by SGD."""
+    """Validation perplexity: ours, after one epoch or as said, against an epoch of full softmax by SGD."""
     X, y, X_test, y_test, K = load(args.folder, "ptb")
     # one-hot rows: the norm is sqrt(3), and rates are per row of norm 1
     rows = []
@@ -224,7 +224,7 @@ NAPKIN = {
 
 
 def napkin(args):
-    """Precision at 1 on the test rows, beside napkinXC's HSM; on each row's first label."""
+    """Precision at 1 on the test rows, against napkinXC's HSM; on each row's first label."""
     import shutil
     import tempfile
 

@@ -1,10 +1,10 @@
 """One solver's fits in a process of its own: `python _extreme_worker.py SOLVER DATA.npz OUT.jsonl LIMIT`.
 
-It needs NumPy and the solver, not sparsekit, so that a peer may live in an environment with versions of
-its own. Each finished fit, or each look at one that goes on, is a line of JSON in OUT: label, seconds (of
-training alone), p1, hits10, loss (or null) on the test rows. A line with "missing" says why there is none.
-Beyond LIMIT seconds of training no further fit begins (trees begin a second one in any case); whoever
-started the process kills it when it writes nothing for long, and keeps the lines it wrote.
+It needs NumPy and the solver, not sparsekit, so that a peer may live in an environment with versions of its
+own. Each finished fit, or each evaluation of a running one, is a line of JSON in OUT. It has label, seconds
+(of training alone), and p1, hits10, loss (or null) on the test rows. A line with "missing" says why there is
+none. After LIMIT seconds of training no further fit begins (trees always begin a second one). The parent
+kills a process that writes nothing for long, and keeps its lines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 TOP, LOSS_ROWS, SMALLEST = 10, 1000, 1e-12
-PATIENCE = 3  # looks of torch, each half as late again as the one before
+PATIENCE = 3  # evaluations of torch, each half as late again as the one before
 HS_FROM = 1000  # classes from which fastText takes its hierarchical softmax
 
 
@@ -96,7 +96,7 @@ def ours(data, out):
     # compiled parts are loaded, and pages of the table given, before the clock runs
     ExtremeSoftmaxSGD(random_state=0, max_iter=1).fit(X, data.y)
 
-    def look(label, **params):
+    def fit(label, **params):
         model = ExtremeSoftmaxSGD(random_state=0, **params)
         start = time.perf_counter()
         model.fit(X, data.y)
@@ -107,19 +107,19 @@ def ours(data, out):
         out.result(label, seconds, top, model.log_loss(X_test, data.y_test))
         return model
 
-    bare = look("ours")  # first: whatever the limit, its own end is there
+    bare = fit("ours")  # first: whatever the limit, its own end is there
     out.spent = 0.0
     for epochs in (1, 2, 3, 5, 8, 12, 20, 30):
         if out.over or epochs >= bare.n_iter_:
             break
-        look("ours", max_iter=epochs)
+        fit("ours", max_iter=epochs)
     for label, params in (("ours, alpha=0", dict(alpha=0.0)),):
         out.spent = 0.0
-        look(label, **params)
+        fit(label, **params)
         for epochs in (1, 3, 10):
             if out.over or "alpha" not in params:
                 break
-            look(label, max_iter=epochs, **params)
+            fit(label, max_iter=epochs, **params)
 
 
 # ------------------------------------------------------------------ napkinXC
@@ -231,10 +231,9 @@ def _fasttext_loss(model, data, test):
 def torch_adam(data, out):
     """Full softmax by Adam at two rates, and by AdaGrad, on batches of 256.
 
-    Each goes on for the limit or 50 epochs, or until P@1 has not risen for `PATIENCE` looks. Scores are an
-    embedding bag; the gradient of the features that a batch has is a product of a sparse matrix, and the
-    moments move at those alone, as in torch.optim.SparseAdam (whose gradient has a row of n_classes numbers
-    for each non-zero).
+    Each goes on for the limit or 50 epochs, or until P@1 has not risen for `PATIENCE` evaluations. Scores are
+    an embedding bag. The gradient of a batch's features is a sparse product, and the moments change at those
+    alone, as in torch.optim.SparseAdam. That one's gradient has a row of n_classes numbers for each non-zero.
     """
     import torch
 
@@ -253,7 +252,7 @@ def torch_adam(data, out):
     test = test[0].float(), test[1].long(), test[2].long()
     truth = torch.from_numpy(data.y_test.astype(np.int64))
 
-    def look(label, W, b, spent):
+    def evaluate(label, W, b, spent):
         tops, loss = [], 0.0
         for at in range(0, len(truth), 1024):
             ptr = test[2][at : at + 1025]
@@ -308,12 +307,12 @@ def torch_adam(data, out):
                 b.step(slice(None), P.sum(0, keepdim=True), rate, t)
                 spent += time.perf_counter() - start
                 if spent > following or spent > out.limit:
-                    p1 = look(label, W.x, b.x[0], spent)
+                    p1 = evaluate(label, W.x, b.x[0], spent)
                     best, since = (p1, 0) if p1 > best else (best, since + 1)
                     following = 1.5 * spent
                 if spent > out.limit or since >= PATIENCE:
                     return
-        look(label, W.x, b.x[0], spent)
+        evaluate(label, W.x, b.x[0], spent)
 
     for label, kind, rate in (("Adam", Adam, 0.01), ("Adam", Adam, 0.1), ("AdaGrad", AdaGrad, 0.3)):
         train(f"torch {label} {rate:g}", kind, rate)

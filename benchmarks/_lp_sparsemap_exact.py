@@ -1,7 +1,7 @@
 """Problems of lp_sparsemap.py and their exact solutions, from quadratic programs that know no factor.
 
-Products of two variables and arborescences have linear descriptions with more variables (an arborescence
-carries a unit of flow from the root to every word), so that a general sparse interior-point method does. The
+Products of two variables and arborescences have linear descriptions with more variables: an arborescence
+carries a unit of flow from the root to every word. A general sparse interior-point method solves them. The
 active set that it finds gives solution and derivatives to rounding, which their KKT residual certifies.
 """
 

@@ -1,8 +1,8 @@
 """The library lp-sparsemap (`import lpsmap`), run by lp_sparsemap.py in an environment of its own.
 
-Every line of the standard input is a JSON object and is answered by one: {"problem": file of arrays}, or the
-settings of a run, {"max_iter": ..., "step_size": ..., "tol": ..., "api": whether to time its public call}.
-Seconds of the core are those of the C++ solver on a new graph, without the time to build it.
+Every line of the standard input is a JSON object and is answered by one. It is {"problem": file of arrays},
+or the settings of a run: {"max_iter": ..., "step_size": ..., "tol": ..., "api": whether to time its public
+call}. Seconds of the core are those of the C++ solver on a new graph, without the time to build it.
 """
 
 import json

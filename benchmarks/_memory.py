@@ -1,7 +1,7 @@
 """Peak memory during a fit, each in a process of its own, in units of the bytes of X as CSR.
 
-The kernel's high-water mark of the resident set is reset just before the fit (Linux), so that loading the
-data does not count; the resident set at that moment is subtracted. X itself is in memory before the fit.
+The kernel's high-water mark of the resident set is reset just before the fit (Linux), so loading the data
+does not count. The resident set at that moment is subtracted. X itself is in memory before the fit.
 """
 
 from __future__ import annotations

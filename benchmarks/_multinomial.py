@@ -1,4 +1,4 @@
-"""True multinomial L1 logistic regression with all classes, beside saga, to a relative gap of 1e-4."""
+"""True multinomial L1 logistic regression with all classes, against saga, to a relative gap of 1e-4."""
 
 from __future__ import annotations
 

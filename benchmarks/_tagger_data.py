@@ -2,8 +2,7 @@
 
 import numpy as np
 
-# (sequences, labels, words, seed): "tune" sets may be looked at while settings are chosen, "check" sets
-# may not
+# (sequences, labels, words, seed): "tune" sets may be used while settings are chosen, "check" sets may not
 TUNE = {"tune-9": (800, 9, 3000, 0), "tune-20": (300, 20, 3000, 1)}
 SPANS = {
     "tune-spans": (800, 9, 3000, 2),

@@ -1,9 +1,9 @@
 """How low is the objective after so many seconds? Ours by its iterates, LIBLINEAR by runs at several
 tolerances.
 
-LIBLINEAR shows no iterates: each tolerance is a whole fit, so its curve is that of the fit that one would
-have chosen, knowing beforehand how accurate it will be. Ours is the iterates of two fits, at the default
-tolerance and at one a ten-thousandth of it; the lower of both at each moment.
+LIBLINEAR shows no iterates: each tolerance is a whole fit. Its curve is therefore that of the best choice of
+a tolerance in advance. Ours is the iterates of two fits, at the default tolerance and at one a ten-thousandth
+of it; the lower of both at each moment.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Data sets for weak penalties: generated ones, which need no files, and the real ones of the data folder.
 
-Each has a role. The defaults of the solver were looked at on "tuning" sets; "check" sets are for measuring
-only, and a claim is one about them.
+Each has a role. The defaults of the solver were chosen on "tuning" sets; "check" sets are for measuring only,
+and a claim is one about them.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ NAMES = (*GENERATED, *REAL_TUNING, *OTHER_FORM, *REAL_CHECK)
 
 
 def role(name):
-    """Whether the solver's defaults were looked at on this set."""
+    """Whether the solver's defaults were chosen on this set."""
     if name in GENERATED:
         return GENERATED[name][0]
     return TUNING if name in REAL_TUNING or name == "imdb_counts" else CHECK

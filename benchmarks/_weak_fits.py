@@ -32,9 +32,9 @@ MIN_TOTAL, MAX_REPEATS = 0.3, 7  # short fits are repeated until they sum to thi
 class Case:
     """One set with one kind of intercept.
 
-    "none": no intercept. "penalised": LIBLINEAR's own, which is in the L1 norm; ours solves the same
-    problem with a column of ones. "free": LIBLINEAR is called as for "penalised", since it cannot do
-    otherwise, and ours with its unpenalised intercept; each then has a problem and an optimum of its own.
+    "none": no intercept. "penalised": LIBLINEAR's own, which is in the L1 norm; ours solves the same problem
+    with a column of ones. "free": LIBLINEAR is called as for "penalised", since it has no free intercept,
+    ours with its unpenalised one. Each then has its own problem and optimum.
     """
 
     name: str

@@ -99,7 +99,7 @@ def means(rows):
                 lines.append(
                     f"{where} {title}: {mean:.3g} (geometric mean of {span}; ours slower in {slower})"
                 )
-        # what a default gives counts beside what it takes
+        # the accuracy at the defaults, with its time
         gaps = [f"ours {max(row['ours_gap'] for row in mine):.0e}"]
         theirs = [row["liblinear_gap"] for row in mine if "liblinear_gap" in row]
         gaps += [f"LIBLINEAR {max(theirs):.0e}"] if theirs else []

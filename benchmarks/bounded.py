@@ -1,12 +1,12 @@
-"""BoundedRegressor and BoundedClassifier beside what else solves the same problems.
+"""BoundedRegressor and BoundedClassifier against what else solves the same problems.
 
     python benchmarks/bounded.py --kinks      # quantile regression: QuantileRegressor and linprog (HiGHS)
     python benchmarks/bounded.py --smooth     # smooth losses in a box: scipy.optimize.minimize(L-BFGS-B)
     python benchmarks/bounded.py --peers      # without an intercept: LinearSVC, LinearSVR, Ridge, Lasso, ...
 
-One thread each, in turn, in one process; medians of --repeat runs. With --smooth the seconds are until the
-objective is within 1e-6, relatively, of the best value that either found, by the histories of both; else
-those of the whole fit. L-BFGS-B gets this package's compiled objective, its best case.
+One thread each, in turn, in one process; medians of --repeat runs. With --smooth the seconds end when the
+objective is within 1e-6, relatively, of the best value in both histories. Otherwise they are those of the
+whole fit. L-BFGS-B gets this package's compiled objective, its best case.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choosing C as users do, ours beside scikit-learn's LIBLINEAR, both at their defaults.
+"""Choosing C as users do, ours against scikit-learn's LIBLINEAR, both at their defaults.
 
     python benchmarks/choose_C.py                               # generated sets, and real ones where they are
     python benchmarks/choose_C.py --sets text_10k,a9a --repeats 5 --markdown choose_C.md
@@ -9,9 +9,9 @@ METHOD. Three pairs, each in turn in one process on one thread, medians of --rep
   LogisticRegression(solver="liblinear") with an L1 penalty and of L1LogisticOBA; score is best_score_, the
   mean accuracy.
 - cv: LogisticRegressionCV(solver="liblinear") and L1LogisticOBACV with the same nine values and folds.
-- path: 50 values from lambda_max to --end times it, without an intercept: a fit of LIBLINEAR for each, and
-  one call of l1_logistic_path; "largest gap" is that of the worst value to the lowest objective found, a
-  path at tol 1e-10 included. `l1_logistic.py --what path` has the times to one accuracy.
+- path: 50 values from lambda_max to --end times it, without an intercept. A fit of LIBLINEAR for each, and
+  one call of l1_logistic_path. "largest gap" is that of the worst value to the lowest objective found, with a
+  path at tol 1e-10 among them. `l1_logistic.py --what path` has the times to one accuracy.
 
 The intercept is fitted in the first two pairs, as both do by default: LIBLINEAR's is penalised. Sets and
 roles are those of weak_penalties.py.

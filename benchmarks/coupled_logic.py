@@ -1,15 +1,15 @@
 #!/usr/bin/env python
-"""Coupled logic and structures: share that `solve` and `map` solve, and their times, beside HiGHS alone.
+"""Coupled logic and structures: share that `solve` and `map` solve, and their times, against HiGHS alone.
 
     python benchmarks/coupled_logic.py
     python benchmarks/coupled_logic.py --kinds "logic 400 / 600" --graphs 5
 
-Random graphs of all closed-form factors which one assignment satisfies, so that all of them have a solution:
-"logic 200 / 250" has 200 variables in 250 factors, "Sequence 20 x 5 / 60" a sequence and 60 of them over its
-variables. HiGHS solves the linear program of `map`. It gets the rows
-from the package's own arrays (`polytope_of`) and runs with its own tolerances; its time, like ours, begins
-with the compiled graph. Processor time of one thread (set OMP_NUM_THREADS=1), each graph by one and the other
-in turn. A `map` counts as solved if its status is 0 and its value is HiGHS's to 1e-7 of all scores.
+Random graphs of all closed-form factors. One assignment satisfies them, so all have a solution. "logic 200 /
+250" has 200 variables in 250 factors; "Sequence 20 x 5 / 60" has a sequence and 60 factors over its
+variables. HiGHS solves the linear program of `map`. It gets the rows from the package's own arrays
+(`polytope_of`) and runs with its own tolerances; its time, like ours, begins with the compiled graph.
+Processor time of one thread (set OMP_NUM_THREADS=1), each graph by one and the other in turn. A `map` counts
+as solved if its status is 0 and its value is HiGHS's to 1e-7 of all scores.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""The elastic net and the ridge beside scikit-learn, glum, celer and skglm: time to a gap of 1e-6.
+"""The elastic net and the ridge against scikit-learn, glum, celer and skglm: time to a gap of 1e-6.
 
     python benchmarks/elastic_net.py --kind logistic            # L1LogisticOBA, all sets that are there
     python benchmarks/elastic_net.py --kind squares --sets leukemia,correlated --ratios 0.5 --strengths 1e-2
     python benchmarks/elastic_net.py --kind paths               # 50 penalties, at the defaults of both
 
-METHOD. Every fit runs in a child process of its own on one thread, is killed after --limit seconds, and is
-repeated there where it is short; times are processor seconds, which other processes disturb little. Each
-solver's tolerances are tried from loose to tight; the loosest whose objective is within 1e-6 of the lowest
-that anything found (a fit of ours at tol 1e-11 among them, with a certified gap) is timed --rounds times in
-all, the solvers in turn; the median counts. Ours has no advantage: its tolerances are tried the same way.
-"default" is ours as it comes, with its true gap. "inf": not within --limit. Strengths are parts of the
-penalty that keeps all coefficients at zero where l1_ratio is 1.
+METHOD. Every fit runs in its own child process on one thread, is killed after --limit seconds, and is
+repeated if it is short. Times are processor seconds, which other processes disturb little. Each solver's
+tolerances are tried from loose to tight. The first whose objective is within 1e-6 of the lowest found is
+timed --rounds times in all, the solvers in turn; the median counts. The lowest includes a fit of ours at tol
+1e-11 with a certified gap. Ours has no advantage: its tolerances are tried the same way. "default" is ours as
+it comes, with its true gap. "inf": not within --limit. Strengths are parts of the penalty that keeps all
+coefficients at zero where l1_ratio is 1.
 
-Sets: "tuning" ones were looked at when the solver was made, "check" ones not. Generated sets have fixed
-seeds; real ones are read from --data DIR or $SPARSEKIT_DATA. Numbers of +1 and -1 are what least squares
-fits on sets of two classes.
+Sets: "tuning" ones were used when the solver was made, "check" ones not. Generated sets have fixed seeds;
+real ones are read from --data DIR or $SPARSEKIT_DATA. Numbers of +1 and -1 are what least squares fits on
+sets of two classes.
 """
 
 from __future__ import annotations

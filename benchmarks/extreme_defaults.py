@@ -1,4 +1,4 @@
-"""ExtremeSoftmaxSGD as its constructor makes it, beside the exact softmax of the same objective.
+"""ExtremeSoftmaxSGD as its constructor makes it, against the exact softmax of the same objective.
 
     python benchmarks/extreme_defaults.py                     # all sets, the bare constructor
     python benchmarks/extreme_defaults.py --alpha default 0   # and without a ridge
@@ -7,7 +7,7 @@
 Defaults may be chosen on the sets of CHOSEN_ON and are judged on those of HELD_BACK. The exact softmax is
 SoftmaxClassifier of the same ridge; without one it gets 1e-8, and its mean loss counts. Features are scaled
 to at most 1 in absolute value, rows of sparse sets to norm 1. Of several labels the first one counts.
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@
         fasttext=venv3/bin/python
     python benchmarks/extreme_seconds.py --sets bibtex,sector --solvers ours,HSM --limit 10
 
-Ours is the bare constructor. Each solver runs in a process of its own (`_extreme_worker.py`), by the Python
-that --python names for its package, or this one; a package that is not there is said in the output. A curve
-is that of the runs by their number of epochs, or of LIBLINEAR's iterations in each node for trees and
-one-vs-rest: each run is a whole fit from the start, and counts with its own seconds. torch's full softmax
-alone is looked at as it goes. ptb is cut to its first rows. Rows have norm 1, several labels mean the first;
-fastText sees which features a row has, without their values. PyTorch belongs to this Python.
+Ours is the bare constructor. Each solver runs in its own process (`_extreme_worker.py`), by the Python that
+--python names for its package, or this one. The output names packages that are missing. A curve has one run
+for each number of epochs, or of LIBLINEAR's iterations in each node for trees and one-vs-rest. Each run is a
+whole fit with its own seconds. Only torch's full softmax is evaluated during its run. ptb is cut to its first
+rows. Rows have norm 1, several labels mean the first; fastText sees which features a row has, without their
+values. PyTorch belongs to this Python.
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SETS = ("bibtex", "delicious", "sector", "ptb", "fb15k")
 PACKAGES = {"HSM": "napkinxc", "PLT": "napkinxc", "OVR": "napkinxc"}
 LEVELS = (0.5, 0.8, 0.9, 0.95, 1.0)
 TEST_ROWS = 5000
-# seconds, beside the limit, in which a process has to load, or to end a fit and judge it
+# seconds above the limit for loading, or for finishing a fit and its evaluation
 GRACE, NAP = 30.0, 0.1
 
 

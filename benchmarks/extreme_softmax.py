@@ -6,12 +6,12 @@
     python benchmarks/extreme_softmax.py --what ove        # Table 2 of the One-vs-Each paper
     python benchmarks/extreme_softmax.py --what toy --plot toy.png
     python benchmarks/extreme_softmax.py --what cost       # a step, by classes and by rows
-    python benchmarks/extreme_softmax.py --what full       # seconds to a log-loss, beside Adam and lbfgs
-    python benchmarks/extreme_softmax.py --what ptb        # one epoch beside full softmax
-    python benchmarks/extreme_softmax.py --what napkin     # precision and time beside napkinXC
+    python benchmarks/extreme_softmax.py --what full       # seconds to a log-loss, against Adam and lbfgs
+    python benchmarks/extreme_softmax.py --what ptb        # one epoch against full softmax
+    python benchmarks/extreme_softmax.py --what napkin     # precision and time against napkinXC
     python benchmarks/extreme_softmax.py --what million    # 10^6 classes, 10^7 rows, a stream
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout; rows are brought to
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout; rows are brought to
 norm 1, and several labels mean the first. PyTorch is needed for ``full`` and ``ptb``, napkinXC for
 ``napkin``.
 """

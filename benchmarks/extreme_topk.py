@@ -66,7 +66,7 @@ def least(call, repeats):
 
 
 def measure(model, X, k):
-    """One table row: milliseconds a row, and what the shortlist looked at."""
+    """One table row: milliseconds a row, and what the shortlist read."""
     ones = [X[i : i + 1] for i in range(SINGLE)]
     start = time.perf_counter()
     labels, scores = model.predict_topk(X, k)

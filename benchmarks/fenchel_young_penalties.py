@@ -3,8 +3,8 @@
     python benchmarks/fenchel_young_penalties.py --markdown penalties.md
 
 scikit-learn's own sets and drawn ones, so nothing has to be fetched. A fit's time is the median of
-``--rounds`` fits at the estimators' defaults on one thread, with its steps and its relative duality gap; a
-fit that warned has a "!". The script uses the public interface alone: run it in another environment to see
+``--rounds`` fits at the estimators' defaults on one thread. Its steps and relative duality gap follow; a fit
+that warned has a "!". The script uses the public interface alone: run it in another environment to see
 another version of the package.
 """
 

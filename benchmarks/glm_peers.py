@@ -1,4 +1,4 @@
-"""Generalised linear models beside glum, scikit-learn and statsmodels, each to an equal objective.
+"""Generalised linear models against glum, scikit-learn and statsmodels, each to an equal objective.
 
 A peer without offsets (scikit-learn) gets the equal problem: a target divided by its exposure e, of weight
 e ** (2 - power). Binomial targets have no offset here. Each solver runs with tighter and tighter tolerances

@@ -2,11 +2,11 @@
 
     python benchmarks/gpu_extreme_softmax.py --n-threads 2 --markdown gpu_extreme.md
 
-The CPU runs some epochs; the GPU, with as many rows at once as the classes bear or as --rows-at-once says,
-runs until its log-loss is no higher. An epoch is timed from the shuffle of its rows, which the CPU makes for
-both, to its end. A step's floor is the time of its memory sectors: each weight of the classes it meets is
-read twice and written once, 32 bytes a time where the row is sparse. The GPU pays from the size at which the
-ratio of the times to that loss stays above 1.
+The CPU runs some epochs; the GPU runs until its log-loss is no higher. Its rows at once are as many as the
+number of classes allows, or --rows-at-once. An epoch is timed from the shuffle of its rows, which the CPU
+makes for both, to its end. A step's floor is the time of its memory sectors. Each weight of its classes is
+read twice and written once, 32 bytes each if the row is sparse. The GPU pays from the size at which the ratio
+of the times to that loss stays above 1.
 """
 
 from __future__ import annotations

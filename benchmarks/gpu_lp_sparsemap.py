@@ -6,9 +6,9 @@
 a factor Xor a row and AtMostOne a column. "labels": rows of 159 labels most of which are decided beforehand,
 as LPSparseMAPClassifier solves them, a tenth of the pairs with a score. No other library has these on a GPU.
 
-The floor is what the passes over the factors must move, each slot's state and coefficients once a pass (80
-bytes), at the bandwidth of a copy; for states that fit into shared memory, scores and marginals alone. The
-CPU solves --cpu-batch graphs of the same batch, by --jobs threads; its time is scaled to the whole batch.
+The floor is the memory traffic of the passes at the bandwidth of a copy: each slot's state and coefficients
+once a pass (80 bytes). For states in shared memory only scores and marginals count. The CPU solves
+--cpu-batch graphs of the same batch, by --jobs threads; its time is scaled to the whole batch.
 """
 
 from __future__ import annotations

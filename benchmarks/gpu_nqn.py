@@ -2,9 +2,9 @@
 
     python benchmarks/gpu_nqn.py --n-threads 2 --markdown gpu_nqn.md
 
-A kernel's floor is the time of reading and writing what it must once, at a copy's bandwidth; those that end
-in a number include the wait for it. A run is timed from arrays in place to the solution in place. The GPU
-pays from the size at which the ratio stays above 1.
+A kernel's floor is the time to read its inputs and write its outputs once, at a copy's bandwidth. Kernels
+that return a number include the wait for it. A run is timed from arrays in place to the solution in place.
+The GPU pays from the size at which the ratio stays above 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What building a factor graph costs beside its solve: trees with budgets, by the number of words.
+"""What building a factor graph costs against its solve: trees with budgets, by the number of words.
 
     python benchmarks/graph_building.py
 

@@ -15,8 +15,8 @@ For each problem one line of JSON has:
     peak        largest memory beyond the data, in bytes, as tracemalloc sees NumPy's arrays
     warned      the first word of each warning's category
 
---compare prints the ratios of time and memory by problem family and for each value of each axis, the worst
-cells, and every problem whose objective rose by more than tol or whose certificate was lost.
+--compare prints the ratios of time and memory by problem family and for each value of each axis, and the
+worst cells. It lists every problem whose objective rose by more than tol or whose certificate was lost.
 """
 
 from __future__ import annotations

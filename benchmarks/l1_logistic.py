@@ -1,13 +1,13 @@
-"""L1 logistic regression on real data: this package beside its peers, by time to a given accuracy.
+"""L1 logistic regression on real data: this package against its peers, by time to a given accuracy.
 
     python benchmarks/l1_logistic.py                          # every cell: data set x lambda x threads
     python benchmarks/l1_logistic.py --sets a9a,colon --n-jobs 1 --peers liblinear,skglm
     python benchmarks/l1_logistic.py --from a.json,b.json --markdown all.md    # one table of several runs
     python benchmarks/l1_logistic.py --what memory            # peak memory during a fit
-    python benchmarks/l1_logistic.py --what multinomial       # mnist and news20 beside saga
+    python benchmarks/l1_logistic.py --what multinomial       # mnist and news20 against saga
     python benchmarks/l1_logistic.py --what statistics          # tables 2.2 and 2.3 of the OBA thesis
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout. --json and
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout. --json and
 --markdown write the results; both are rewritten after every cell, so an interrupted run keeps its work.
 """
 

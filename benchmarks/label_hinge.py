@@ -1,10 +1,10 @@
 #!/usr/bin/env python
-"""The hinge loss of label sets: LPSparseMAPClassifier to its tolerance beside LinearSVC, one a label.
+"""The hinge loss of label sets: LPSparseMAPClassifier to its tolerance against LinearSVC, one a label.
 
 Objective, certified gap relative to it, steps and processor seconds, with the penalty of alpha="auto".
-Without pairs LinearSVC's objective is that of the same problem, but that the intercept is the coefficient of
-a column of 10 under the penalty, which its objective here leaves out. Dense sets are standardised; needs
-emotions and scene in the data folder. Run it with one thread of BLAS: OMP_NUM_THREADS=1.
+Without pairs LinearSVC solves the same problem, except that its intercept is the penalised coefficient of a
+column of 10. Its objective here leaves that penalty out. Dense sets are standardised; needs emotions and
+scene in the data folder. Run it with one thread of BLAS: OMP_NUM_THREADS=1.
 """
 
 import statistics

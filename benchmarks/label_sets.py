@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Label sets from defaults: LPSparseMAPClassifier beside one-vs-rest and a chain of logistic regressions.
+"""Label sets from defaults: LPSparseMAPClassifier against one-vs-rest and a chain of logistic regressions.
 
 Example, micro and macro F1 on the test parts, and seconds of fit and prediction in one thread. The defaults
 were chosen on the sets of `CHOOSE`; those of `CHECK` had no say. Dense sets are standardised, as a user

@@ -1,15 +1,15 @@
-"""Choosing alpha of the Lasso and of the elastic net by cross-validation, beside scikit-learn and celer.
+"""Choosing alpha of the Lasso and of the elastic net by cross-validation, against scikit-learn and celer.
 
     python benchmarks/lasso_cv.py                                  # all sets; real ones where they are
     python benchmarks/lasso_cv.py --sets diabetes,tall --n-jobs 2 --markdown lasso_cv.md
 
-METHOD. Each in turn in a process of its own, at the defaults of each: 100 values of alpha down to 0.001 of
-the largest, 5 folds. Medians of --repeats runs (one where a run takes over 5 s) of the whole call; a peer
-that takes longer than --limit seconds a run is ended and stands as ">". scikit-learn's are LassoCV and
-ElasticNetCV. celer's LassoCV does not start under scikit-learn 1.9 (it hands on n_alphas), so that what it
-does is done here: celer_path on the centred training part of each fold, its defaults, and the errors; the
-last fit is left out. "mse" is the least mean error over the folds that each finds. Sets called "check" are
-made here and are not to be tuned on.
+METHOD. Each runs in turn in its own process, at its defaults: 100 values of alpha down to 0.001 of the
+largest, 5 folds. Times are medians of --repeats runs of the whole call (one if a run takes over 5 s). A peer
+that takes longer than --limit seconds a run is stopped and marked by ">". scikit-learn's are LassoCV and
+ElasticNetCV. celer's LassoCV does not start under scikit-learn 1.9 (it hands on n_alphas). Its steps are
+therefore done here: celer_path with its defaults on the centred training part of each fold, and the errors.
+The last fit is left out. "mse" is the least mean error over the folds that each finds. Sets called "check"
+are made here and are not to be tuned on.
 """
 
 from __future__ import annotations

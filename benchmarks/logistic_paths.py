@@ -1,15 +1,15 @@
-"""Logistic L1 paths to equal accuracy: l1_logistic_path beside what `sparsekit compare --path` runs.
+"""Logistic L1 paths to equal accuracy: l1_logistic_path against what `sparsekit compare --path` runs.
 
     pip install pybiglasso glmnet-rs skglm celer
     python benchmarks/logistic_paths.py                                    # dense cells, 100 penalties
     python benchmarks/logistic_paths.py --sets text_2k,one_hot_1000,a9a    # generated and real sets
     python benchmarks/logistic_paths.py --sets 5000x1000:0.5 --penalties 20 --markdown paths.md
 
-METHOD. One process, one thread, processor time. Penalties fall from the largest one, which is left out, to
---end times it; dense columns are standardised, with a free intercept; sparse sets have none, which most
-solvers lack. Each solver is run at ever tighter settings until its objectives are within a relative excess
-of --accuracy over those of l1_logistic_path at tol 1e-9, all along the path; its seconds are those of that
-run. "default" is ours at its default tolerance. Real sets lie in --data DIR.
+METHOD. One process, one thread, processor time. Penalties decrease from the largest one, which is left out,
+to --end times it. Dense columns are standardised, with a free intercept. Sparse sets have no intercept, which
+most solvers lack. Each solver is run at tighter and tighter settings. It is timed when all objectives along
+the path exceed those of l1_logistic_path at tol 1e-9 by at most --accuracy, relatively. "default" is ours at
+its default tolerance. Real sets lie in --data DIR.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""LP-SparseMAP beside the library lp-sparsemap at equal error: forward, backward and batches.
+"""LP-SparseMAP against the library lp-sparsemap at equal error: forward, backward and batches.
 
     python benchmarks/lp_sparsemap.py --peer ~/lpsmap/bin/python --peer-path ~/lpsmap/mended
 
-Errors are max |mu - exact|. The exact solution comes from a quadratic program in which no factor is known
-(arborescences are flows), solved by a sparse interior-point method and finished on its active set; so do the
-exact gradients. --peer is an interpreter that can import lpsmap and torch, --peer-path its PYTHONPATH
-(lp-sparsemap 1.0 is wrong where trees share variables unless mended); without it its columns are absent.
-Ours is `FactorGraph.solve` on a graph that is built (the call makes the states), the peer's core is its C++
-solver on a graph that is built. Both on one thread, in turn; a figure is the median of the rounds.
+Errors are max |mu - exact|. The exact solution and gradients come from a quadratic program without factors
+(arborescences are flows). A sparse interior-point method solves it, finished on its active set. --peer is an
+interpreter that can import lpsmap and torch, --peer-path its PYTHONPATH; without it its columns are absent.
+Unpatched lp-sparsemap 1.0 is wrong where trees share variables. Ours is `FactorGraph.solve` on a built graph
+(the call makes the states). The peer's core is its C++ solver on a built graph. Both on one thread, in turn;
+a figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ EQUAL = (
     "met|its backward, ms|error|/ ours"
 )
 BATCH = "problem|n_jobs=1, ms a graph|n_jobs=2|ratio|goal|not converged"
-LONG, FEW = 0.5, 3  # calls of more seconds are made in so many rounds only
+LONG, FEW = 0.5, 3  # seconds of a call above which there are few rounds; their number
 NOTE = f"""Medians over the seeds (the worst in brackets), the largest of the errors. The peer makes the
-fewest iterations (within 6 %) with which it comes to the error (tol=1e-12, at most {LIMIT}), with its default
-step size and with the best of {STEPS}; a number for each seed. Ours is the faster of the default,
-which is exact, and exact=False with the fewest passes."""
+fewest iterations (within 6 %) that reach the error (tol=1e-12, at most {LIMIT}). It uses its default step
+size, and the best of {STEPS}; a number for each seed. Ours is the faster of the default, which is exact, and
+exact=False with the fewest passes."""
 
 
 def our_graph(p):

@@ -1,20 +1,21 @@
-"""Table 4 (bibtex) of the LP-SparseMAP paper, and linear classifiers beside its network.
+"""Table 4 (bibtex) of the LP-SparseMAP paper, and linear classifiers against its network.
 
     python benchmarks/lp_sparsemap_bibtex.py --markdown table4.md
 
-The network of Appendix E.4: two hidden layers of 300 ReLU, batches of 32, Adam with learning rate 0.001,
-no dropout; the structured models have one free score a pair of labels, the same for all rows, which start
-at 0. "hinge" is the structured hinge loss with LP-MAP inference and a cost of 1 a wrong label, "sparsemap"
-the loss of eq. (16), "logistic" independent logistic losses. Inference is sparsekit's, to 1e-6, where the
-paper stops at 100 iterations of ADMM.
+The network of Appendix E.4: two hidden layers of 300 ReLU, batches of 32, Adam with learning rate 0.001, no
+dropout. The structured models have one free score for each pair of labels, the same for all rows, initially
+0. "hinge" is the structured hinge loss with LP-MAP inference and a cost of 1 a wrong label. "sparsemap" is
+   the loss of eq. (16), "logistic" independent logistic losses. Inference is sparsekit's, to 1e-6, where the
+   paper
+stops at 100 iterations of ADMM.
 
-A fifth of the training rows, another one for each seed, chooses what the paper leaves open: the number of
-epochs and a shift t, by F1; every model is then trained again on all training rows. Three rules predict.
-"plain": a label is on where its LP-MAP solution or LP-SparseMAP marginal exceeds 1/2, its logistic score 0.
-"shifted": the same with scores eta - t in place of eta. "never empty": the shifted rule, and where it is
-empty the label with the highest score (no row of bibtex is without). Each rule has its own epochs and t,
-and linear models have their own alpha or C for each; those with pairs take what was found without. F1 is the
-mean over the rows of the test part, as in the paper, which does not say how it predicts.
+A fifth of the training rows, different for each seed, chooses the number of epochs and a shift t by F1. Every
+model is then trained again on all training rows. Three rules predict. "plain": a label is on where its LP-MAP
+solution or LP-SparseMAP marginal exceeds 1/2, its logistic score 0. "shifted": the same with scores eta - t
+in place of eta. "never empty": the shifted rule, and where it is empty the label with the highest score (no
+row of bibtex is without). Each rule has its own epochs and t, and linear models have their own alpha or C for
+each. Models with pairs use the alpha found without. F1 is the mean over the rows of the test part, as in the
+paper, which does not say how it predicts.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class StructuredLoss(torch.autograd.Function):
     """Mean over a batch of max_mu <eta + cost, mu> + <s, p> [- |mu|^2 / 2] less the same of the truth y.
 
     By Danskin the gradients are differences of the maximiser and the truth. p of a pair is the largest that
-    its labels' marginals allow for s > 0, the least for s < 0; for s = 0 anything between is a subgradient,
-    their product the one taken.
+    its labels' marginals allow for s > 0, the smallest for s < 0. For s = 0 any value between is a
+    subgradient; their product is used.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""NQN on the 250 nonsmooth instances of its paper, beside SciPy's L-BFGS-B; and on smooth problems.
+"""NQN on the 250 nonsmooth instances of its paper, against SciPy's L-BFGS-B; and on smooth problems.
 
     python benchmarks/nqn.py --n 100                 # Table 3.3 and the profiles, Figures 3.6 to 3.8
     python benchmarks/nqn.py --n 100 --variants      # Figure 3.4: the four choices of the active set
@@ -229,7 +229,7 @@ def rosenbrock(x):
 
 
 def tridiagonal(x):
-    """x'Ax / 2 - sum x, A with 2 on the diagonal and -1 beside it."""
+    """x'Ax / 2 - sum x, A with 2 on the diagonal and -1 next to it."""
     g = 2 * x
     g[1:] -= x[:-1]
     g[:-1] -= x[1:]

@@ -4,8 +4,8 @@
     SPARSEKIT_MEMORY=1 python benchmarks/out_of_core.py FOLDER
 
 METHOD. Rows of 100 numbers in 10^5 columns, the first ones more frequent, are written in chunks of 2 * 10^5
-rows until they take so many GiB as CSR. A process of its own then opens the folder, fits L1LogisticOBA, and
-prints the time, the passes, the certificate and its largest resident memory.
+rows. Writing stops when they take this many GiB as CSR. A process of its own then opens the folder, fits
+L1LogisticOBA, and prints the time, the passes, the certificate and its largest resident memory.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@
 
 METHOD. Each fit has a process of its own (Linux). X is CSR of float64 values and int32 indices, y has two
 classes; settings are the defaults but for what the rows name. The high-water mark of the resident set is
-reset just before the fit, and the resident set at that moment is subtracted: the figure is what the fit adds
-at its peak, over the bytes of data, indices and indptr of X. X itself, which no fit copies on the way in, is
-not counted: with it the figures are 1 larger. One small fit goes before, for what imports and first calls
-take. A fit is ended after --max-time seconds (its max_time), when its memory has long been allocated.
+reset just before the fit, and the resident set at that moment is subtracted. The figure is this peak over the
+bytes of data, indices and indptr of X. X itself, which no fit copies on the way in, is not counted: with it
+the figures are 1 larger. One small fit goes before, for what imports and first calls take. A fit is ended
+after --max-time seconds (its max_time), when its memory has long been allocated.
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout.
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout.
 """
 
 from __future__ import annotations

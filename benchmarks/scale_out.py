@@ -3,20 +3,19 @@
     python benchmarks/scale_out.py                                   # a generated set of a million rows
     python benchmarks/scale_out.py --data rcv1_binary --copies 84 --markdown benchmarks/results/scale_out.md
 
-METHOD. A set is repeated --copies times; a block is one copy, which each task reads anew from a file in the
-operating system's cache, as data that does not fit would be read. In turn on one machine, by one method:
+METHOD. A set is repeated --copies times; a block is one copy. Each task reads it from a file in the operating
+system's cache, as data larger than the memory would be read. In turn on one machine, by one method:
 
 - one process: LocalBlocks over the same blocks, one thread that computes and one that reads;
 - one worker and two workers of dask.distributed, processes of one thread each.
 
 A round is one call of map_reduce. "Pass" is the median of five rounds of the gradient at the solution, blocks
-read; "held" the same of blocks in the workers' memory (X.persist()). An efficiency is the rate of two workers
-over twice that of one: reading and held. Bytes are those of what tasks got as a message
-and of what the rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7).
-Peers run on the two workers' processors: dask-ml's ADMM on the same collection, and pyspark's OWL-QN
-(local[2], elasticNetParam = 1, standardization off), each at its own defaults otherwise; "objective" is
-relative to the lowest found. "Scheduler": rounds of tasks that do nothing, on one process with as many
-threads as a cluster would have.
+read; "held" the same of blocks in the workers' memory (X.persist()). An efficiency is the rate of two
+workers over twice that of one: reading and held. Bytes are those of what tasks got as a message and of what
+the rounds gave. The fit is at --ratio times lambda_max, to a relative gap of 1e-6 (tol 1e-7). Peers run on
+the two workers' processors, at their defaults otherwise: dask-ml's ADMM on the same collection, and pyspark's
+OWL-QN (local[2], elasticNetParam = 1, standardization off). "objective" is relative to the lowest found.
+"Scheduler": rounds of tasks that do nothing, on one process with as many threads as a cluster would have.
 """
 
 from __future__ import annotations
@@ -335,9 +334,8 @@ def main(argv=None):
     )
     lines += [
         "## A round at 10^9 rows of 50 non-zeros", "",
-        "Worked out of the figures above: a pass of one thread, a measured round of tasks that do nothing "
-        "for so many workers, and sums of as many numbers as there are columns at 1 GB a second. Workers "
-        "have 8 cores.",
+        "Computed from the figures above. A round is a pass of one thread, a measured round of empty tasks, "
+        "and sums of one number a column at 1 GB a second. Workers have 8 cores.",
         "",
         *_common.markdown_table(
             ("workers", "computing, s", "scheduler, s", "network, s", "round, s", "fit, minutes", "most is"),

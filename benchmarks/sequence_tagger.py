@@ -1,13 +1,13 @@
-"""SequenceTagger beside CRFsuite (python-crfsuite): seconds to the same objective and to the same score.
+"""SequenceTagger against CRFsuite (python-crfsuite): seconds to the same objective and to the same score.
 
     python benchmarks/sequence_tagger.py                # sets of its own; not tuned on: "check"
     python benchmarks/sequence_tagger.py --conll FILE   # a tagged corpus: a word a line, its label last
 
 "all" has a coefficient for all pairs of features and labels, which is our default, "seen" for those that
-training has together, CRFsuite's default. Ours is timed from the dicts until its objective is that at which
-CRFsuite stopped with the same coefficients; to its own default end; and until the score on the rest of the
-data (F1 of spans, or the share of right labels) is at most 0.001 below that of CRFsuite's model, which is
-looked at after some steps only. One thread.
+training has together, CRFsuite's default. Ours is timed from the dicts to three points. The first is
+CRFsuite's final objective, with the same coefficients. The second is its own default stop. The third is a
+score on the rest of the data at most 0.001 below that of CRFsuite's model: F1 of spans, or the share of right
+labels, evaluated after some steps only. One thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COLUMNS = [
     "seen: CRFsuite, s", "ours to its objective, s", "times", "ours to the end, s", "ours to its score, s",
     "times", "score: CRFsuite", "ours",
 ]  # fmt: skip
-# steps after which the score is looked at
+# steps after which the score is evaluated
 _LOOKS = (2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 
 
@@ -88,7 +88,7 @@ def first(points, loss):
 
 
 def steps_to(score, X, y, Xt, yt, c1, c2):
-    """Steps after which the score is reached, of those that are looked at; None: it is not."""
+    """Steps after which the score is reached, of the evaluated ones; None: it is not."""
     for k in _LOOKS:
         model = ours(X, y, c1, c2, False, max_iter=k, tol=1e-6)[2]
         if quality(yt, model.predict(Xt)) >= score - 1e-3:
@@ -112,7 +112,7 @@ def main():
     sets["digits"] = digits
     if args.conll:
         sets = {os.path.basename(args.conll): lambda: conll(args.conll)}
-    warnings.simplefilter("ignore", ConvergenceWarning)  # of fits that are stopped to be looked at
+    warnings.simplefilter("ignore", ConvergenceWarning)  # of fits that are stopped to be evaluated
     rows = []
     for name in args.sets.split(",") if args.sets else sets:
         X, y, Xt, yt = halves(*sets[name]())

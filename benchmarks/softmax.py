@@ -1,11 +1,11 @@
-"""SoftmaxClassifier beside scikit-learn's LogisticRegression at equal objective.
+"""SoftmaxClassifier against scikit-learn's LogisticRegression at equal objective.
 
     python benchmarks/softmax.py --n-threads 2 --markdown softmax.md
 
-Objective: sum_i CE_i / n + ||W||^2 / (2 C n), intercepts free, float64. Every solver runs a ladder of
-tolerances (one more rung as long as the last took less than ``--max-time``); a figure is the time of its
-fastest run whose objective is within the gap of the lowest that any run of any solver found. Sparsemax
-regression has its own column, and its own lowest objective.
+Objective: sum_i CE_i / n + ||W||^2 / (2 C n), intercepts free, float64. Every solver runs at tighter and
+tighter tolerances, as long as the last run took less than ``--max-time``. A figure is the time of its fastest
+run whose objective is within the gap of the lowest found by any solver. Sparsemax regression has its own
+column, and its own lowest objective.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sparsemax forward and backward beside torch.softmax, entmax, a NumPy sort and a plain copy.
+"""Sparsemax forward and backward against torch.softmax, entmax, a NumPy sort and a plain copy.
 
     python benchmarks/sparsemax.py --n-threads 2 --markdown doc/sparsemax_speed.md
 

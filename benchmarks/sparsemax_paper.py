@@ -2,13 +2,13 @@
 
     python benchmarks/sparsemax_paper.py --markdown paper.md --plot figure1.png
 
-Data as in Table 1 of the paper, features as they are (mnist's pixels 0 to 255), targets of several
-labels uniform over them. Tables 2 and 3 use the paper's regularisation; Table 2 has the Jensen-Shannon
-divergence of five folds with its 95 % interval, Table 3 that of the test set. Our fits end at tol 1e-4
-or after ``--max-time`` seconds, whichever comes first. In Table 4, PyTorch runs 100 epochs of Adam
-(learning rate 0.001, batches of 100) on the same objective, with softmax and with entmax's sparsemax;
-beside it stands the time in which our classifier reaches a lower objective. Figure 1 is the divergence
-of five folds over lambda, and its table the best lambda of each.
+Data as in Table 1 of the paper, features as they are (mnist's pixels 0 to 255), targets of several labels
+uniform over them. Tables 2 and 3 use the paper's regularisation. Table 2 has the Jensen-Shannon divergence of
+five folds with its 95 % interval, Table 3 that of the test set. Our fits end at tol 1e-4 or after
+``--max-time`` seconds, whichever comes first. In Table 4, PyTorch runs 100 epochs of Adam (learning rate
+0.001, batches of 100) on the same objective, with softmax and with entmax's sparsemax. The next column is the
+time in which our classifier reaches a lower objective. Figure 1 is the divergence of five folds over lambda,
+and its table the best lambda of each.
 """
 
 from __future__ import annotations

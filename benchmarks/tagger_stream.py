@@ -1,11 +1,11 @@
-"""One pass of SequenceTagger.partial_fit beside its fit and beside CRFsuite's algorithms for streams.
+"""One pass of SequenceTagger.partial_fit against its fit and against CRFsuite's algorithms for streams.
 
     python benchmarks/tagger_stream.py                # sets of its own; not tuned on: "check"
 
-The score on the rest of the data (F1 of spans, or the share of right labels), and seconds of the processor
-from the dicts on, medians; the data come in batches of 100 sequences. CRFsuite's "ap" (averaged perceptron),
-"pa" (passive-aggressive), "arow" and "l2sgd" have one pass, and as many more as there is time for until ours
-with loss="crf" ends. C = 1, and c2 = 0.5 of "l2sgd". One thread.
+The score is that on the rest of the data (F1 of spans, or the share of right labels). Times are medians of
+processor seconds, from the dicts on. The data come in batches of 100 sequences. CRFsuite's "ap" (averaged
+perceptron), "pa" (passive-aggressive), "arow" and "l2sgd" make one pass, then more until ours with loss="crf"
+ends. C = 1, and c2 = 0.5 of "l2sgd". One thread.
 """
 
 from __future__ import annotations

@@ -1,32 +1,31 @@
-"""L1 logistic regression from strong to very weak penalties beside LIBLINEAR, C from 1e-3 to 1e4.
+"""L1 logistic regression from strong to very weak penalties against LIBLINEAR, C from 1e-3 to 1e4.
 
     python benchmarks/weak_penalties.py --csv all.csv          # generated sets, and real ones if there
     python benchmarks/weak_penalties.py --sets one_hot_1000,a9a --C 1,100 --intercept none --peers skglm,blitz
     python benchmarks/weak_penalties.py --from a.csv,b.csv --plot time.png    # time against C
     python benchmarks/weak_penalties.py --what anytime --sets text_10k --C 10,1000 --plot curves.png
 
-METHOD. LIBLINEAR is scikit-learn's LogisticRegression(solver="liblinear") with an L1 penalty, at its
-defaults (tol 1e-4, max_iter 100); ours is L1LogisticOBA at its defaults. Both in one process on one thread,
-in turn, medians of --repeats runs (short fits: up to 7). The times are of whole calls of fit on float64,
-CSR or C-ordered. Objectives are computed here in float64 for all; the gap is (F - F*) / F*, F* the lowest
-objective that anything found, with a reference of ours at tol 1e-11 among them, whose duality gap is the
-column "certified". "by its bound" is what the default fit's own dual_gap_ says.
+METHOD. LIBLINEAR is scikit-learn's LogisticRegression(solver="liblinear") with an L1 penalty, at its defaults
+(tol 1e-4, max_iter 100); ours is L1LogisticOBA at its defaults. Both in one process on one thread, in turn,
+medians of --repeats runs (short fits: up to 7). The times are of whole calls of fit on float64, CSR or
+C-ordered. Objectives are computed here in float64 for all. The gap is (F - F*) / F*, where F* is the lowest
+objective found. A reference of ours at tol 1e-11 is among them; its duality gap is the column "certified".
+"by its bound" is what the default fit's own dual_gap_ says.
 
-"ours to that gap" is the time until an iterate of ours is as close to its optimum as LIBLINEAR's answer is
-to its own: a callback keeps the iterates, its own time taken off the clock; a gap below 1e-10 counts as
-1e-10. If the default tol ends before, runs with tol times 1e-2, 1e-4 and 1e-6 are tried, and one of these
-is what is timed; the same for "ours to 1e-6". A LIBLINEAR that took longer than --max-time is not run at
-weaker penalties of that set.
+"ours to that gap" is the time until an iterate of ours is as close to its optimum as LIBLINEAR's answer is to
+its own. A callback stores the iterates; its time is subtracted. A gap below 1e-10 counts as 1e-10. If the
+default tol stops earlier, one of the runs with tol times 1e-2, 1e-4 and 1e-6 is timed. The same holds for
+"ours to 1e-6". A LIBLINEAR that took longer than --max-time is not run at weaker penalties of that set.
 
-Intercepts: "none"; "penalised", as LIBLINEAR's is, ours with a column of ones: the same problem; "free",
-ours at its default, LIBLINEAR at its default, which is another problem: each is judged by its own optimum,
-and the column liblinear_gap_of_free_problem has what the penalty on its intercept costs it. Peers (--peers,
-default all that are installed, but for saga) run on our problem, each in a process of its own, from loose
-to tight tolerances, for --peer-time seconds in all; theirs is the time of the loosest fit within 1e-6.
+Intercepts: "none"; "penalised", as LIBLINEAR's, ours with a column of ones: the same problem; "free", both at
+their defaults. The last are two problems, so each is compared with its own optimum. The column
+liblinear_gap_of_free_problem has the cost of LIBLINEAR's penalty on the intercept. Peers (--peers, default
+all that are installed, but for saga) run on our problem in their own processes. They go from loose to tight
+tolerances, for --peer-time seconds in all. Theirs is the time of the loosest fit within 1e-6.
 
-Sets: "tuning" are those on which the solver's defaults were looked at, "check" the others; means are given
-for both, and only those of "check" say what to expect elsewhere. Generated sets have fixed seeds; the real
-ones are read from --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout, where there is one.
+Sets: the solver's defaults were chosen on "tuning"; "check" are the others. Means are given for both. Only
+those of "check" say what to expect elsewhere. Generated sets have fixed seeds; the real ones are read from
+--data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout, where there is one.
 """
 
 from __future__ import annotations
@@ -147,7 +146,7 @@ def chosen_sets(args):
 
 
 def chosen_peers(args):
-    """Solvers beside LIBLINEAR and ours that are asked for and installed; says once which are not."""
+    """Solvers against LIBLINEAR and ours that are asked for and installed; says once which are not."""
     if args.peers == ["none"]:
         return []
     wanted = [s for s in peers.all_solvers() if s.key not in LEFT_OUT[:2]]

@@ -7,14 +7,13 @@ Four attentions learn which words of two sequences are partners: softmax and thr
 
     python examples/alignment_attention.py [--quick] [--plot alignment.png]
 
-Section 5.2 of the LP-SparseMAP paper. The phrases of a sequence come back in another order, among
-distractors, with synonyms for some words. Every word of the second sequence carries a label, and each word
-of the first is to be given its partner's. Only labels are taught, no alignment, and a score depends on the
-two words alone. What it leaves open has to come from the structure: no word is taken twice (Matching; LP-
-matching, which has an Xor factor a row and an AtMostOne factor a column), and neighbours have neighbours
-for partners (LP-sequence: a Sequence factor over the rows, with one learned score for steps of +1 and -1,
-and an AtMostOne factor a column). Needs PyTorch (pip install torch matplotlib); without it the example says
-so and ends.
+Section 5.2 of the LP-SparseMAP paper. The second sequence has the phrases of the first in another order,
+among distractors, with synonyms for some words. Every word of the second has a label; the task is to give
+each word of the first its partner's label. Only labels are taught, no alignment. A score depends on two words
+alone, so structure must decide the rest. Matching and LP-matching use no word twice; the latter has an Xor
+factor a row and an AtMostOne factor a column. LP-sequence also aligns neighbours with neighbours. It has a
+Sequence factor over the rows, with one learned score for steps of +1 and -1, and an AtMostOne factor a
+column. Needs PyTorch (pip install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse

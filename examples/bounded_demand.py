@@ -7,10 +7,10 @@ Quantile regression whose effects keep the sign and the size that the trade know
 
     python examples/bounded_demand.py [PICTURE.png]
 
-A shop has half a year of daily sales of ice cream, in boxes, and wants tomorrow's stock: the median, and the
-10 % and 90 % quantiles around it. Own price and competitor's price move together, promotions come with price
-cuts, ice cream and ads with the heat: free least-absolute fits put some effects on the wrong side of zero.
-Here each feature has a lower and an upper bound on its effect. The data are made in the script.
+A shop has half a year of daily sales of ice cream, in boxes. It wants the median and the 10 % and 90 %
+quantiles of tomorrow's sales. Features are correlated: own and competitor's price, promotions and price cuts,
+ads and heat. Free least-absolute fits therefore give some effects the wrong sign. Here each feature has a
+lower and an upper bound on its effect. The data are made in the script.
 """
 
 import sys

@@ -4,9 +4,9 @@ Which pixels tell a 3 from an 8: choosing C and l1_ratio
 
 Cross-validation chooses C and l1_ratio; stability selection says which pixels are not due to chance.
 
-A sparse model says which columns of X it uses. How many these are depends on two numbers: ``C``, how much
-the model may fit, and ``l1_ratio``, how it shares a penalty among columns that look alike: 1 (the Lasso)
-takes one of them, 0 (the ridge) all, and what lies between, the elastic net, takes groups.
+A sparse model says which columns of X it uses. Their number depends on two parameters. ``C`` is the inverse
+strength of the penalty. ``l1_ratio`` says what happens to correlated columns: 1 (the Lasso) uses one of them,
+0 (the ridge) all, the elastic net between uses groups.
 
 ::
 
@@ -43,9 +43,9 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, random_
 # Both numbers by cross-validation
 # --------------------------------
 #
-# For each ratio a whole path of C is fitted in each of five folds. ``scoring="neg_log_loss"`` judges
-# probabilities, which is smoother than counting errors; ``selection="1se"`` takes, of the values of C that
-# are as good as the best within the error of the scores, the one with the sparsest model.
+# For each ratio a whole path of C is fitted in each of five folds. ``scoring="neg_log_loss"`` scores
+# probabilities, which is smoother than counting errors. ``selection="1se"`` takes the sparsest model whose
+# score is within one standard error of the best.
 ratios = [0.0, 0.2, 0.5, 1.0]
 searches = {
     ratio: make_pipeline(
@@ -63,9 +63,9 @@ for ratio, search in searches.items():
     )
 
 # %%
-# The ridge has the best log loss, and uses every pixel. If the model is to say which pixels matter it stays
-# out of the list: one search over several ratios chooses the one with the best score. The duality gap says
-# how far the fit can be from the optimum of its objective.
+# The ridge has the best log loss, and uses every pixel. To find the pixels that matter, the ridge is left
+# out. One search over several ratios chooses the one with the best score. The duality gap says how far the
+# fit can be from the optimum of its objective.
 best = make_pipeline(
     StandardScaler(),
     L1LogisticOBACV(Cs=20, l1_ratio=ratios[1:], cv=5, scoring="neg_log_loss", selection="1se"),
@@ -79,8 +79,8 @@ print(f"certified to {model.dual_gap_ / model.objective_:.1e} of the objective")
 # ----------------------------
 #
 # Fifty times the images are divided into two halves, and a path is followed in each. A pixel that three
-# quarters of the halves use at some C is selected; ``max_false=1`` limits how many a half may use, so that at
-# most one false selection is to be expected.
+# quarters of the halves use at some C is selected. ``max_false=1`` limits the pixels of a half, so that at
+# most one false selection is expected.
 stable = make_pipeline(
     StandardScaler(),
     StabilitySelection(L1LogisticOBA(l1_ratio=model.l1_ratio_), max_false=1.0, random_state=0),
@@ -95,8 +95,8 @@ print(
 # ------------
 #
 # Above: the scores along C, with the chosen C of each ratio, and the stability of the pixels. Below: the
-# coefficients on the image (red speaks for an 8, blue for a 3) of the Lasso, of the chosen model and of the
-# ridge; the circles are the stable pixels.
+# coefficients of the Lasso, the chosen model and the ridge, on the image. Red means an 8, blue a 3; the
+# circles are the stable pixels.
 figure = plt.figure(figsize=(12, 8), layout="constrained")
 above, below = figure.subfigures(2, 1)
 left, right = above.subplots(1, 2)

@@ -7,8 +7,8 @@ LP-SparseMAP over assignments, with gradients in PyTorch.
 
     python examples/linear_assignment.py [--plot graph.png]
 
-The first program of Appendix F of the LP-SparseMAP paper. Every row of a 3 x 5 matrix takes exactly one
-column, every column goes to one row at most: an Xor factor a row, an AtMostOne factor a column. Needs
+The first program of Appendix F of the LP-SparseMAP paper. Every row of a 3 x 5 matrix gets exactly one
+column, by an Xor factor a row. Every column goes to at most one row, by an AtMostOne factor a column. Needs
 PyTorch (pip install torch matplotlib); without it the example says so and ends.
 """
 

@@ -7,14 +7,14 @@ A network counts the arguments of operators by a dependency tree that nobody tau
 
     python examples/listops.py [--quick] [--seeds 0 1 2] [--exact] [--plot scores.png]
 
-Section 5.1 and Table 2 of the LP-SparseMAP paper. A BiLSTM scores the arcs of "[MAX 2 9 [MIN 4 7 ] 0 ]",
-LP-SparseMAP turns the scores into a sparse mixture of non-projective dependency trees, and a graph
-convolution along their arcs tags every operator with its number of arguments. The convolution reads one
-learned vector, the same for all words: the tags can only be told from the trees. One model has a tree
-factor alone, one a Budget factor a head besides, at most five modifiers. Both are solved as the paper does,
-by ten calls of the tree oracle and by ten iterations with ten calls each; "tree (100 calls)" gives the tree
-alone as many calls, and --exact solves all exactly. Takes minutes on a CPU, --quick less than one. Needs
-PyTorch (pip install torch matplotlib); without it the example says so and ends.
+Section 5.1 and Table 2 of the LP-SparseMAP paper. A BiLSTM scores the arcs of "[MAX 2 9 [MIN 4 7 ] 0 ]".
+LP-SparseMAP turns the scores into a sparse mixture of non-projective dependency trees. A graph convolution
+along their arcs tags every operator with its number of arguments. The convolution reads one learned vector,
+the same for all words: the tags can only be told from the trees. One model has a tree factor alone; the other
+also has a Budget factor a head, at most five modifiers. Both are solved as in the paper: the tree by ten
+calls of its oracle, the other by ten iterations with ten calls each. "tree (100 calls)" gives the tree as
+many calls, and --exact solves all exactly. Takes minutes on a CPU, --quick less than one. Needs PyTorch (pip
+install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse

@@ -9,8 +9,8 @@ A softmax over five thousand words learns from one pass over a stream.
 
 The text is one that every installation has, the docstrings in the source code of scikit-learn and SciPy. The
 classes are its words; a row is the three words before, one-hot by position. ExtremeSoftmaxSGD reads it as a
-stream, in one pass, and is judged by its perplexity on files that it has not seen, beside the frequencies of
-the words. Then the model goes to disk in half precision and predicts from there.
+stream, in one pass. Its perplexity on new files is compared with that of the words' frequencies. Then the
+model goes to disk in half precision and predicts from there.
 """
 
 import ast

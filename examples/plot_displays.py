@@ -4,9 +4,9 @@ Pictures of solvers, sparse probabilities and factor graphs
 
 Three displays of ``sparsekit.inspection``, each on one small problem.
 
-They show which of two solvers needs fewer evaluations, how many classes a classifier holds possible, and
-how the variables of a factor graph hang together. A display is made by a class method ``from_...`` and
-keeps what it drew: ``display.ax_``, ``display.figure_`` and so on.
+They compare the evaluations of two solvers, count classes of positive probability, and draw the connections
+of a factor graph. A display is made by a class method ``from_...`` and keeps what it drew: ``display.ax_``,
+``display.figure_`` and so on.
 """
 
 # %%
@@ -14,9 +14,8 @@ keeps what it drew: ``display.ax_``, ``display.figure_`` and so on.
 # -------------------------------------
 #
 # Twenty-four functions that are not differentiable everywhere, each from one start inside its bounds.
-# ``minimize_nqn`` and SciPy's L-BFGS-B get 2000 evaluations. A function counts as solved when f has come
-# down by 99.99 % of the way to the lowest value that either of them found; the cost is the evaluations until
-# then.
+# ``minimize_nqn`` and SciPy's L-BFGS-B get 2000 evaluations. A function counts as solved when f has decreased
+# by 99.99 % of the way to the lowest value of both. The cost is the number of evaluations until then.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import minimize
@@ -58,8 +57,8 @@ display = PerformanceProfileDisplay.from_table(costs, names=list(solvers))
 display.ax_.set_title("Evaluations for 24 functions with kinks")
 
 # %%
-# At the left end is the share of functions for which a solver needs the fewest evaluations, at the right end
-# the share that it solves at all.
+# The left end shows the share of functions for which a solver needs the fewest evaluations. The right end
+# shows the share that it solves at all.
 for name, (_, shares) in display.profiles_.items():
     print(f"{name}: best for {shares[0]:.0%}, solves {shares[-1]:.0%}")
 

@@ -27,8 +27,8 @@ X, y = StandardScaler().fit_transform(data.data), data.target
 # The path
 # --------
 #
-# Each fit starts from the one before. At the first penalty all coefficients are just zero, so
-# there is no range to guess, and every fit says how far it can be from the optimum.
+# Each fit starts from the one before. At the first penalty all coefficients are just zero, so no range has to
+# be guessed. Every fit says how far it can be from the optimum.
 path = l1_logistic_path(X, y, n_lambdas=50, eps=1e-3)
 print(f"path of {len(path.lambdas)} penalties, {path.n_nonzero[0]} to {path.n_nonzero[-1]} non-zeros")
 gaps = path.dual_gaps / path.objectives

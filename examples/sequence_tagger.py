@@ -7,9 +7,9 @@ A tagger of named entities with `SequenceTagger`: labels say where a name begins
 
     python examples/sequence_tagger.py [--plot marginals.png]
 
-Some hundred sentences are made from templates; the names of the test sentences are new, so that the tagger
-has to go by what stands around them and by how words look. It prints spans that it found, their F1, and the
-features that speak most for each label.
+Some hundred sentences are made from templates. The names of the test sentences are new, so the tagger must
+use the context and the form of words. It prints spans that it found, their F1, and the features that speak
+most for each label.
 """
 
 import argparse

@@ -8,13 +8,12 @@ Why networks trained on large batches do worse on new data.
     python examples/sharp_minima.py [--quick] [--plot FILE]
     python examples/sharp_minima.py --mnist mnist.npz --rows 20000      # or a folder of the idx files
 
-Chapter 4 of Keskar's thesis. One network is trained by Adam until its training loss is almost zero, twice
-from each of several random starts: on small batches, and on batches of 10 % of the rows. Both minima fit
-the training rows, but how far the loss rises around them differs, and so does the accuracy on new rows.
-Three remedies of the thesis follow. The network is F1 of the thesis, narrower; the data are MNIST where you
-name its file, otherwise the digits that ship with scikit-learn, larger and noisy. Takes minutes on a CPU,
-``--quick`` less than one. Needs PyTorch (pip install torch matplotlib); without it the example says so and
-ends.
+Chapter 4 of Keskar's thesis. One network is trained by Adam until its training loss is almost zero. From each
+of several random starts it is trained twice: on small batches, and on batches of 10 % of the rows. Both
+minima fit the training rows, but how far the loss rises around them differs, and so does the accuracy on new
+rows. Three remedies of the thesis follow. The network is F1 of the thesis, narrower. The data are MNIST if
+you name its file, otherwise scikit-learn's digits, enlarged and noisy. Takes minutes on a CPU, ``--quick``
+less than one. Needs PyTorch (pip install torch matplotlib); without it the example says so and ends.
 """
 
 import argparse
@@ -42,9 +41,9 @@ COLUMNS = ("train %", "test %", "full 1e-3", "full 5e-4", "p=100 1e-3", "p=100 5
 # %%
 # The data
 # --------
-# The digits of scikit-learn are 8 x 8 pixels: they are enlarged to 20 x 20 within a margin of 4, as MNIST's
-# are, so that the first layer has as many inputs. Half of the 1797 rows are held out. On new digits so clear
-# both regimes do equally well (``--noise 0``), whatever the sharpness; noise on all pixels makes them harder.
+# The digits of scikit-learn are 8 x 8 pixels. They are enlarged to 20 x 20 within a margin of 4, as MNIST's,
+# so the first layer has as many inputs. Half of the 1797 rows are held out. On new digits so clear both
+# regimes do equally well (``--noise 0``), whatever the sharpness; noise on all pixels makes them harder.
 def enlarged_digits(noise):
     X, y = load_digits(return_X_y=True)
     large = [np.pad(zoom(image.reshape(8, 8) / 16, 20 / 8, order=1), 4).ravel() for image in X]
@@ -103,8 +102,8 @@ def make_network(torch, width, seed):
 # remedies of Section 4.4 change it:
 #
 # * *conservative training*, eq. (4.5): three iterations of Adam on each batch, on the batch's loss plus
-#   :math:`\frac{\lambda}{2} \|x - x_k\|_2^2` with :math:`\lambda = 10^{-3}`, :math:`x_k` being where the
-#   batch found the network;
+#   :math:`\frac{\lambda}{2} \|x - x_k\|_2^2`. Here :math:`\lambda = 10^{-3}` and :math:`x_k` is the network
+#   before the batch;
 # * *data augmentation*: rows are turned by up to 10 degrees and moved by up to 0.2 of the image's side, anew
 #   each time. The thesis reflects its photographs as well; the mirror image of a digit is no digit.
 def train(torch, network, X, y, batch, options, *, inner=1, augmented=False, snapshot=None):
@@ -173,9 +172,9 @@ def minima(torch, data, seed, options):
 # %%
 # What is measured
 # ----------------
-# Sharpness is Metric 4.2.1, by how many percent one plus the training loss rises in a box around the
-# minimiser: a box in all weights, and one in a random manifold of dimension 100. Batch normalisation uses the
-# averages it has collected, as it does on new rows.
+# Sharpness is Metric 4.2.1: by how many percent one plus the training loss rises in a box around the
+# minimiser. One box is in all weights, one in a random manifold of dimension 100. Batch normalisation uses
+# the averages it has collected, as it does on new rows.
 def measure(torch, network, start, data, seed):
     X, y, X_test, y_test = data
     with torch.no_grad():
@@ -216,8 +215,8 @@ def report(results):
 # %%
 # Pictures
 # --------
-# The loss on the line and on the arc through a small-batch and a large-batch minimiser, Figures 4.3 and 4.4,
-# and the sharpness of every minimiser beside its accuracy.
+# The loss on the line and on the arc through a small-batch and a large-batch minimiser, as in Figures 4.3 and
+# 4.4. Then the sharpness of every minimiser against its accuracy.
 def draw(torch, pair, data, results, path):
     import matplotlib.pyplot as plt
 

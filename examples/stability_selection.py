@@ -4,9 +4,9 @@ Which features matter: stability selection
 
 Find the features that matter, with a bound of the false ones.
 
-A model that predicts best uses features that do not matter. Here thirty measurements are joined by a
-hundred columns of noise, so that false selections can be counted: of the C that cross-validation chooses,
-and of stability selection, which promises how many are to be expected.
+A model that predicts best uses features that do not matter. Here thirty measurements get a hundred columns of
+noise, so false selections can be counted. The C of cross-validation is compared with stability selection,
+which bounds the expected number.
 
 ::
 

@@ -7,10 +7,10 @@ A vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR beside it.
 
     python examples/text_pipeline.py [FOLDER] [--plot words.png]
 
-FOLDER holds one sub-folder per class (two or more) with one text file per document. Without it the texts
-are real ones that every installation has: the docstrings in the source code of scikit-learn and SciPy. The
-task is to tell which of the two libraries a docstring comes from; the libraries' own names are removed, and
-docstrings of one file are either all in training or all held out, since they share phrases.
+FOLDER holds one sub-folder per class (two or more) with one text file per document. Without it the texts are
+real ones that every installation has: the docstrings in the source code of scikit-learn and SciPy. The task
+is to predict which of the two libraries a docstring comes from. The libraries' own names are removed.
+Docstrings of one file share phrases, so they are all in training or all held out.
 """
 
 import argparse

@@ -4,6 +4,7 @@ Algorithm 1 in plain NumPy."""
 from itertools import pairwise
 
 import numpy as np
+import reference_lp_graphs
 import reference_lp_sparsemap as ref
 
 import sparsekit as sk
@@ -72,7 +73,7 @@ def random_graph(seed, n_variables=9, most=6, **options):
     rng = np.random.default_rng(seed)
     given = {"feasible": True, "integer": seed % 3 == 0, "scale": float(rng.choice([0.3, 1, 5]))}
     n, n_factors = int(rng.integers(4, n_variables)), int(rng.integers(1, most))
-    return ref.random_graph(rng, n, n_factors, **(given | options))
+    return reference_lp_graphs.random_graph(rng, n, n_factors, **(given | options))
 
 
 def as_generic(view, f):

@@ -72,7 +72,7 @@ def _sequence(T, K):
     return _choices(paths, [K] * T), N.reshape(-1, len(paths))
 
 
-def _is_tree(heads):
+def is_tree(heads):
     """heads[i] is the head of word i, or i itself where the head is the root: does every word reach it?"""
     for word in range(len(heads)):
         for _ in heads:
@@ -89,7 +89,7 @@ def _crosses(heads):
 
 
 def _dep_tree(n, projective=False, single_root=False):
-    trees = [heads for heads in itertools.product(range(n), repeat=n) if _is_tree(heads)]
+    trees = [heads for heads in itertools.product(range(n), repeat=n) if is_tree(heads)]
     if projective:
         trees = [heads for heads in trees if not _crosses(heads)]
     if single_root:
@@ -305,6 +305,11 @@ def _solve(constraints, eta, quad=1.0):
     return mu, p, S
 
 
+def is_feasible(n_variables, factors):
+    """Whether the local polytope has a point."""
+    return _Constraints(n_variables, factors).feasible
+
+
 def solve_exact(eta, factors, quad=1.0):
     """The solution of max <eta, mu> + sum_f <c_f, N_f p_f> - quad/2 ||mu||^2 over the local polytope.
 
@@ -339,21 +344,6 @@ def _lp_value(constraints, eta):
 def objective(eta, factors, mu, ps, quad=1.0):
     """What problem (10) maximises."""
     return eta @ mu + sum(f.scores @ (f.N @ p) for f, p in zip(factors, ps)) - quad / 2 * mu @ mu
-
-
-def linear_gap(eta, factors, mu, ps):
-    """How much a feasible point can gain over (mu, p) to first order (by HiGHS): zero only at a solution, at
-    least the distance to it squared, and proof that the feasible point given is one."""
-    slope = eta - mu
-    return _lp_value(_Constraints(len(eta), factors), slope) - objective(slope, factors, mu, ps, quad=0.0)
-
-
-def violation(factors, mu, ps):
-    """The largest violation of C_f mu = M_f p_f, p_f in the simplex, mu in the box."""
-    worst = max(np.max(-mu, initial=0), np.max(mu - 1, initial=0))
-    for f, p in zip(factors, ps):
-        worst = max(worst, np.max(np.abs(mu[f.variables] - f.M @ p)), abs(p.sum() - 1), np.max(-p))
-    return worst
 
 
 def local_exact(v, w, c, M, N):
@@ -398,53 +388,3 @@ def vjp_numeric(eta, factors, d, step=1e-6):
                 out[i] += sign / (2 * step) * (d @ _solve(constraints, eta)[0])
             vector[i] = value
     return found[0], found[1:]
-
-
-def random_factor(rng, kind, n_variables, draw):
-    """One small factor over distinct variables out of n_variables, or None where they are too few."""
-    params, negated, scored = {}, None, 0
-    d = int(rng.integers(2, 6))
-    if kind == "budget":
-        params = {"budget": int(rng.integers(0, d + 1)), "exactly": bool(rng.integers(2))}
-    elif kind == "knapsack":
-        costs = rng.integers(0, 4, d).astype(float) if rng.integers(2) else rng.uniform(0.1, 2, d)
-        params = {"costs": costs, "budget": float(rng.uniform(0, costs.sum()))}
-    elif kind == "pair":
-        d, scored = 2, 1
-    elif kind == "dense":
-        sizes = [int(size) for size in rng.integers(2, 4, rng.integers(1, 4))]
-        params, d, scored = {"sizes": sizes}, sum(sizes), int(np.prod(sizes))
-    elif kind == "sequence":
-        T, K = (int(size) for size in rng.integers(1, 4, 2))
-        params, d, scored = {"T": T, "K": K}, T * K, (T - 1) * K * K
-    elif kind == "dep_tree":
-        n = int(rng.integers(1, 4))
-        params = {"n": n, "projective": bool(rng.integers(2)), "single_root": bool(rng.integers(2))}
-        d = n * n
-    elif kind == "matching":
-        m, n = (int(size) for size in rng.integers(1, 4, 2))
-        params, d = {"m": m, "n": n}, m * n
-    if d > n_variables:
-        return None
-    if kind in BINARY and rng.integers(2):
-        negated = rng.integers(2, size=d).astype(bool)
-    variables = rng.permutation(n_variables)[:d]
-    return make_factor(kind, variables, draw(scored), negated, **params)
-
-
-def random_graph(rng, n_variables, n_factors, kinds=KINDS, feasible=False, integer=False, scale=1.0):
-    """eta and a list of factors of random kinds. feasible=True: no factor is kept that makes the graph
-    infeasible (maybe fewer than n_factors are found then). integer=True: multiples of scale/2, hence ties.
-    """
-
-    def draw(size):
-        return rng.integers(-3, 4, size) * scale / 2 if integer else rng.normal(size=size) * scale
-
-    eta, factors = draw(n_variables), []
-    for _ in range(50 * n_factors):
-        f = random_factor(rng, str(rng.choice(kinds)), n_variables, draw)
-        if f is not None and (not feasible or _Constraints(n_variables, [*factors, f]).feasible):
-            factors.append(f)
-        if len(factors) == n_factors:
-            break
-    return eta, factors

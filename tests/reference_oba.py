@@ -2,7 +2,7 @@
 
 Problem: minimise phi(x) = f(x) + sum_j l1_j |x_j|, f smooth and convex. A problem is a `Smooth`: value,
 gradient, Hessian (dense) and Lipschitz constant of the gradient. `oba` is Algorithms 1 and 2 of the OBA
-paper line by line; `split_lbfgsb` and `coordinate_descent` are solvers that share nothing with it.
+paper line by line; `split_lbfgsb` is a solver that shares nothing with it.
 """
 
 from collections.abc import Callable
@@ -135,46 +135,6 @@ def relative_optimality(smooth, l1, x):
     return optimality(smooth, l1, x) / np.abs(smooth.grad(np.zeros(smooth.size))).max()
 
 
-def _dual_scale(A, u, l1):
-    """Largest c <= 1 with |A_j^T c u| <= l1_j where l1_j > 0."""
-    corr, penalised = np.abs(A.T @ u), l1 > 0
-    excess = corr[penalised] / l1[penalised]
-    return 1.0 / max(1.0, excess.max(initial=0.0))
-
-
-def logistic_dual_gap(X, y, l1, x, s=None, fit_intercept=False):
-    """phi(x) - D for a feasible dual point made from x; l1 > 0 for every feature, 0 for the intercept.
-
-    u_i = s_i y_i a_i, a_i in [0, 1], needs |X_j^T u| <= l1_j and, with an intercept, sum_i u_i = 0:
-    D = -sum_i s_i (a_i log a_i + (1 - a_i) log(1 - a_i)).
-    """
-    A = design(X, fit_intercept)
-    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
-    l1 = vector(l1, A.shape[1])
-    a = special.expit(-y * (A @ x))
-    if fit_intercept:
-        sums = {label: (s * a)[y == label].sum() for label in (-1.0, 1.0)}
-        for label, total in sums.items():
-            if total > 0:
-                a = np.where(y == label, a * min(sums.values()) / total, a)
-    a = a * _dual_scale(A, s * y * a, l1)
-    dual = float(s @ (special.entr(a) + special.entr(1.0 - a)))
-    return objective(logistic(X, y, s, fit_intercept), l1, x) - dual
-
-
-def least_squares_dual_gap(X, y, l1, x, s=None, fit_intercept=False):
-    """phi(x) - D, u = s (y - z) made feasible: D = sum_i u_i y_i - u_i^2 / (2 s_i); weights positive."""
-    A = design(X, fit_intercept)
-    s = np.ones(len(A)) if s is None else np.asarray(s, dtype=np.float64)
-    l1 = vector(l1, A.shape[1])
-    u = s * (y - A @ x)
-    if fit_intercept:
-        u = u - s * u.sum() / s.sum()
-    u = u * _dual_scale(A, u, l1)
-    dual = float(u @ y - 0.5 * (u**2 / s).sum())
-    return objective(least_squares(X, y, s, fit_intercept), l1, x) - dual
-
-
 # Algorithms 1 and 2.
 
 
@@ -297,55 +257,3 @@ def split_lbfgsb(smooth, l1, max_iter=20_000):
         fun, np.zeros(2 * n), jac=True, bounds=bounds, method="L-BFGS-B", options=options
     )
     return result.x[:n] - result.x[n:]
-
-
-def coordinate_descent(smooth, l1, tol=1e-12, max_epochs=5000):
-    """Cyclic exact minimisation along coordinates (bisection on the subgradient), least squares and small f.
-
-    One dimension at a time: h(t) = f(x + (t - x_j) e_j) + l1_j |t| has an increasing subgradient; its zero
-    is bracketed and found by Brent's method.
-    """
-    l1 = vector(l1, smooth.size)
-    x = np.zeros(smooth.size)
-    scale = np.abs(smooth.grad(x)).max()
-    for _ in range(max_epochs):
-        for j in range(smooth.size):
-
-            def slope(t, j=j):
-                point = x.copy()
-                point[j] = t
-                return smooth.grad(point)[j]
-
-            at_zero = slope(0.0)
-            if abs(at_zero) <= l1[j]:
-                x[j] = 0.0
-                continue
-            sign = -np.sign(at_zero)  # of the minimiser
-            far = sign * max(abs(x[j]), 1e-3)
-            while sign * (slope(far) + sign * l1[j]) < 0:
-                far *= 2
-            x[j] = optimize.brentq(
-                lambda t, j=j, s=sign: slope(t) + s * l1[j], 0.0, far, xtol=1e-15, rtol=1e-14
-            )
-        if optimality(smooth, l1, x) <= tol * scale:
-            break
-    return x
-
-
-# Quasi-Newton.
-
-
-def bfgs_matrix(pairs, theta, size):
-    """Dense B: B_0 = theta I updated by BFGS with the (s, y) pairs, oldest first."""
-    B = theta * np.eye(size)
-    for s, y in pairs:
-        Bs = B @ s
-        B = B - np.outer(Bs, Bs) / (s @ Bs) + np.outer(y, y) / (y @ s)
-    return B
-
-
-def subspace_step(B, g, free):
-    """d minimising g.d + 1/2 d.B d with d = 0 outside the free variables (boolean mask)."""
-    d = np.zeros(len(g))
-    d[free] = np.linalg.solve(B[np.ix_(free, free)], -g[free])
-    return d

@@ -47,13 +47,12 @@ KERNEL_TESTS = [
     "tests/l1/test_lbfgs.py",
     "tests/datasets/test_convert_svmlight.py",
     "tests/datasets/test_csr_folder.py",
+    "tests/datasets/test_csr_folder_damage.py",
 ]
 LEVELS = ("x86-64-v4", "x86-64-v3", "baseline")
-# not about memory: threads that race on purpose and are slowed down here, and counts of iterations, which
-# depend on the rounding of one build
+# not about memory: threads that race on purpose and are slowed down here
 NOT_HERE = [
     "--deselect=tests/extreme/test_class_blocks.py::test_estimator_learns",
-    "--deselect=tests/l1/test_lbfgs.py::test_more_memory_takes_no_more_iterations",
 ]
 # a kernel follows an index far outside of a vector: what must end a process here, or nothing is watched
 OUTSIDE = """

@@ -1,7 +1,7 @@
-"""Compiled kernels in the rooms of their wings, and what a fork does to their threads.
+"""Compiled kernels in a folder for each wing, and their threads after a fork.
 
-A kernel of one wing is in the room of its name, one of several, or of what wings share, in ``shared``. A room
-imports, and includes headers of, itself and ``shared``; its ``__init__`` imports nothing.
+A kernel of one wing is in the folder of its name, a kernel of several wings in ``shared``. A folder imports,
+and includes headers of, itself and ``shared``; its ``__init__`` imports nothing.
 """
 
 import os

@@ -14,22 +14,24 @@ from .factors.structure_rows import KINDS
 
 PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 
-# Passes before the interior-point method. At 60, graphs of 60 rules take 5 to 9 times as long, and those of
-# 300 rules 0.8 times; without the method these end unsolved after 2000 passes.
+# Passes before the interior-point method. At 60, graphs of 60 rules take 5 to 9 times as long, those of 300
+# rules 0.8 times. Without the method the latter are unsolved after 2000 passes.
 MARGINAL_PASSES = 500
-# Passes before HiGHS with structures, whose rows are many. At 10 or 80 weak sequences with 30 to 120 rules
-# take 3 times as long, matchings with pairs 4 times; graphs of 60 rules and one structure take the same.
+# Passes before HiGHS if there are structures, which have many rows. At 10 or 80, weak sequences with 30 to
+# 120 rules take 3 times as long, matchings with pairs 4 times. Graphs of 60 rules and one structure take the
+# same.
 STRUCTURE_PASSES = 300
-# Slots of rules that passes go over before HiGHS: about as long as that takes. Graphs of 12 variables take 2
-# to 3 times as long with HiGHS at once, those of 300 rules 2.4 times with 200 passes, 10 times without HiGHS.
+# Passes times slots of rules before HiGHS: about the time of HiGHS. With HiGHS at once, graphs of 12
+# variables take 2 to 3 times as long. Graphs of 300 rules take 2.4 times as long with 200 passes, 10 times
+# without HiGHS.
 RULE_WORK = 10000
-# Passes at most, for pairs and what shares no variable: at 300, graphs of pairs take 1.8 times as long.
+# Largest number of passes for pairs and separate factors. At 300, graphs of pairs take 1.8 times as long.
 MAX_PASSES = 1000
-# Fewer passes than this end nothing: one, which shows whether the graph is that easy.
+# Below this number only one pass is made, which shows whether the graph is that easy.
 FEWEST_PASSES = 20
-# Variables and rows together, beyond which a general solver is not tried.
+# Largest sum of variables and rows for a general solver.
 MAX_ROWS = 50000
-# Variables and rows that fill a factorisation of the interior-point method: it ends within two seconds then.
+# Largest number of coupled variables and rows in the interior-point method: it then ends within two seconds.
 MAX_ENTANGLED = 6000
 
 

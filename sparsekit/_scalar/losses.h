@@ -30,8 +30,8 @@ SK_BOTH double sk_miss(double t) {
     return t < 0.0 ? inv : e * inv;
 }
 
-/* -log Phi(t) and ratio = phi(t) / Phi(t); the tail uses Mills' ratio as a continued fraction, since Phi underflows
- * below -37 while its logarithm is about -t^2 / 2 */
+/* -log Phi(t) and ratio = phi(t) / Phi(t). The tail uses Mills' ratio as a continued fraction: Phi underflows below
+ * -37, where its logarithm is about -t^2 / 2. */
 SK_BOTH double sk_probit(double t, double *ratio) {
     const double root = 0.70710678118654752440; /* sqrt(1/2) */
     double a = -t, frac = a;
@@ -46,11 +46,10 @@ SK_BOTH double sk_probit(double t, double *ratio) {
     return 0.5 * a * a + log(frac) + 0.91893853320467274178; /* log(2 pi) / 2 */
 }
 
-/* A loss h(r) of r = c (z - t), convex and piecewise linear or quadratic, is given by its conjugate
- *   h*(a) = eps |a| + delta/2 a^2 on lo <= a <= hi.
- * Instead of h the functions take its envelope around ``prev``, whose conjugate has delta/2 (a - prev)^2 in the
- * place of delta/2 a^2; its derivative is a = clip(soft(prev + r/delta, eps/delta), lo, hi). delta = 0 is h itself,
- * the limit of a division by a very small delta. */
+/* A convex, piecewise linear or quadratic loss h(r), r = c (z - t), is given by its conjugate. h*(a) = eps |a| +
+ * delta/2 a^2 on lo <= a <= hi. Instead of h the functions use its envelope around ``prev``, whose conjugate has
+ * delta/2 (a - prev)^2 instead of delta/2 a^2. Its derivative is a = clip(soft(prev + r/delta, eps/delta), lo, hi).
+ * delta = 0 is h itself, the limit of a division by a very small delta. */
 typedef struct {
     double lo, hi, eps, delta, inverse;
 } sk_piecewise;

@@ -4,7 +4,7 @@
 
 /* of softmax with very many classes, in the order of METHODS in _extreme/solver/state.py */
 enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
-/* the sampled objective is looked at in one of so many steps: it costs an exponential or two */
+/* the sampled objective is evaluated once in this many steps: it costs an exponential or two */
 #define SK_LOOK 8
 /* a lazy scale below this is multiplied into its weights */
 #define SK_RESCALE 1e-12

@@ -41,11 +41,10 @@ SK_BOTH double sk_omega(double x) {
 }
 
 /* One negative: the unknown is v = log(b / eta), and u(v) = z + log r - v - sigma eta exp(v) with
- * sigma = s (rho_k + rho_y). G(v) = u(v) - u_old + eta (1 - exp(-u(v)) - exp(v)) is concave and
- * falls, so that Newton's steps from the right of the root stay there, and a step from the left
- * ends right of it; a bound at which both exponentials are moderate catches those that end far
- * away. No logarithm where the step is small, two exponentials an evaluation, one or two
- * evaluations a step. */
+ * sigma = s (rho_k + rho_y). G(v) = u(v) - u_old + eta (1 - exp(-u(v)) - exp(v)) is concave and decreasing. Newton's
+ * steps from the right of the root stay there, and a step from the left ends right of it. Long steps are cut at a bound
+ * where both exponentials are moderate. No logarithm where the step is small, two exponentials an evaluation, one or
+ * two evaluations a step. */
 SK_BOTH double sk_implicit_one(double z, double log_r, double eta, double sigma, double u_old,
                                  double *u_new) {
     double top = z + log_r, v = top - u_old, high = INFINITY, u = u_old;

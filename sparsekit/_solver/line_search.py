@@ -97,8 +97,8 @@ def bracket_weak_wolfe(
 ):
     """A trial of the weak Wolfe conditions: f(t) <= f + c1 t slope and slope(t) >= c2 slope.
 
-    This is Algorithm 4 of Keskar's thesis, chapter 3: a bracket of step sizes, of which one is low enough and
-    the other too long, shrinks.
+    This is Algorithm 4 of Keskar's thesis, chapter 3: bisection of a bracket whose ends are too short and too
+    long.
 
     Parameters
     ----------

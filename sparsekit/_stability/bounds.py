@@ -24,7 +24,7 @@ from .._messages import shown
 
 ASSUMPTIONS = ("none", "unimodal", "r-concave")
 
-# where the parameter of the extremal distributions is looked for; beyond, they are uniform or a point at zero
+# range of the parameter of the extremal distributions; beyond, they are uniform or a point at zero
 _LOG_A = math.log(1e-9), math.log(1e9)
 
 
@@ -111,7 +111,7 @@ def concave_tail(eta: float, t: int, size: int, r: float) -> float:
     if t <= math.ceil(2 * mean - 1e-12):
         return 1.0
     k = np.arange(t - 1, size + 1)
-    # the rest is from 0 to what the line would give it for a between these two
+    # the rest is between 0 and its value on the line for a between these two
     log_a = _log_a_of_mean(k, mean, r)
     k, low, high = k[:-1], log_a[1:], log_a[:-1]
     inner = low[:, None] + np.linspace(0, 1, 33) * (high - low)[:, None]
@@ -136,7 +136,7 @@ def _log_a_of_mean(k, mean, r):
     for _ in range(50):
         middle = (low + high) / 2
         weights = np.where(beyond, 0.0, (np.exp(middle)[:, None] + places) ** (1 / r))
-        above = weights @ places > mean * weights.sum(axis=1)  # flatter, and so larger, as a rises
+        above = weights @ places > mean * weights.sum(axis=1)  # the mean rises with a
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return (low + high) / 2
 

@@ -47,9 +47,10 @@ from .device import checked, kept_columns, put_back
 from .halves import complementary_pairs, refuse_few_rows
 from .sources import FittedSource, GLMSource, LassoSource, LogisticSource, first_features
 
-# Correlations with noise are that much larger in half of the rows: the grid begins where halves are empty.
+# Correlations with noise are larger by this factor in half of the rows: the grid begins where halves are
+# empty.
 _NOISIER = math.sqrt(2.0)
-# numbers of X from which halves in threads gain time, measured with two of them
+# smallest number of entries of X for halves in threads (measured: two threads gain time)
 _THREADED = 1.2e6
 
 
@@ -57,8 +58,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     """Selects the features that a sparse model uses again and again in halves of the data.
 
     The rows are divided into two halves at random, ``n_pairs`` times. A sparse model is fitted to each half
-    while its penalty falls, until it has ``max_selected_`` features. A feature's frequency at a
-    penalty is the share of all halves whose model uses it there; selected is what reaches ``threshold`` at
+    while its penalty falls, until it has ``max_selected_`` features. A feature's frequency at a penalty is
+    the share of all halves whose model uses it there. A feature is selected if it reaches ``threshold`` at
     some penalty [1]_, [2]_. Unlike a penalty that cross-validation chose, it bounds the number of false
     selections: at most ``max_false`` are to be expected.
 
@@ -86,8 +87,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     penalties : int or array-like, default=50
         Values of C or alpha for the whole data, in any order; a half is fitted with the penalty that weighs
         as much in it. An integer asks for that many, for the three OBA estimators. They are evenly spaced in
-        the logarithm. The first is the square root of 2 times the penalty at which the model of all data is
-        empty, the last ``eps`` times the first.
+        the logarithm. The first is sqrt(2) times the penalty at which the model of all data is empty, the
+        last ``eps`` times the first.
     eps : float, default=0.01
         Ratio of the grid's ends where penalties is an integer, in (0, 1).
     random_state : int, RandomState instance or None, default=None
@@ -401,14 +402,14 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
                     f"estimator must have a penalty C or alpha; {type(model).__name__} has neither"
                     + (" (the penalty is not to be chosen by it)." if hasattr(model, "cv") else ".")
                 )
-            named = given if hasattr(given, "iloc") else X  # names may be what its parameters go by
+            named = given if hasattr(given, "iloc") else X  # its parameters may use names
             source = FittedSource(model, parameter, named, column_or_1d(y), params, weight)
         source.candidates &= has_entries(X)
         return source, rows, codes, columns
 
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
-        there = is_device(source.X)  # where each half has the whole GPU
+        there = is_device(source.X)  # each half uses the whole GPU
         small = not there and is_small(source.X, _THREADED)
         return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
 

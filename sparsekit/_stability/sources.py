@@ -1,4 +1,4 @@
-"""What stability selection looks at: the coefficients of fits to some of the rows, as the penalty falls.
+"""Input of stability selection: the coefficients of fits to some of the rows, as the penalty falls.
 
 X, numbers y and offsets may be on a GPU; codes of classes and weights are in main memory.
 
@@ -128,7 +128,7 @@ class FittedSource:
         model = clone(self.model)
         if "warm_start" in model.get_params(deep=False):
             model.set_params(warm_start=True)
-        # C multiplies a sum over the rows, alpha stands beside their mean
+        # C multiplies a sum over the rows, alpha a penalty next to their mean
         factor = 1 / _share(self.weight, rows, self.X.shape[0]) if self.parameter == "C" else 1.0
         for value in self.penalties:
             model.set_params(**{self.parameter: float(value * factor)}).fit(X, y, **params)
@@ -144,8 +144,8 @@ def first_features(
 ) -> tuple[list[Array], int, list[tuple[int, float, int]]]:
     """The features in use at each penalty, until ``limit`` different ones have been.
 
-    Where more enter at once than there is room for, those with the largest coefficients do. From there on
-    the selection stays as it is.
+    If more enter at once than fit, those with the largest coefficients do. From there on the selection stays
+    as it is.
 
     Parameters
     ----------

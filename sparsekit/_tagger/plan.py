@@ -9,9 +9,9 @@ from .solver.lbfgs import minimize
 from .solver.scaled import minimize_scaled
 from .solver.sparse_loss import SparseMAPLoss
 
-# The perceptron asks for the variables' layout only.
+# The perceptron uses the variables' layout only.
 FIT_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
-# Losses whose gradients batches follow.
+# Losses of `partial_fit`.
 BATCH_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
 
 

@@ -1,4 +1,4 @@
-"""Calls that nothing but autograd looks at, without what compilers and transforms need.
+"""Calls under autograd alone, without what compilers and transforms need.
 
 An operator of PyTorch's library and an `autograd.Function` that `torch.func` can transform cost 50 to 150
 microseconds a call. A small problem takes less. Plain tensors in main memory do without: their
@@ -37,7 +37,7 @@ _PLAIN = _plain_keys() if _KNOWN else set()
 
 
 def is_plain(*tensors: Tensor | None) -> bool:
-    """Whether all are tensors in main memory that nothing but autograd looks at; None is."""
+    """Whether all are tensors in main memory under autograd alone; None is."""
     if not _KNOWN or _transforms() or _modes() or torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
     return all(t is None or (type(t) in _TYPES and _keys(t).raw_repr() in _PLAIN) for t in tensors)

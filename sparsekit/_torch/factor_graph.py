@@ -1,7 +1,8 @@
 """Where `sparsekit.torch.FactorGraphLayer` solves.
 
-CUDA tensors are solved on their GPU where CuPy is installed, by DLPack and on PyTorch's current stream;
-graphs with a factor that has a MAP oracle, small Dense ones apart, and all other tensors, on the CPU.
+CUDA tensors are solved on their GPU if CuPy is installed, by DLPack and on PyTorch's current stream. All
+other tensors are solved on the CPU, as are graphs with a factor that has a MAP oracle, except small Dense
+ones.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Operators of `sparsekit.torch.FactorGraphLayer`, and their derivatives (see `operators`).
 
-An operator takes tensors, numbers and strings. A key stands for a layer, in the process that made it. A
-*ticket* stands for what a solve leaves for its derivatives: answers, active sets, Jacobians. It is a tensor
-with a number; the solution lives as long as autograd saves the ticket. Where a copy of the ticket outlives
-it, or the scores are others, the graphs are solved again: derivatives never depend on tickets, only their
-speed does.
+An operator takes tensors, numbers and strings. A key identifies a layer, in the process that made it. A
+*ticket* identifies a solve's data for derivatives: answers, active sets, Jacobians. It is a tensor with a
+number; the solution lives as long as autograd saves the ticket. If a copy of the ticket outlives it, or the
+scores differ, the graphs are solved again. Only the speed of derivatives depends on tickets.
 """
 
 import itertools

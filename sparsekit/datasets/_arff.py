@@ -180,7 +180,7 @@ def _opened_text(file, encoding):
     try:
         yield text
     finally:
-        text.detach()  # who opened the file closes it
+        text.detach()  # the caller closes the file
 
 
 def _lines(text, path):
@@ -433,7 +433,7 @@ def _as_labels(codes, attribute, path):
     """The values of one nominal target as they are written in the file; numbers stay numbers."""
     if attribute.numbers:
         return codes
-    # a missing label has no name to stand for it
+    # a missing label has no name
     if np.isnan(codes).any():
         raise FileFormatError(path, None, f"the target {shown(attribute.name)} has missing values")
     return np.array(list(attribute.categories))[codes.astype(np.intp)]

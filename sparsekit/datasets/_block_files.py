@@ -22,7 +22,7 @@ from .._typing import Array
 
 MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
 FORMAT, VERSION = "sparsekit CSR folder", 1
-# block files that a conversion may have left, and those that it was writing
+# block files of an earlier conversion, finished or not
 OURS = re.compile(
     r"\d{6,}\.(indptr|indices|data|y|y_indptr|y_indices)\.npy|manifest\.json\.new|progress\.jsonl(\.new)?"
 )
@@ -64,7 +64,7 @@ def read_array(path: str, dtype: np.dtype[Any], length: int, record: dict[str, i
     """
     header = npy_header(dtype, length)
     out = np.empty(length, dtype=dtype.newbyteorder("<"))
-    # bytes into memory of our own: what is mapped would stay resident for as long as the system likes
+    # copy the bytes: mapped memory would stay resident
     with open(path, "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size != len(header) + out.nbytes or size != record["bytes"]:
@@ -216,7 +216,7 @@ class Progress:
         if others:
             what = "a finished data set" if MANIFEST in others else f"other files ({shown(others[0])})"
             raise FileExistsError(f"{folder} holds {what}: name another folder, or empty this one")
-        kept = self._kept(settings) if resume else []
+        kept = self._finished_blocks(settings) if resume else []
         self._forget(len(kept))
         with open(self.path + ".new", "w", encoding="utf-8", newline="\n") as file:
             for line in [settings, *kept]:
@@ -225,14 +225,14 @@ class Progress:
         os.replace(self.path + ".new", self.path)
         self.blocks = kept
 
-    def _kept(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
+    def _finished_blocks(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
         """The blocks of an earlier call that are there in full."""
         try:
             with open(self.path, encoding="utf-8") as file:
                 text = file.read()
         except FileNotFoundError:
             return []
-        # what comes behind the last newline was being written when the process ended
+        # text after the last newline was being written when the process ended
         try:
             lines = [json.loads(line) for line in text.split("\n")[:-1]]
         except ValueError as error:

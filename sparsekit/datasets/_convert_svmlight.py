@@ -22,7 +22,7 @@ from ._files import FileFormatError, open_counted
 from ._svmlight import read_line
 from ._write_csr import BLOCK_BYTES, MOST, check_format
 
-# text read at a time: small beside a block, large beside what a call costs
+# bytes of text read at a time: small against a block, large against the cost of a call
 CHUNK = 2**22
 
 
@@ -41,9 +41,9 @@ def convert_svmlight(
 ) -> CSRFolder:
     """Convert files of lines ``label index:value index:value ...`` to a folder of CSR blocks.
 
-    The files may be larger than the memory: what is held is one block and some text. After an interruption,
-    repeat the call with the same arguments: it goes on after the last block written. The result is the same,
-    byte for byte.
+    The files may be larger than the memory: only one block and some text are in memory. After an
+    interruption, repeat the call with the same arguments: it goes on after the last block written. The result
+    is the same, byte for byte.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def convert_svmlight(
                 "or empty this one"
             )
         found = CSRFolder(folder)
-        with suppress(FileNotFoundError):  # an earlier call may have been killed before it did this
+        with suppress(FileNotFoundError):  # an earlier call may have been killed before
             os.remove(os.path.join(folder, PROGRESS))
         return found
-    # a file that was written again must not be gone on with; that is no matter of the result
+    # do not resume if a file has changed; the result does not depend on this list
     changed = [os.stat(path).st_mtime_ns for path in paths]
     progress = Progress(folder, {**settings, "changed": changed}, resume)
     _Conversion(paths, progress, settings, dtype, verbose).run()
@@ -171,9 +171,9 @@ class _Conversion:
             self.least, self.largest, self.largest_label = last["found"]
         self.done = sum(block["rows"] for block in progress.blocks)
         self.started = time.monotonic(), self._bytes_before()
-        self._make_room(1)
+        self._allocate(1)
 
-    def _make_room(self, more: int) -> None:
+    def _allocate(self, more: int) -> None:
         """Arrays that hold a block, or one row that is larger; memory is taken when they are written to."""
         room = self.settings["block_bytes"] * more
         entries = room // (4 + self.dtype.itemsize) + 2
@@ -198,7 +198,7 @@ class _Conversion:
         while self.file < len(self.paths):
             path = self.paths[self.file]
             with open_counted(path) as (file, position):
-                file.seek(self.offset, os.SEEK_CUR)  # from behind a byte-order mark
+                file.seek(self.offset, os.SEEK_CUR)  # skips a byte-order mark
                 with closing(read_ahead(_texts(file, position))) as texts:
                     for text, self.on_disk in texts:
                         self._read(path, text)
@@ -255,18 +255,18 @@ class _Conversion:
         if self.rows.rows:
             self._write()
             if self.room > 1:
-                self._make_room(1)
-        else:  # not even into an empty block
-            self._keep_found()
-            self._make_room(2 * self.room)
+                self._allocate(1)
+        else:  # it does not fit even an empty block
+            self._update_ranges()
+            self._allocate(2 * self.room)
 
-    def _keep_found(self) -> None:
+    def _update_ranges(self) -> None:
         least, largest, largest_label = self.rows.found
         self.least = min(self.least, least)
         self.largest, self.largest_label = max(self.largest, largest), max(self.largest_label, largest_label)
 
     def _write(self) -> None:
-        self._keep_found()
+        self._update_ranges()
         n, nnz = self.rows.rows, self.rows.entries
         arrays = {
             "indptr": (INT32, [self.indptr[: n + 1]]),
@@ -280,7 +280,7 @@ class _Conversion:
                 shape=(n, MOST),
                 copy=True,
             )
-            Y.sum_duplicates()  # puts them in order as well
+            Y.sum_duplicates()  # also sorts
             arrays |= {"y_indptr": (INT32, [Y.indptr]), "y_indices": (INT32, [Y.indices])}
         else:
             arrays["y"] = (np.dtype(np.float64), [self.labels[:n]])
@@ -296,7 +296,7 @@ class _Conversion:
 
     def _finish(self) -> None:
         zero_based, n_features = self.settings["zero_based"], self.settings["n_features"]
-        # as scikit-learn: from 0 where nothing speaks for 1
+        # as scikit-learn: from 0 unless the indices suggest 1
         from_one = self.least > 0 and self.largest >= 0 if zero_based == "auto" else not zero_based
         largest = self.largest - from_one if self.largest >= 0 else 0
         if n_features is not None and largest >= n_features:

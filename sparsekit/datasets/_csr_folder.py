@@ -209,7 +209,7 @@ class CSRFolder(BlocksOnDisk):
 
 def _csr(data: Array, indices: Array, indptr: Array, n_columns: int) -> csr_matrix:
     out = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_columns), copy=False)
-    # checked: SciPy would look at all indices again
+    # checked already: SciPy would check all indices again
     out.has_canonical_format = True
     return out
 

@@ -17,12 +17,12 @@ from typing import Any
 from .. import _messages as messages
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# what those raise for a damaged file; bz2 raises a bare OSError
+# errors of these modules for a damaged file; bz2 raises a plain OSError
 DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
-# Bytes that a compressed file may unpack to. Public sets of this kind are smaller; a few hostile megabytes
+# Largest size of an unpacked file, in bytes. Public sets of this kind are smaller; a few hostile megabytes
 # unpack to more.
 MAX_BYTES = 2**34
-# Columns that a file may have where the user gives no number. Public sets have fewer, and vectors of this
+# Largest number of columns of a file if the user gives none. Public sets have fewer, and vectors of this
 # length fit into memory.
 WIDEST = 500_000_000
 # bytes asked of a decompressor at a time
@@ -52,7 +52,7 @@ class _Limited(io.RawIOBase):
         return self.file.seekable()
 
     def seek(self, offset, whence=io.SEEK_SET):
-        # what is skipped was unpacked as well
+        # skipped bytes were unpacked as well
         self.count = self.file.seek(offset, whence)
         return self.count
 
@@ -122,7 +122,7 @@ def open_counted(path, max_bytes=None):
     except DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:
-        # bz2 reports damage as a bare OSError; errors of the operating system have a number
+        # bz2 reports damage as an OSError without a number; errors of the operating system have one
         if error.errno is not None:
             raise
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error

@@ -16,9 +16,9 @@ LETTERS = "_ " + "".join(sorted(set("".join(DIGIT_NAMES))))
 def make_oba_synthetic(n: int, *, random_state: RandomState = None) -> tuple[FloatArray, FloatArray]:
     """The "Synthetic" problem of the OBA paper: as many rows as columns and a dense Hessian.
 
-    The labels are random. A = U + U^T with U uniform on [0, 1). It is shifted to
-    A - 2 lambda_min(A) I if its smallest eigenvalue is negative. The data matrix is the upper triangular
-    Cholesky factor R of A = R^T R: the MATLAB listing of [1]_, section 2.7, for the problem of [2]_.
+    The labels are random. A = U + U^T with U uniform on [0, 1). It is shifted to A - 2 lambda_min(A) I if its
+    smallest eigenvalue is negative. The data matrix is the upper triangular Cholesky factor R of A = R^T R.
+    This is the MATLAB listing of [1]_, section 2.7, for the problem of [2]_.
 
     Parameters
     ----------

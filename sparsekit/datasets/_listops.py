@@ -52,7 +52,7 @@ def make_listops(
         ``texts``, a list of n_samples strings. ``results`` (n_samples,) of int64, their values. ``lengths``
         (n_samples,), their numbers of tokens. And arrays (n_samples, longest) of int64:
 
-        - ``inputs``: tokens as places in ``tokens``, 0 behind the end;
+        - ``inputs``: tokens as indices in ``tokens``, 0 behind the end;
         - ``valencies``: the number of arguments at an operator, -1 at other tokens and behind the end;
         - ``heads``: the dependency tree of the expression. An operator is the head of its arguments and of
           its closing bracket; the head of a nested expression is its operator. Index of the head; the first
@@ -127,8 +127,8 @@ def _draw(rng, max_depth, max_arguments, max_length):
     """Tokens, heads and value of an expression; None where it gets too long."""
     tokens: list[int] = []
     heads: list[int] = []
-    open_ = []  # per open operator: its place, arguments to come, values so far
-    least = 0  # tokens still due: an argument has one at least, and so has a bracket
+    open_ = []  # per open operator: its index, remaining arguments, values so far
+    least = 0  # smallest number of remaining tokens: one for each argument and bracket
 
     def start(head):
         nonlocal least

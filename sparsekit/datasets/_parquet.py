@@ -79,10 +79,8 @@ class ParquetTable(BlocksOnDisk):
         if isinstance(columns, str):
             raise TypeError(f"columns must be a sequence of names, got the text {shown(columns)}")
         self.target = target
-        self._groups: list[tuple[str, int]] = []  # of each block its file, and its number there
-        self._files: dict[
-            str, tuple[Any, int]
-        ] = {}  # what the files say of themselves, read once; their bytes
+        self._groups: list[tuple[str, int]] = []  # file and row group of each block
+        self._files: dict[str, tuple[Any, int]] = {}  # metadata and size of each file, read once
         rows, types = [0], set()
         for file in _files(self.path):
             with _opened(file) as parquet:
@@ -251,7 +249,7 @@ def open_parquet(
     Returns
     -------
     ParquetTable
-        The matrix, whose blocks are the row groups. They should be small beside the memory: writers have an
+        The matrix, whose blocks are the row groups. They should be small against the memory: writers have an
         option for their rows (``row_group_size`` in pyarrow and pandas).
 
     Raises
@@ -311,7 +309,7 @@ def _opened(file: str, **options: Any) -> Iterator[Any]:
         with pyarrow.parquet.ParquetFile(file, page_checksum_verification=True, **options) as parquet:
             yield parquet
     except (pyarrow.ArrowException, OSError) as error:
-        # damage comes as a bare OSError too; errors of the operating system have a number
+        # damage is an OSError without a number too; errors of the operating system have one
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{file}: damaged, or not in the Parquet format ({error})") from error

@@ -16,10 +16,9 @@ from .._typing import Array, FileName, MatrixLike
 from ._block_files import Progress
 from ._csr_folder import INT32, CSRFolder
 
-# where a block ends by default, in bytes: long to read beside what opening a file costs, little beside a
-# memory
+# default size of a block in bytes: large against the cost of opening a file, small against the memory
 BLOCK_BYTES = 2**28
-# what int32 can count, in a block and of columns
+# limit of int32: entries of a block, and columns
 MOST = 2**31 - 1
 
 
@@ -198,7 +197,7 @@ class _Targets:
 
 
 class _Block:
-    """Rows that wait until there are enough of them for a block."""
+    """A buffer of rows until they fill a block."""
 
     def __init__(self, progress: Progress, dtype: np.dtype[Any], targets: _Targets, most: int):
         self.progress, self.dtype, self.targets, self.most = progress, dtype, targets, most
@@ -217,9 +216,9 @@ class _Block:
             sizes = self._sizes(X, y, start)
             count = int(np.searchsorted(sizes, self.most - self.bytes, side="right"))
             if not count and not self.rows:
-                count = 1  # a row that fits into no block has one of its own
+                count = 1  # a row larger than a block has its own
             if count:
-                self._take(X[start : start + count], None if y is None else y[start : start + count])
+                self._append(X[start : start + count], None if y is None else y[start : start + count])
                 self.bytes += int(sizes[count - 1])
                 start += count
             if start < X.shape[0]:
@@ -237,9 +236,9 @@ class _Block:
             sizes += np.dtype(self.targets.kind).itemsize * np.arange(1, end - start + 1)
         return sizes
 
-    def _take(self, X: Any, y: Any) -> None:
+    def _append(self, X: Any, y: Any) -> None:
         X = _canonical(X)
-        with np.errstate(over="ignore"):  # infinity is looked for
+        with np.errstate(over="ignore"):  # checked below
             data = X.data.astype(self.dtype)
         self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
         if not np.isfinite(data).all():

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 from .._typing import FileName
 from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
 
-# Lines parsed at a time: enough to make NumPy's number reader the only cost, little beside the arrays made.
+# Lines parsed at a time: NumPy's number reader then dominates, and the text is small against the arrays.
 _CHUNK = 20_000
 # rows, features or labels: what an index of 32 bits can count
 _MOST = 2**31 - 1
@@ -125,7 +125,7 @@ def _parse(lines, path, first, n_features, n_labels):
     heads, tails = [], []
     for line in lines:
         head, _, tail = line.partition(b" ")
-        if b":" in head:  # no label, and no space for it either
+        if b":" in head:  # no label, and no separator before the features
             head, tail = b"", line
         heads.append(head.strip())
         tails.append(tail.strip())
@@ -154,7 +154,7 @@ def _parse(lines, path, first, n_features, n_labels):
 def _numbers(text):
     """The numbers in a text of numbers and white space, or None if anything else is in it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # what NumPy gives for text it cannot read
+        warnings.simplefilter("error", DeprecationWarning)  # NumPy warns of text that it cannot read
         try:
             return np.fromstring(text, dtype=np.float64, sep=" ") if text.strip() else np.zeros(0)
         except (DeprecationWarning, ValueError):

@@ -1,4 +1,4 @@
-"""Axes to draw on, and looks that all displays share.
+"""Axes to draw on, and styles of all displays.
 
 Matplotlib is imported here and in the displays' methods, when something is drawn, and nowhere else.
 """
@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 _NEEDED = "matplotlib is needed for plotting: pip install matplotlib"
 
-# told apart by people who do not tell red from green (Okabe and Ito, 2002)
+# distinguishable for readers with red-green blindness (Okabe and Ito, 2002)
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 DASHES = ("-", "--", "-.", ":")
 

@@ -7,7 +7,7 @@ from .._arrays import host_only
 from .._linalg.structure import sound
 from .._messages import check_nonnegative
 
-# where a sequential colour map is dark enough to be told from the blank of a zero
+# smallest value of a sequential colour map that differs visibly from the blank of a zero
 _FAINTEST = 0.18
 
 

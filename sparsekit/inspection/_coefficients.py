@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.base import BaseEstimator
 
-# classes that colours tell apart
+# number of distinguishable colours
 _CLASSES = len(COLORS)
 
 
@@ -69,7 +69,7 @@ class CoefficientDisplay:
         feature_names: Sequence[str],
         output_names: Sequence[str] | None = None,
     ) -> None:
-        self.coef: Any = coef  # which nobody should have to tell apart
+        self.coef: Any = coef  # too many classes to distinguish
         self.feature_names = feature_names
         self.output_names = output_names
 

@@ -298,5 +298,5 @@ class ConvergenceDisplay:
 def _lowest(runs, output):
     """The least objective of one output, which is a problem of its own."""
     values = np.concatenate([np.ravel(history["fun"]) for _, other, history in runs if other == output])
-    known = values[~np.isnan(values)]  # a run that broke down hides nothing of the others
+    known = values[~np.isnan(values)]  # ignore a run that broke down
     return float(known.min()) if len(known) else np.nan

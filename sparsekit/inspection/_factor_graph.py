@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MAX_NODES = 60
-# radius of a circle, half the side of a square, the neighbours being about 1 apart
+# radius of a circle, half the side of a square; neighbours are about 1 apart
 _RADIUS, _HALF_SIDE = 0.27, 0.16
 _SMALLEST_TEXT, _SMALLEST_IN_CIRCLE = 6.5, 5.0  # points
 _FACTOR_COLORS = (
@@ -104,7 +104,7 @@ class FactorGraphDisplay:
             What `FactorGraph.solve` or `FactorGraph.map` returned, or marginals in [0, 1]. None: the graph
             alone.
         names : sequence of str of length n_variables, default=None
-            Names of the variables, in the order in which they were made. None: their places in their array,
+            Names of the variables, in the order in which they were made. None: their indices in their array,
             such as "1,2", after a letter where the graph has several arrays.
         max_nodes : int, default=60
             Most variables and factors together: larger graphs are no longer readable.
@@ -213,7 +213,8 @@ class FactorGraphDisplay:
         return self
 
     def _write_names(self, ax, variables, factors, colors):
-        """Names of variables in their circles, of factors under their squares or, for want of room, once."""
+        """Names of variables in their circles, of factors under their squares or once if there is no
+        space."""
         from matplotlib.lines import Line2D
         from matplotlib.patheffects import withStroke
 
@@ -227,7 +228,7 @@ class FactorGraphDisplay:
         for (x, y), name, is_dark in zip(variables, self.names, dark):
             if size >= _SMALLEST_IN_CIRCLE:
                 place = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
-            else:  # under the circle, over which it would reach
+            else:  # the label is larger than the circle: put it below
                 place = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)
             ax.text(x=x, s=name, ha="center", zorder=5, **place)
         size = min(0.16 * unit, 9.0)
@@ -269,7 +270,7 @@ def _marginals(graph, solution):
 
 
 def _default_names(shapes):
-    """Places in the arrays, as "1,2", after a letter where there are several arrays."""
+    """Indices in the arrays, as "1,2", after a letter where there are several arrays."""
     names = []
     for k, shape in enumerate(shapes):
         letter = chr(ord("a") + k) if len(shapes) <= 26 else f"{k}" + ":" * bool(shape)

@@ -4,18 +4,18 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
 
-# passes of the majorization; small graphs settle in fewer than half of them
+# passes of the majorization; small graphs converge in fewer than half of them
 _PASSES = 300
-# long ways are drawn shorter than they are, so that a long chain bends and leaves room to its nodes
+# exponent that shortens long distances: a long chain bends, with space for its nodes
 _BEND = 0.8
-# centres of two nodes are so far apart at least
+# smallest distance of two nodes' centres
 _APART = 0.75
 
 
 def layout(shapes, members):
-    """Places of the variables (n_variables, 2) and of the factors (n_factors, 2).
+    """Positions of the variables (n_variables, 2) and of the factors (n_factors, 2).
 
-    Neighbours are about 1 apart. The same graph gets the same places.
+    Neighbours are about 1 apart. The same graph gets the same positions.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def _on_grid(shapes, members):
 
 
 def _by_stress(shapes, members):
-    """Places whose distances are as near as can be to the numbers of edges between nodes.
+    """Positions whose distances are as near as can be to the numbers of edges between nodes.
 
     Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004). It
     starts with the variables on a circle and each factor at the centre of its variables. Parts without a path
@@ -75,7 +75,7 @@ def _by_stress(shapes, members):
     angle = 2 * np.pi * np.arange(n) / max(n, 1)
     X[:n] = 0.5 * np.sqrt(n) * np.column_stack([np.sin(angle), np.cos(angle)])
     for f, factor in enumerate(members):
-        # a little off, by another angle each: factors over the same variables must not fall together
+        # a small shift, at a different angle for each: factors over the same variables must not coincide
         turn = 2.4 * f
         X[n + f] = X[factor].mean(axis=0) + 0.05 * np.array([np.cos(turn), np.sin(turn)]) * (len(members) > 1)
     done, parts = np.zeros(total, dtype=bool), []
@@ -105,11 +105,11 @@ def _shelve(X, parts):
 
 
 def _majorize(X, steps):
-    """Places (n, 2) of a connected part, from a start, for distances ``steps``."""
+    """Positions (n, 2) of a connected part, from a start, for distances ``steps``."""
     n = len(X)
     if n == 1:
         return np.zeros((1, 2))
-    # weights 1 / d^2; eq. (7) with its Laplacian, one node held at the origin
+    # weights 1 / d^2; eq. (7) with its Laplacian, one node fixed at the origin
     with np.errstate(divide="ignore"):
         weight = np.where(steps > 0, steps**-2.0, 0.0)
     laplacian = np.diag(weight.sum(axis=1)) - weight

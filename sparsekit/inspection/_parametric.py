@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .._typing import MatrixLike
 
-# where the thesis looks: the segment, and as much again on either side
+# range of the thesis: the segment, and its length on either side
 _ALPHAS = np.linspace(-1.0, 2.0, 25)
 
 

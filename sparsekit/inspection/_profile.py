@@ -167,7 +167,7 @@ class PerformanceProfileDisplay:
             self.lines_ += ax.step(x, y, where="post", **with_options(style, line_options))
         ax.set_xscale("log", base=base)
         ax.xaxis.set_major_formatter(partial(_tick, base=base))
-        # room for lines at 0 and 1, and at the ratio 1
+        # margins for lines at 0 and 1, and at the ratio 1
         ax.set_xlim(end**-0.015, end)
         ax.set_ylim(-0.02, 1.02)
         ax.set_xlabel(r"cost / the least cost ($\tau$)")

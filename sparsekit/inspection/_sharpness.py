@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
     from .._typing import MatrixLike
 
-# entries of a table of directions from which it is kept in float32: 256 MB in float64
+# largest number of entries of a table of directions in float64: 256 MB; above it is float32
 _LARGE = 2**25
 # squared condition number up to which the p x p normal equations give the pseudo-inverse
 _WELL_CONDITIONED = 1e8
 # the step of forward differences: square root of the rounding unit
 _STEP = 1.5e-8
-# evaluations an iteration: a search along a line that rises by rounding only would go on for long
+# largest number of evaluations an iteration: a line search on rounding errors would take long
 _TRIALS = 5
-# part of the box's half-width that an ascent has to reach, or it has not looked around
+# smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
 _NEAR = 0.5
 # random points that are tried where f is not defined everywhere
 _DRAWS = 10
@@ -62,9 +62,9 @@ def sharpness(
     .. math:: \phi(\epsilon, A) = 100\, \frac{\max_{z \in C} f(x + A z) - f(x)}{1 + f(x)}, \qquad
               C = \{z : |z_i| \le \epsilon (|(A^+ x)_i| + 1)\},
 
-    with A the identity, or n x p with random columns. The inner maximum is sought by a few iterations of
-    bound-constrained L-BFGS from z = 0, as in [1]_; the largest value of all that were evaluated counts. So
-    the number is a lower bound of what the formula says.
+    with A the identity, or n x p with random columns. A few iterations of bound-constrained L-BFGS from z = 0
+    search for the inner maximum, as in [1]_. The largest evaluated value counts. So the number is a lower
+    bound of what the formula says.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class _Box:
     def descend(self, v):
         """-f and its gradient in v, to be minimised."""
         scale = self.epsilon * self.reach
-        # x itself, where every run begins, is known
+        # the value at x itself is known
         f, g = self.evaluate(scale * v) if v.any() else (self.f, self.g)
         if f > self.best:
             self.best, self.where = f, scale * v
@@ -244,7 +244,7 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
     for k in np.argsort(radii, kind="stable"):
         box.epsilon = radii[k]
         starts = [np.zeros(box.p)]
-        # of a box inside this one, a start that cannot do worse than it did
+        # the maximiser of a box inside this one is a feasible initial point
         if box.best > box.f:
             starts.append(box.where / (box.epsilon * box.reach))
         starts += [rng.uniform(-1.0, 1.0, box.p) for _ in range(n_starts - 1)]
@@ -270,11 +270,11 @@ def _run(box, v, max_iter, method):
     No tolerance stops it: x is nearly stationary, and where the ascent begins all slopes are small.
     """
     start, slope = box.descend(v)
-    # infinite: no larger value exists; NaN, or a slope that is not finite: nothing to start from
+    # infinite: no larger value exists; NaN or a slope that is not finite: no initial point
     if not np.isfinite(start) or not np.isfinite(slope).all():
         return 0
-    # f rises faster the farther it is from its minimum, so that the methods never learn a curvature to take
-    # steps from. In this unit a step down the gradient is about as long as the box is wide.
+    # f rises faster with the distance from its minimum, so the methods get no curvature for their step size.
+    # In this unit a gradient step is about as long as the box is wide.
     unit = np.sqrt(np.mean(slope**2)) or 1.0
 
     def fun(v):

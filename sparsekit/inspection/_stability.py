@@ -165,7 +165,7 @@ class StabilityPathDisplay:
         if max_lines < 1:
             raise ValueError(f"max_lines must be >= 1, got {shown(max_lines)}.")
         ax = get_axes(ax)
-        # of equally frequent ones the one that is in use the longest
+        # among equally frequent ones, the one in use at most penalties
         order = np.lexsort((-self.paths.sum(axis=1), -self.paths.max(axis=1, initial=0.0), ~self.selected))
         n_selected = int(np.count_nonzero(self.selected))
         seen = int(np.count_nonzero(self.paths.any(axis=1)))

@@ -89,7 +89,7 @@ def module_function(
                 value += f.item()
         return value, np.concatenate(gradients)
 
-    # classes have an accuracy; what other targets mean is the loss's matter
+    # classes have an accuracy; other targets do not
     with evaluation(), torch.no_grad():
         output = module(X[:1])
     is_classes = y.ndim == 1 and not y.is_floating_point() and getattr(output, "ndim", None) == 2
@@ -113,8 +113,8 @@ def as_rows(rows: ArrayLike | Tensor, like: Tensor, same: bool = True) -> Tensor
 
     with torch.inference_mode(False):
         if not isinstance(rows, torch.Tensor):
-            rows = torch.as_tensor(np.array(rows))  # a copy: of read-only memory there is no tensor
-        # one that was made in inference mode takes no part in differentiation
+            rows = torch.as_tensor(np.array(rows))  # a copy: tensors need writable memory
+        # tensors of inference mode cannot be differentiated
         rows = (rows.clone() if rows.is_inference() else rows.detach()).to(like.device)
         return rows.to(like.dtype) if same and rows.is_floating_point() else rows
 

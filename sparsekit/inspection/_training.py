@@ -109,7 +109,7 @@ def estimator_function(
     raw = X, y
     numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}
     X, y = validate_data(estimator, X, y, reset=False, multi_output=several, **numbers, **X_CHECKS)
-    # in double precision whatever the fit had: the rounding of a sum in float32 would pass for a rise
+    # in double precision: the rounding of a sum in float32 would look like a rise
     X = as_kernel_input(X.astype(np.float64, copy=False))
     x, fun, attributes = make(estimator, X, y, check_sample_weight(sample_weight, X.shape[0]))
 

@@ -63,14 +63,6 @@ def test_known_points():
     np.testing.assert_allclose(least([[1e-2, 0], [0, 1e-2], [1e2, 1e2]]), [5e-3, 5e-3], rtol=1e-10)
 
 
-def test_a_point_that_entered_first_leaves():
-    """The shortest point is not in the support: its row goes out of the middle of the factor."""
-    points = np.array([[1.0, 0.0, 1.0], [0.9, 0.9, 0.1], [0.6, -2.0, 0.1], [0.7, 0.2, -3.0], [0.5, 1.0, 2.0]])
-    weights = min_norm_weights(points @ points.T)
-    assert np.argmin((points**2).sum(axis=1)) not in np.flatnonzero(weights)
-    np.testing.assert_allclose(weights, reference.min_norm_weights(points @ points.T), atol=1e-12)
-
-
 def test_degenerate_matrices():
     np.testing.assert_array_equal(min_norm_weights(np.zeros((3, 3))), [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(min_norm_weights(np.diag([1.0, 0.0, 2.0])), [0.0, 1.0, 0.0])

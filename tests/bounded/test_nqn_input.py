@@ -6,7 +6,6 @@ from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._solver import outcome
-from sparsekit.optimize import nonsmooth_problems
 
 
 def corner(x):
@@ -195,16 +194,6 @@ def test_minus_infinity_is_no_minimum():
         lambda x: (np.log(x[0]) if x[0] > 0 else -np.inf, 1 / x), [0.5], jac=True, bounds=[(0, 1)]
     )
     assert np.isfinite(result.fun) and result.x[0] > 0
-
-
-def test_history_has_a_line_for_every_iteration():
-    """Also where iterations no longer change f, and begin again."""
-    for problem in nonsmooth_problems(10):
-        result = minimize_nqn(
-            problem.fun_and_jac, problem.starts(1)[0], jac=True, bounds=problem.bounds, gtol=0.0, ftol=-1.0,
-            max_fun=1000, history=True,
-        )  # fmt: skip
-        assert len(result.history) == result.nit
 
 
 def test_the_users_arrays_are_neither_kept_nor_changed():

@@ -1,14 +1,13 @@
 """Text to a folder of blocks: as scikit-learn reads it, and the same however often the process was killed."""
 
-import bz2
 import gzip
 import io
-import lzma
 import os
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dataset_files import COMPRESS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -17,13 +16,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from sparsekit.datasets import _block_files, _convert_svmlight, convert_svmlight, load_svmlight, open_csr
 
-COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-
-
-@pytest.fixture(autouse=True)
-def no_wait_for_the_disk(monkeypatch):
-    """Tests that end without the power going off need none."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 
 def text_of(n=400, p=60, density=0.1, seed=0, zero_based=False):

@@ -1,29 +1,14 @@
 """Files made to take long, to fill the memory or to break a reader end with an error that names them."""
 
-import bz2
-import gzip
-import lzma
-
 import numpy as np
 import pytest
+from dataset_files import packed, says
 
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import _files, load_arff, load_svmlight, load_xc
 
-COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 HEAD = b"@relation r\n@attribute a numeric\n@attribute b {x,'y z'}\n@data\n"
-
-
-def says(path, line, problem):
-    """Regular expression of an error that names file, line and problem."""
-    return rf"{path.name}{f', line {line}' if line else ''}: .*{problem}"
-
-
-def packed(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_bytes(COMPRESS[path.suffix if path.suffix in COMPRESS else ""](text))
-    return path
 
 
 LONG = 10**6

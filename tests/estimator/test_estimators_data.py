@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -82,25 +80,6 @@ def test_select_from_model_keeps_the_support_of_l1_models():
         assert SelectFromModel(model).fit(X, y).threshold_ > 1e-3
     names = [L1LogisticOBA(l1_ratio=r).penalty for r in (0.0, 0.5, 1.0)]
     assert names == ["l2", "elasticnet", "l1"] and L1LogisticOBACV(l1_ratio=[0.5, 1.0]).penalty == names[1]
-
-
-def test_metadata_routing_of_sample_weight():
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    s = np.random.default_rng(0).uniform(0, 2, len(y))
-    with sklearn.config_context(enable_metadata_routing=True):
-        scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, L1LogisticOBA(C=0.1).set_fit_request(sample_weight=True))
-        pipeline.fit(X, y, sample_weight=s)
-        scorer = get_scorer("accuracy").set_score_request(sample_weight=True)
-        model = L1LogisticOBA(C=0.1).set_fit_request(sample_weight=True)
-        scores = cross_validate(
-            model, X, y, params={"sample_weight": s}, scoring=scorer, return_estimator=True, cv=2
-        )
-    direct = L1LogisticOBA(C=0.1).fit(X, y, sample_weight=s)
-    np.testing.assert_allclose(pipeline[-1].coef_, direct.coef_, atol=1e-8)
-    half = len(scores["estimator"][0].coef_)
-    assert half == 1 and not np.allclose(scores["estimator"][0].coef_, direct.coef_)
 
 
 def test_scikit_learn_callbacks():

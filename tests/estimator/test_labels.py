@@ -60,34 +60,35 @@ def test_no_classifier_is_forgotten():
     assert classifiers == {type(model) for model in MODELS}
 
 
-@every
-@pytest.mark.parametrize("bad", [None, np.nan], ids=str)
+CONTAINERS = {
+    "array": np.asarray,
+    "list": list,
+    "tuple": tuple,
+    "series": pd.Series,
+    "strings": lambda y: pd.Series(y, dtype="string"),
+    "categories": lambda y: pd.Series(y, dtype="category"),
+    "column": lambda y: y[:, None],
+    "list of lists": lambda y: y[:, None].tolist(),
+    "frame": lambda y: pd.DataFrame({"y": y}),
+    "frame of categories": lambda y: pd.DataFrame({"y": y}, dtype="category"),
+}
+
+
 @pytest.mark.parametrize(
-    "container",
-    [
-        np.asarray,
-        list,
-        tuple,
-        pd.Series,
-        lambda y: pd.Series(y, dtype="string"),
-        lambda y: pd.Series(y, dtype="category"),
-        lambda y: y[:, None],
-        lambda y: y[:, None].tolist(),
-        lambda y: pd.DataFrame({"y": y}),
-        lambda y: pd.DataFrame({"y": y}, dtype="category"),
-    ],
-    ids=[
-        *["array", "list", "tuple", "series", "strings", "categories"],
-        *["column", "list of lists", "frame", "frame of categories"],
-    ],
+    "fit, container",
+    [("L1LogisticOBA", container) for container in CONTAINERS]
+    + [(fit, container) for fit in [*FITS][1:] for container in ("list", "categories", "frame")],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-def test_missing_labels_among_strings_name_y(fit, container, bad):
-    X, y = rows()
-    fit(X, container(y))
-    y[[3, 7]] = bad
-    with pytest.raises(ValueError, match=r"Input y contains (NaN|None) \(row 3, the first of 2\)"):
-        fit(X, container(y))
+def test_missing_labels_among_strings_name_y(fit, container):
+    X, labels = rows()
+    fit, container = FITS[fit], CONTAINERS[container]
+    fit(X, container(labels))
+    for bad in (None, np.nan):
+        y = labels.copy()
+        y[[3, 7]] = bad
+        with pytest.raises(ValueError, match=r"Input y contains (NaN|None) \(row 3, the first of 2\)"):
+            fit(X, container(y))
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)

@@ -6,14 +6,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, OrOut, Xor
+from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, Or, OrOut, Xor
 from sparsekit._factor_graph.labels import coupled_problem
 from sparsekit._factor_graph.labels.coupled_hinge import minimize_coupled_hinge
 from sparsekit._factor_graph.labels.coupled_problem import CoupledHinge, means_restored
-from sparsekit._factor_graph.labels.independent import are_independent, minimize_independent
 from sparsekit._factor_graph.labels.label_curvature import MarginalCurvature
 from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
 from sparsekit._factor_graph.solver.layout import GraphOptions
@@ -22,6 +20,7 @@ from sparsekit._solver import outcome
 LOGIC = {
     "budget": lambda u: [Budget(u[:3], 2)],
     "xor": lambda u: [Xor(u[:3])],
+    "or": lambda u: [Or(u[:3])],
     "knapsack": lambda u: [Knapsack(u[:3], [1.0, 2.0, 2.5], 3.5)],
     "orout": lambda u: [OrOut(u[:3])],
     "negated": lambda u: [OrOut(u[:3], negated=[True, False, True]), AtMostOne(u[1:])],
@@ -43,11 +42,6 @@ def problem(K=3, n=10, p=2, pairs="all", logic=None, seed=0, weighted=False, spa
     w = rng.random(n) * (rng.random(n) < 0.8) if weighted else np.ones(n)
     options = {"alpha": 0.05, "pair_alpha": 0.08} | options
     return LabelLoss("hinge", labels, sp.csr_matrix(X) if sparse else X, Y, w / w.sum(), **options), X
-
-
-def minimize_hinge(loss, x0, **options):
-    """The solver that the classifier takes."""
-    return (minimize_independent if are_independent(loss) else minimize_coupled_hinge)(loss, x0, **options)
 
 
 def by_quadratic_program(loss, X):
@@ -117,12 +111,11 @@ def interior_point(Q, c, A, b, E, e):
 
 
 CASES = [
-    dict(pairs=None, fit_intercept=False),
-    dict(pairs=None, weighted=True),
     dict(weighted=True),
     dict(sparse=True, fit_intercept=False, seed=1),
     dict(logic="budget", weighted=True),
     dict(logic="xor", pairs=None),
+    dict(logic="or", seed=3),
     dict(logic="knapsack", seed=2),
     dict(logic="orout", pairs=None, sparse=True),
     # LP-MAP of some rows ends short of the largest
@@ -135,27 +128,11 @@ def test_objective_is_that_of_the_quadratic_program(case):
     loss, X = problem(**case)
     best = by_quadratic_program(loss, X)
     for tol in (1e-4, 1e-6):
-        found = minimize_hinge(loss, None, tol=tol, max_iter=1000)
+        found = minimize_coupled_hinge(loss, None, tol=tol, max_iter=1000)
         assert found.status == outcome.CONVERGED and found.optimality <= tol
         assert loss.value_and_gradient(found.x)[0] == pytest.approx(found.fun, rel=1e-12)
         assert -1e-8 * best <= found.fun - best <= found.dual_gap + 1e-8 * best
         assert found.dual_gap == pytest.approx(found.optimality * found.fun)
-
-
-def test_without_penalty_it_is_a_linear_program():
-    """A factor that changes nothing makes it the problem of all labels."""
-    loss, X = problem(K=2, n=30, pairs=None, alpha=0.0, pair_alpha=0.0, seed=3)
-    labels = Labels(2, np.zeros((0, 2)), [Budget(FactorGraph().variable((2,)), 2)])
-    loss = LabelLoss("hinge", labels, X, loss.Y, loss.weight)
-    best = 0.0
-    for y in loss.Y.T:
-        A = (1.0 - 2.0 * y)[:, None] * np.column_stack([X, np.ones(30)])
-        c = np.r_[np.zeros(3), np.full(30, 1 / 30)]
-        free = [(None, None)] * 3 + [(0, None)] * 30
-        best += linprog(c, np.column_stack([A, -np.eye(30)]), -np.ones(30), bounds=free).fun
-    found = minimize_hinge(loss, None, tol=1e-6, max_iter=1000)
-    assert np.isnan(found.dual_gap) and found.status == outcome.CONVERGED
-    assert found.fun == pytest.approx(best, rel=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -205,7 +182,7 @@ def test_systems_by_a_factor_and_by_products_agree(sparse, intercept, monkeypatc
     assert not steps[0][~form.free].any() and (~form.free).any()
 
 
-@pytest.mark.parametrize("logic", [None, "budget", "xor", "orout", "negated"])
+@pytest.mark.parametrize("logic", [None, *LOGIC])
 def test_marginals_of_the_right_means_obey_factors(logic):
     loss, _ = problem(K=4, n=40, logic=logic, weighted=True)
     rng = np.random.default_rng(1)
@@ -221,41 +198,39 @@ def test_marginals_of_the_right_means_obey_factors(logic):
         assert means_restored(loss, mu) is None
 
 
-@pytest.mark.parametrize("pairs", [None, "all"])
-def test_means_of_columns_do_not_matter(pairs):
-    loss, X = problem(K=3, n=60, p=8, pairs=pairs, alpha=1e-2, pair_alpha=1e-2, seed=5)
+def test_means_of_columns_do_not_matter():
+    loss, X = problem(K=3, n=60, p=8, alpha=1e-2, pair_alpha=1e-2, seed=5)
     away = LabelLoss("hinge", loss.labels, X + 100.0, loss.Y, loss.weight, alpha=1e-2, pair_alpha=1e-2)
-    near, far = (minimize_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, away))
+    near, far = (minimize_coupled_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, away))
     assert far.status == outcome.CONVERGED and far.fun == pytest.approx(near.fun, rel=1e-4)
 
 
 def test_no_penalty_is_the_limit_of_little():
-    for logic in (None, "budget"):
-        loss, X = problem(K=4, n=80, p=6, logic=logic, alpha=0.0, pair_alpha=0.0, seed=6)
-        little = LabelLoss("hinge", loss.labels, X, loss.Y, loss.weight, alpha=1e-8, pair_alpha=1e-8)
-        found, near = (minimize_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, little))
-        assert np.isnan(found.dual_gap) and found.status == near.status == outcome.CONVERGED
-        assert found.fun == pytest.approx(near.fun, rel=2e-4)
+    loss, X = problem(K=4, n=80, p=6, logic="budget", alpha=0.0, pair_alpha=0.0, seed=6)
+    little = LabelLoss("hinge", loss.labels, X, loss.Y, loss.weight, alpha=1e-8, pair_alpha=1e-8)
+    found, near = (minimize_coupled_hinge(f, None, tol=1e-4, max_iter=1000) for f in (loss, little))
+    assert np.isnan(found.dual_gap) and found.status == near.status == outcome.CONVERGED
+    assert found.fun == pytest.approx(near.fun, rel=2e-4)
 
 
 def test_bounds_hold_wherever_a_fit_is_cut_short():
     loss, _ = problem(K=4, n=40, p=3, logic="budget", weighted=True, alpha=1e-2, pair_alpha=1e-2)
-    best = minimize_hinge(loss, None, tol=1e-6, max_iter=2000)
+    best = minimize_coupled_hinge(loss, None, tol=1e-6, max_iter=2000)
     assert best.status == outcome.CONVERGED
     for n in range(0, best.nit, max(1, best.nit // 8)):
-        found = minimize_hinge(loss, None, tol=1e-6, max_iter=n)
+        found = minimize_coupled_hinge(loss, None, tol=1e-6, max_iter=n)
         assert found.nit == n and found.status == outcome.MAX_ITER
         assert best.fun - best.dual_gap <= found.fun <= best.fun + found.dual_gap
         assert loss.smoothing == 0.0
-    again = minimize_hinge(loss, best.x, tol=1e-4, max_iter=1000)
+    again = minimize_coupled_hinge(loss, best.x, tol=1e-4, max_iter=1000)
     assert again.status == outcome.CONVERGED and again.fun <= best.fun
-    assert minimize_hinge(loss, None, tol=1e-7, max_iter=9, max_time=1e-9).status == outcome.MAX_TIME
+    assert minimize_coupled_hinge(loss, None, tol=1e-7, max_iter=9, max_time=1e-9).status == outcome.MAX_TIME
 
 
 @pytest.mark.parametrize("logic", [None, "budget"])
 def test_callback_sees_one_count_and_stops(logic):
     loss, _ = problem(K=4, n=50, logic=logic)
-    full = minimize_hinge(loss, None, tol=1e-5, max_iter=1000, history=True)
+    full = minimize_coupled_hinge(loss, None, tol=1e-5, max_iter=1000, history=True)
     assert (full.history["optimality"] <= 1.0).all() and len(full.history["fun"]) == full.nit
     for n in (1, full.nit // 2, full.nit):
         seen = []
@@ -266,7 +241,7 @@ def test_callback_sees_one_count_and_stops(logic):
             result.x[:] = np.nan
             return result.nit == n
 
-        found = minimize_hinge(loss, None, tol=1e-5, max_iter=1000, callback=stop)
+        found = minimize_coupled_hinge(loss, None, tol=1e-5, max_iter=1000, callback=stop)
         assert seen == list(range(1, n + 1)) and found.status == outcome.STOPPED
         assert np.isfinite(found.x).all() and found.fun <= loss.Y.shape[1]
 

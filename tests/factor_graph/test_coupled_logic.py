@@ -11,8 +11,8 @@ import sparsekit as sk
 from sparsekit._factor_graph import plan
 from sparsekit._factor_graph.solver import finish, interior_point, linear_program
 from sparsekit._factor_graph.solver.layout import check_options
-from sparsekit._factor_graph.solver.polytope import Polytope, polytope_of
-from sparsekit._factor_graph.solver.presolve import postsolve, presolve
+from sparsekit._factor_graph.solver.polytope import Polytope
+from sparsekit._factor_graph.solver.presolve import presolve
 
 SIZES = [(40, 40), (50, 60), (60, 60), (60, 80)]
 SCALES = [1e-3, 1.0, 1e5]
@@ -117,22 +117,6 @@ def test_linear_programs_without_the_private_module(monkeypatch):
     found = [graph.map().fun for graph in graphs]
     monkeypatch.setattr(linear_program, "_core", lambda: None)
     np.testing.assert_allclose([graph.map().fun for graph in graphs], found, rtol=1e-9)
-
-
-def test_what_fills_a_factorisation():
-    """A chain fills nothing; rows that share many variables do, and are left to the passes."""
-    rng, off = np.random.default_rng(0), np.zeros(3000, dtype=bool)
-    chain, dense = sk.FactorGraph(), sk.FactorGraph()
-    u, v = chain.variable((3000,)), dense.variable((3000,))
-    chain.add(sk.Imply(u[np.stack([np.arange(2999), np.arange(1, 3000)], axis=1)]))
-    dense.add(sk.Budget(v[np.stack([rng.choice(3000, 8, replace=False) for _ in range(4000)])], 4))
-    found = [
-        plan.is_entangled(polytope_of(graph._plan(), np.zeros(0), off, np.zeros(0, dtype=bool)).rows)
-        for graph in (chain, dense)
-    ]
-    assert found == [False, True]
-    left = dense._plan(), np.ones(3000), np.zeros(0), off, np.zeros(0, dtype=bool), 100, np.inf
-    assert finish.marginals(*left) is None
 
 
 def test_more_factors_than_variables():
@@ -251,39 +235,6 @@ def test_presolve_of_one_row(row, right, n_upper, most, possible):
         assert reduced.kept.any() == (right < 0)
 
 
-def test_presolve_keeps_the_optimality_conditions():
-    """Multipliers of the rows that forced variables belong to the solution of the whole problem."""
-    forced = 0
-    for seed in range(4):
-        graph, _, scores, _ = random_graph(seed, 60, 80)
-        pairs = graph.additional_scores
-        p = polytope_of(graph._plan(), pairs, np.zeros(60, dtype=bool), np.zeros(len(pairs), dtype=bool))
-        reduced, target = presolve(p), scores + p.linear
-        forced += sum(len(np.unique(rows)) for rows, _ in reduced.forcing)
-        point = interior_point.project(target[reduced.free], reduced.inner)
-        x, y = postsolve(target, p, reduced, point.x, point.y)
-        assert interior_point.residual(target, p, x, y, 1.0) < 1e-9
-    assert forced > 10
-
-
-def test_one_order_for_all_factors_of_a_pattern(monkeypatch):
-    """Solutions are those of the matrix as it stands, and another pattern gets an order of its own."""
-    orders, real = [], interior_point.splu
-    monkeypatch.setattr(
-        interior_point, "splu", lambda A, order, **given: orders.append(order) or real(A, order, **given)
-    )
-    rng, order = np.random.default_rng(0), interior_point._Order()
-    B = sp.random_array((12, 30), density=0.15, rng=rng, format="csr")
-    for kept in (B, B, B[:, :20], B[:, :20], B):
-        n, m = kept.shape[1], kept.shape[0]
-        d, s, right = rng.random(n) + 0.1, rng.random(m) + 0.1, rng.standard_normal(n + m)
-        z = interior_point._Saddle(d, kept, s, np.ones(n), order=order).solve(right)
-        K = np.block([[np.diag(d), kept.toarray().T], [kept.toarray(), -np.diag(s)]])
-        np.testing.assert_allclose(K @ z, right, rtol=0, atol=1e-11)
-    ask, again = "MMD_AT_PLUS_A", "NATURAL"
-    assert orders == [ask, again, ask, again, ask]
-
-
 @pytest.mark.parametrize("seed", [16, 45, 59, 90])
 def test_map_of_scores_that_nearly_tie(seed):
     """Proximal steps for scores of 1e-7 beside pairs of 1e-3: rounding is no solution, up to 2.7 % short."""
@@ -307,21 +258,3 @@ def test_what_ended_a_solve_is_told(monkeypatch):
     assert hard.solve_batch(np.stack([hard.scores, np.zeros(200)])).solver[0] == "interior point"
     monkeypatch.setattr(finish, "marginals", lambda *args: None)
     assert hard.solve(max_iter=501).solver == "ADMM after interior point"
-
-
-def test_passes_before_a_linear_program():
-    """Few where rules have many slots; pairs, and what shares no variable, are left to passes."""
-    options = check_options({}, False)
-    for n_rules, passes in ((20, 10000 // 80), (100, 10000 // 400), (1000, 1)):
-        graph = sk.FactorGraph()
-        u = graph.variable((300,))
-        for k in range(n_rules):
-            graph.add(sk.AtMostOne(u[(k + np.arange(4)) % 300]))
-        assert plan.first_passes(graph._plan(), options) == passes
-        assert plan.first_passes(graph._plan(), check_options({})) == plan.MARGINAL_PASSES
-    pairs = sk.FactorGraph()
-    u = pairs.variable((3,))
-    pairs.add(sk.Pair(u[[[0, 1], [1, 2]]], [1.0, -1.0]))
-    assert plan.first_passes(pairs._plan(), options) == plan.MAX_PASSES
-    pairs.add(sk.Sequence(u.reshape(3, 1)))
-    assert plan.first_passes(pairs._plan(), options) == plan.STRUCTURE_PASSES

@@ -5,30 +5,17 @@ from itertools import pairwise, permutations, product
 import numpy as np
 import pytest
 from coupled import Rows, build, random_factors
+from reference_lp_sparsemap import is_tree
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
 from sparsekit._factor_graph import plan
-from sparsekit._factor_graph.factors.structure_rows import TreeSets
-from sparsekit._factor_graph.solver import finish, interior_point
+from sparsekit._factor_graph.solver import finish
 from sparsekit._factor_graph.solver.layout import GraphOptions
-from sparsekit._factor_graph.solver.polytope import polytope_of
-from sparsekit._factor_graph.solver.presolve import postsolve, presolve
 
 
 def one_hot(picks, size):
     return np.array([np.eye(size)[list(pick)].ravel() for pick in picks])
-
-
-def is_tree(heads):
-    for word in range(len(heads)):
-        seen = set()
-        while heads[word] != word:
-            if word in seen:
-                return False
-            seen.add(word)
-            word = heads[word]
-    return True
 
 
 def sequence(rng, scale, forbidden):
@@ -270,19 +257,6 @@ def test_such_graphs_are_finished():
         assert all(g.map().status == 0 for g in solutions)
 
 
-def test_sets_of_words_are_found():
-    graph = sk.FactorGraph()
-    arcs, others = graph.variable((3, 3)), graph.variable((3, 3))
-    graph.add(sk.DepTree(arcs))
-    graph.add(sk.DepTree(others))
-    sets = TreeSets(graph._plan())
-    cycle = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    both = np.concatenate([cycle.ravel(), np.eye(3).ravel()])
-    assert sets.extend(both) and not sets.extend(both)
-    assert [True, True, False] in sets.found[0].tolist() and len(sets.found[1]) == 1
-    assert not sets.extend(np.tile(np.eye(3).ravel(), 2))
-
-
 def test_a_factor_that_shares_nothing_is_left_to_its_own_solver():
     graph = sk.FactorGraph()
     u = graph.variable((4, 3))
@@ -309,24 +283,6 @@ def test_tables_whose_mixtures_tie(at_once):
         assert solution.status == 0
     assert None not in at_once
     np.testing.assert_allclose(at_once[-1][0], solution[u].ravel(), atol=1e-7)
-
-
-def test_rows_that_force_own_variables():
-    """Multipliers of what is forced belong to the solution of the whole problem."""
-    graph = sk.FactorGraph()
-    u = graph.variable([[1.0, -3.0], [0.5, 2.0], [0.0, 1.0]])
-    graph.add(sk.Dense([u[0], u[1]], [[-np.inf, -np.inf], [4.0, -np.inf]]))
-    graph.add(sk.Dense([u[1], u[2]], [[1.0, -1.0], [2.0, 0.0]]))
-    extra = graph.additional_scores
-    off = extra == -np.inf
-    p = polytope_of(graph._plan(), np.where(off, 0.0, extra), np.zeros(6, dtype=bool), off)
-    target = p.linear.copy()
-    target[:6] += graph.scores
-    reduced = presolve(p)
-    point = interior_point.project(target[reduced.free], reduced.inner)
-    x, y = postsolve(target, p, reduced, point.x, point.y)
-    assert x[6 + 2] == 1.0  # the only assignment of the first table, a variable of its own
-    assert interior_point.residual(target, p, x, y, 1.0) < 1e-9
 
 
 def test_infeasible(at_once):

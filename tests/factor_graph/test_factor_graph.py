@@ -115,23 +115,6 @@ def test_finite_masks():
             assert_solved(solution, [0, 0, 1], 1e-6)
 
 
-def test_tree_of_five_words_is_certified():
-    """No tree gains over mu to first order: SparseMAP's optimality condition, by enumeration."""
-    rng = np.random.default_rng(0)
-    for projective, single_root in [(False, False), (False, True), (True, False), (True, True)]:
-        M, _ = ref.structures("dep_tree", n=5, projective=projective, single_root=single_root)
-        graph = sk.FactorGraph()
-        u = graph.variable(0.5 * rng.normal(size=(5, 5)))
-        tree = sk.DepTree(u, projective=projective, single_root=single_root)
-        graph.add(tree)
-        solution = graph.solve()
-        local, slope = solution.local(tree), (graph.scores - solution.x)
-        assert {tuple(row) for row in local["structures"]} <= {tuple(column) for column in M.T}
-        np.testing.assert_allclose(local["weights"] @ local["structures"], solution.x, rtol=0, atol=1e-12)
-        assert (slope @ M).max() <= slope @ solution.x + 1e-10
-        assert solution.x.max() < 1  # several trees are mixed: the condition says something
-
-
 # Factors that describe one polytope
 
 
@@ -228,17 +211,6 @@ def test_zeros_are_zeros():
         assert np.isin(x[near], [0.0, 1.0]).all()
         seen += near.sum()
     assert seen > 100
-
-
-def test_tree_with_budgets_on_heads():
-    rng = np.random.default_rng(3)
-    for projective in (False, True):
-        eta = rng.normal(size=16)
-        of_head = np.arange(16).reshape(4, 4).T
-        factors = [ref.make_factor("dep_tree", range(16), n=4, projective=projective, single_root=False)]
-        factors += [ref.make_factor("budget", of_head[j], budget=1, exactly=False) for j in range(4)]
-        mu, _ = ref.solve_exact(eta, factors)
-        assert_solved(build(eta, factors)[0].solve(), mu)
 
 
 def test_variables_in_no_factor_are_clipped():

@@ -57,6 +57,13 @@ def test_an_oracle_is_called_so_often_and_no_more(limits, coupled):
     np.testing.assert_allclose(solution.local(factor)["x"].sum(), 1.0, atol=1e-12)
 
 
+def test_one_call_leaves_no_bound(rng):
+    graph = FactorGraph()
+    weak("tree", rng, graph)
+    short = graph.solve(exact=False, max_iter=1, inner_iter=1)
+    assert short.status == 1 and short.optimality == np.inf
+
+
 def test_all_the_calls_that_are_allowed_are_made():
     graph = FactorGraph()
     factor = Counted(graph.variable(np.linspace(0.0, 0.01, 60)))

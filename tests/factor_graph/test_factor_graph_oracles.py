@@ -44,8 +44,16 @@ def boom(scores):
         (lambda s: (s, s, s), ValueError, "must return m, or m and n"),
         (lambda s: np.full(4, np.nan), ValueError, "not finite"),
         (lambda s: np.full(4, np.inf), ValueError, "not finite"),
+        (
+            lambda s: np.array([1, -2, 0, 0]),
+            ValueError,
+            r"returned -2 for its variable 1; .* 0 or 1",
+        ),
+        (lambda s: np.array([1, 0, 1.5, 0]), ValueError, r"Fails\.maximize returned 1\.5 for its variable 2"),
+        (lambda s: np.array([1, 1j, 0, 0]), ValueError, "must hold real numbers"),
+        (lambda s: np.array(["1", "a", "0", "0"]), ValueError, "must hold numbers"),
         (lambda s: "best", (ValueError, TypeError), "."),
-        (lambda s: None, (ValueError, TypeError), "."),
+        (lambda s: None, ValueError, "must return 4"),
         (lambda s: {}[0], KeyError, "0"),
     ],
 )
@@ -61,18 +69,6 @@ def test_what_an_oracle_does_wrong_reaches_the_caller(then, error, message, shar
     factor.then = None  # mended: nothing of it is left
     sound, _ = users(None, share)
     np.testing.assert_array_equal(graph.solve().x, sound.solve().x)
-
-
-def test_several_oracles_fail_at_once():
-    graphs, factors = zip(*(users(boom) for _ in range(4)))
-    for n_jobs in (1, 2):
-        for factor in factors:
-            factor.then, factor.calls = boom, 0
-        with pytest.raises(RuntimeError, match="own words"):
-            sk.lp_sparsemap(graphs, n_jobs=n_jobs)
-        for factor in factors:
-            factor.then = None
-        assert all(graph.solve().status == 0 for graph in graphs)
 
 
 def test_oracle_without_a_method_and_with_threads():

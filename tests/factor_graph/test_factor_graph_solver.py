@@ -7,7 +7,7 @@ import reference_lp_sparsemap as ref
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference_factor_graph import algorithm_1, build, forbid, random_graph
-from scipy.optimize import linear_sum_assignment, nnls
+from scipy.optimize import nnls
 
 import sparsekit as sk
 from sparsekit._solver.outcome import INFEASIBLE as NONE
@@ -35,25 +35,25 @@ def matching(seed=0, n=6):
 # Algorithm 1
 
 
-@pytest.mark.parametrize("seed", range(0, 3000, 300))
 @pytest.mark.parametrize("gamma", [0.3, 2.0])
-def test_iterations_of_algorithm_1(seed, gamma):
-    eta, factors = shared(seed, scale=1.0)
-    graph, _, made = build(eta, factors)
-    steps = algorithm_1(eta, factors, gamma, np.clip(eta, 0, 1), 6)
-    for t, (mu, copies) in enumerate(steps, start=1):
-        solution = graph.solve(
-            exact=False, max_iter=t, step_size=gamma, adaptive=False, relaxation=1.0, inner_iter=500,
-            tol_primal=1e-300, tol_dual=1e-300,
-        )  # fmt: skip
-        np.testing.assert_allclose(solution.x, mu, rtol=0, atol=1e-10)
-        for factor, x in zip(made, copies):
-            np.testing.assert_allclose(solution.local(factor)["x"].ravel(), x, rtol=0, atol=1e-9)
-        if solution.nit == t:  # else it met the solution before
-            primal = sum(
-                np.sum((mu[f.variables] - x) ** 2 / degree(factors, f)) for f, x in zip(factors, copies)
-            )
-            assert abs(solution.primal_residual - np.sqrt(primal)) < 1e-9
+def test_iterations_of_algorithm_1(gamma):
+    for seed in range(0, 3000, 300):
+        eta, factors = shared(seed, scale=1.0)
+        graph, _, made = build(eta, factors)
+        steps = algorithm_1(eta, factors, gamma, np.clip(eta, 0, 1), 6)
+        for t, (mu, copies) in enumerate(steps, start=1):
+            solution = graph.solve(
+                exact=False, max_iter=t, step_size=gamma, adaptive=False, relaxation=1.0, inner_iter=500,
+                tol_primal=1e-300, tol_dual=1e-300,
+            )  # fmt: skip
+            np.testing.assert_allclose(solution.x, mu, rtol=0, atol=1e-10)
+            for factor, x in zip(made, copies):
+                np.testing.assert_allclose(solution.local(factor)["x"].ravel(), x, rtol=0, atol=1e-9)
+            if solution.nit == t:  # else it met the solution before
+                primal = sum(
+                    np.sum((mu[f.variables] - x) ** 2 / degree(factors, f)) for f, x in zip(factors, copies)
+                )
+                assert abs(solution.primal_residual - np.sqrt(primal)) < 1e-9
 
 
 def degree(factors, f):
@@ -108,34 +108,27 @@ def test_exits():
 # Warm starts
 
 
-@pytest.mark.parametrize("seed", range(0, 2000, 200))
-def test_warm_start(seed):
-    eta, factors = shared(seed, scale=1.0)
-    graph, u, made = build(eta, factors)
-    old = graph.solve(exact=False, max_iter=20_000)
-    old_x = old.x.copy()
-    again = graph.solve(warm_start=True, exact=False)
-    np.testing.assert_allclose(again.x, old.x, rtol=0, atol=1e-6)
-    assert again.nit <= max(old.nit // 2, 5)
-    for refused in (lambda: old.vjp(eta), lambda: old.jvp(eta), lambda: old.local(made[0])):
-        with pytest.raises(ValueError, match="warm_start"):
-            refused()
-    near = eta + 1e-3 * np.random.default_rng(seed).normal(size=len(eta))
-    mu, _ = ref.solve_exact(near, factors)
-    graph.set_scores(u, near)
-    warm = graph.solve(warm_start=True)
-    np.testing.assert_allclose(warm.x, mu, rtol=0, atol=1e-8)
-    np.testing.assert_array_equal(old.x, old_x)  # what was handed out stays
-    cold = graph.solve()
-    np.testing.assert_allclose(cold.x, mu, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(warm.vjp(eta).scores, cold.vjp(eta).scores, rtol=0, atol=1e-7)
-
-
-def test_warm_start_saves_passes():
-    graph, u = matching(n=12)
-    cold = graph.solve(exact=False).nit
-    graph.set_scores(u, graph.scores.reshape(12, 12) + 1e-3)
-    assert graph.solve(exact=False, warm_start=True).nit < cold / 2
+def test_warm_start():
+    for seed in range(0, 2000, 200):
+        eta, factors = shared(seed, scale=1.0)
+        graph, u, made = build(eta, factors)
+        old = graph.solve(exact=False, max_iter=20_000)
+        old_x = old.x.copy()
+        again = graph.solve(warm_start=True, exact=False)
+        np.testing.assert_allclose(again.x, old.x, rtol=0, atol=1e-6)
+        assert again.nit <= max(old.nit // 2, 5)
+        for refused, argument in ((old.vjp, eta), (old.jvp, eta), (old.local, made[0])):
+            with pytest.raises(ValueError, match="warm_start"):
+                refused(argument)
+        near = eta + 1e-3 * np.random.default_rng(seed).normal(size=len(eta))
+        mu, _ = ref.solve_exact(near, factors)
+        graph.set_scores(u, near)
+        warm = graph.solve(warm_start=True)
+        np.testing.assert_allclose(warm.x, mu, rtol=0, atol=1e-8)
+        np.testing.assert_array_equal(old.x, old_x)  # what was handed out stays
+        cold = graph.solve()
+        np.testing.assert_allclose(cold.x, mu, rtol=0, atol=1e-8)
+        np.testing.assert_allclose(warm.vjp(eta).scores, cold.vjp(eta).scores, rtol=0, atol=1e-7)
 
 
 def test_warm_start_from_anything():
@@ -404,11 +397,3 @@ def test_map_of_different_sizes():
     np.testing.assert_allclose(solution[u], [[1, 0], [1, 0]], atol=1e-8)
     np.testing.assert_allclose(solution[free], [1, 0, 1], atol=1e-8)
     assert graph.map(warm_start=True).nit <= solution.nit
-
-
-def test_tight_map_is_an_assignment():
-    graph, u = matching(n=9)
-    eta = graph.scores.reshape(9, 9)
-    best = np.zeros((9, 9))
-    best[linear_sum_assignment(-eta)] = 1
-    np.testing.assert_allclose(graph.map()[u], best, rtol=0, atol=1e-8)

@@ -71,44 +71,6 @@ def test_graphs_that_come_with_a_factor_or_a_view():
         assert len(twin.factors) == 3
 
 
-def test_plans_are_what_loops_make():
-    """Slots, coefficients and negations of linear factors, gates and trees, one after the other."""
-    graph = FactorGraph()
-    u = graph.variable((3, 3))
-    factors = [
-        sk.DepTree(u),
-        sk.Budget(u.T, [1, 2, 3]),
-        sk.Imply(u[0], negated=[False, True, False]),
-        sk.Knapsack(u[1], [1.0, 2.0, 4.0], 3.0, negated=[True, False, True]),
-        sk.OrOut(u[:, 1], negated=[True, False, False]),
-        sk.XorOut(u[2]),
-    ]
-    for factor in factors:
-        graph.add(factor)
-    linear = [factors[1], factors[2], factors[3], factors[5]]
-    slots = []  # variable, coefficient, negated
-    for factor in linear:
-        a, _ = factor._constraint()
-        slots += [(v, c, 0) for vs, cs in zip(factor.index, a) for v, c in zip(vs, cs)]
-    gate = factors[4]
-    slots += list(zip(gate.index[0], [1.0, 1.0, -1.0], gate.negated[0]))
-    slots += [(v, 0.0, 0) for v in factors[0].index[0]]
-    var, a, negated = map(np.array, zip(*slots))
-    degree = np.array([(var == v).sum() for v in var])
-    given = graph._plan().arrays
-    for name, values in {"var": var, "a": a, "negated": negated, "deg": degree, "w": 1 / degree,
-                         "ad": a * degree}.items():  # fmt: skip
-        np.testing.assert_array_equal(given[name], [*values, 0])
-    ends = np.cumsum([0, 3, 3, 3, 3, 3, 3])
-    np.testing.assert_array_equal(given["linear"], ends)
-    np.testing.assert_array_equal(given["orout"], [18, 21])
-    np.testing.assert_array_equal(given["relation"], [-1, -1, -1, 1, -1, 0, 0])
-    # not x0 or x1 or x2, where x1 counts as 1 - x1; costs of variables that are off
-    np.testing.assert_array_equal(a[9:12], [-1, 1, 1])
-    np.testing.assert_array_equal(a[12:15], [-0.25, 0.5, -1.0])
-    np.testing.assert_array_equal(given["bound"], [1, 2, 3, 1 - 1, (3.0 - 5.0) / 4, 0, 0])
-
-
 def test_lists_of_views():
     u = FactorGraph().variable([[0.9, 0.1], [0.5, -0.4]])
     for variables in ([u[0, 0], u[0, 1], u[1]], (u[0], u[1, 0], u[1, 1]), list(u), u.ravel(), iter(u)):

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog, minimize
 
-from sparsekit import AtMostOne, BoundedClassifier, Budget, FactorGraph, L1LogisticOBA, LPSparseMAPClassifier
+from sparsekit import BoundedClassifier, Budget, FactorGraph
 from sparsekit._bounded.losses.output_rows import LogisticRows, clipped_square_rows, hinge_rows
 from sparsekit._bounded.solver import output_systems
 from sparsekit._bounded.solver.output_systems import OutputSystems
 from sparsekit._factor_graph.labels.coupled_hinge import minimize_coupled_hinge
-from sparsekit._factor_graph.labels.independent import are_independent, minimize_independent
+from sparsekit._factor_graph.labels.independent import minimize_independent
 from sparsekit._factor_graph.labels.label_loss import LabelLoss, Labels
 from sparsekit._factor_graph.labels.label_solver import minimize_labels
 from sparsekit._linalg.class_design import design_of
@@ -144,20 +144,6 @@ def test_hinge_is_that_of_the_solver_with_bounds(case, alpha):
     assert found.fun == pytest.approx(fun, rel=2e-6)
 
 
-def test_logistic_labels_are_ridge_logistic_regressions():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(150, 10))
-    Y = (X @ rng.normal(size=(10, 4)) + rng.normal(size=(150, 4)) > 0.3).astype(int)
-    weight = rng.random(150)
-    model = LPSparseMAPClassifier(1e-2, loss="logistic", tol=1e-8).fit(X, Y, sample_weight=weight)
-    assert model.dual_gap_ <= 1e-8 * model.objective_
-    for k in range(4):
-        C = 1.0 / (1e-2 * weight.sum())
-        one = L1LogisticOBA(C, l1_ratio=0.0, tol=1e-8).fit(X, Y[:, k], sample_weight=weight)
-        np.testing.assert_allclose(model.coef_[k], one.coef_[0], atol=1e-5)
-        assert model.intercept_[k] == pytest.approx(one.intercept_[0], abs=1e-5)
-
-
 @pytest.mark.parametrize("loss, alpha", [("logistic", 1e-7), ("sparsemap", 1e-4)])
 @pytest.mark.parametrize("shape", [(60, 300), (300, 60)])
 def test_weak_penalties_are_certified_in_few_steps(loss, alpha, shape):
@@ -239,15 +225,6 @@ def test_limits_callbacks_and_history(loss):
     assert end.status == outcome.NO_PROGRESS or end.dual_gap == 0.0
 
 
-def test_which_labels_are_independent():
-    for loss in LOSSES:
-        assert are_independent(problem(loss))
-    for labels in (Labels(4, [[0, 1]]), Labels(4, [], [AtMostOne(FactorGraph().variable((4,)))])):
-        args = labels, np.eye(4), np.eye(4), np.full(4, 0.25)
-        assert not are_independent(LabelLoss("sparsemap", *args))
-        assert not are_independent(LabelLoss("hinge", *args))
-
-
 def test_a_factor_that_changes_nothing_changes_no_objective():
     f = problem("hinge", K=2, n=40, p=3)
     labels = Labels(2, np.zeros((0, 2)), [Budget(FactorGraph().variable((2,)), 2)])
@@ -255,12 +232,3 @@ def test_a_factor_that_changes_nothing_changes_no_objective():
     ours = minimize_independent(f, None, tol=1e-6, max_iter=1000)
     coupled = minimize_coupled_hinge(tied, None, tol=1e-6, max_iter=1000)
     assert ours.fun == pytest.approx(coupled.fun, rel=2e-6)
-
-
-def test_estimator_takes_few_steps():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 40))
-    Y = X @ rng.normal(size=(40, 6)) + rng.normal(size=(300, 6)) > 0
-    for loss in SMOOTH:
-        model = LPSparseMAPClassifier(1e-3, loss=loss).fit(X, Y)
-        assert model.n_iter_[0] <= 15 and model.optimality_ <= 1e-4

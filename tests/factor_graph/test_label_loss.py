@@ -7,7 +7,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_lp_sparsemap import LOGICAL, make_factor, random_graph, solve_exact
+from reference_factor_graph import as_factor
+from reference_lp_graphs import random_graph
+from reference_lp_sparsemap import LOGICAL, make_factor, solve_exact
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
@@ -19,10 +21,6 @@ from sparsekit._factor_graph.solver.layout import GraphOptions
 
 STRUCTURED = ("sparsemap", "hinge")
 LOGIC = (*LOGICAL, "budget", "knapsack")
-NAMES = {
-    "xor": "Xor", "at_most_one": "AtMostOne", "or": "Or", "or_out": "OrOut", "and_out": "AndOut",
-    "xor_out": "XorOut", "imply": "Imply", "budget": "Budget", "knapsack": "Knapsack",
-}  # fmt: skip
 SHARP = dict(tol_primal=1e-10, tol_dual=1e-10)
 USUAL = dict(tol_primal=1e-8, tol_dual=1e-8, quadratic=False)  # LP-MAP as the loss asks for it
 graphs = given(
@@ -37,14 +35,6 @@ def one_blas_thread():
         yield
 
 
-def ours(reference, graph_variables):
-    """The package's factor for one of the reference."""
-    params = dict(reference.params)
-    positional = [params.pop(name) for name in ("costs", "budget") if name in params]
-    view = graph_variables[reference.variables]
-    return getattr(sparsekit, NAMES[reference.kind])(view, *positional, negated=reference.negated, **params)
-
-
 def random_labels(rng, K, n_factors=0, *, integer=False, both=False, density=0.6):
     """Labels, plus, minus, and the reference's logic factors."""
     every = np.array(list(itertools.combinations(range(K), 2))).reshape(-1, 2)
@@ -56,7 +46,7 @@ def random_labels(rng, K, n_factors=0, *, integer=False, both=False, density=0.6
     if both:
         plus, minus = (side + np.abs(rng.normal(size=len(pairs))) for side in (plus, minus))
     variables = FactorGraph().variable((K,))
-    return Labels(K, pairs, [ours(f, variables) for f in logic]), plus, minus, logic
+    return Labels(K, pairs, [as_factor(variables[f.variables], f) for f in logic]), plus, minus, logic
 
 
 def pair_factors(labels, plus, minus):
@@ -130,7 +120,7 @@ def test_many_labels_like_a_factor_graph(quadratic, n_factors):
             graph = FactorGraph()
             u = graph.variable(row)
             for f in logic:
-                graph.add(ours(f, u))
+                graph.add(as_factor(u[f.variables], f))
             for side in (plus, -minus):
                 graph.add(Pair(u[labels.pairs], side))
             np.testing.assert_allclose(found, graph.solve()[u], atol=1e-7)
@@ -154,26 +144,6 @@ def test_scores_on_the_limits_of_what_is_decided(quadratic):
         else:
             value = row @ found + pair_value(labels, plus, minus, found)
             assert value == pytest.approx(solve_exact(row, factors, quad=0), abs=1e-8)
-
-
-def test_labels_by_themselves_are_clipped():
-    eta = np.array([[-1.0, 0.0, 0.3], [1.0, 2.0, 0.7]])
-    labels = Labels(3, np.zeros((0, 2)))
-    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), GraphOptions())
-    np.testing.assert_array_equal(mu, np.clip(eta, 0, 1))
-    mu, _ = labels.marginals(eta - 0.5, np.zeros(0), np.zeros(0), GraphOptions(quadratic=False))
-    np.testing.assert_array_equal(mu, eta > 0.5)
-    # pairs whose score is zero tie nothing
-    labels = Labels(3, [[0, 1], [1, 2]])
-    mu, _ = labels.marginals(eta, np.zeros(2), np.zeros(2), GraphOptions())
-    np.testing.assert_array_equal(mu, np.clip(eta, 0, 1))
-
-
-def test_an_xor_alone_is_sparsemax():
-    eta = np.random.default_rng(0).normal(size=(20, 6))
-    labels = Labels(6, np.zeros((0, 2)), [Xor(FactorGraph().variable((6,)))])
-    mu, _ = labels.marginals(eta, np.zeros(0), np.zeros(0), GraphOptions(**SHARP))
-    np.testing.assert_allclose(mu, sparsekit.sparsemax(eta), atol=1e-9)
 
 
 @pytest.mark.parametrize("gap", [1e-1, 1e-3, 5e-5, 1e-6])
@@ -301,26 +271,6 @@ def test_gradient_is_that_of_the_value(loss, n_factors, fit_intercept):
             for e in np.eye(made.n_variables)
         ]
         np.testing.assert_allclose(made.value_and_gradient(x)[1], numeric, atol=3e-5)
-
-
-@pytest.mark.parametrize("pairs", [[[0, 1]], [[0, 1], [2, 1], [3, 2]]])
-def test_hinge_by_enumeration_where_the_relaxation_is_tight(pairs):
-    """Trees of pairs: each row's loss is the largest over all sets of labels."""
-    K = 2 if len(pairs) == 1 else 4
-    made, X, _ = problem(
-        "hinge", K=K, labels=Labels(K, pairs), fit_intercept=False, alpha=0.0, pair_alpha=0.0
-    )
-    every = np.array(list(itertools.product([0.0, 1.0], repeat=K)))
-    first, second = made.labels.pairs.T
-    for seed in range(5):
-        x = point(made, seed)
-        table, plus, minus = made.unpack(x)
-        plus[seed % 2 :: 2] = minus[1 - seed % 2 :: 2] = 0.0  # with both of a pair it is not tight
-        score = X @ table @ every.T + (every[:, first] * every[:, second]) @ (plus - minus)
-        truth = (X @ table * made.Y).sum(axis=1) + (made.Y[:, first] * made.Y[:, second]) @ (plus - minus)
-        cost = np.abs(made.Y[:, None] - every).sum(axis=2)
-        expected = made.weight @ ((score + cost).max(axis=1) - truth)
-        assert made.value_and_gradient(x)[0] == pytest.approx(expected, abs=1e-8)
 
 
 @given(seed=st.integers(0, 2**32 - 1), loss=st.sampled_from(LOSSES), n_factors=st.integers(0, 2))

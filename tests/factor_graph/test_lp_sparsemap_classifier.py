@@ -19,7 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sparsekit import (
     AndOut,
     AtMostOne,
-    BoundedClassifier,
     Budget,
     FactorGraph,
     Imply,
@@ -117,58 +116,6 @@ def test_optimum_with_factors():
     assert model.objective_ < free.objective_  # fewer rivals
 
 
-def test_sparsemap_without_pairs_is_a_clipped_regression():
-    """Of each label by itself: max over mu in [0, 1] of mu eta - mu^2 / 2, less y eta - y / 2."""
-    X, Y = rows()
-
-    def value(x, y):
-        eta = X @ x[:-1] + x[-1]
-        mu = np.clip(eta, 0.0, 1.0)
-        inner = np.mean(mu * eta - mu**2 / 2 - y * eta + y / 2) + 5e-3 * x[:-1] @ x[:-1]
-        slope = (mu - y) / len(X)
-        return inner, np.append(X.T @ slope + 1e-2 * x[:-1], slope.sum())
-
-    model = LPSparseMAPClassifier(1e-2, pairs=None, tol=1e-7).fit(X, Y)
-    best = [minimize(value, np.zeros(7), (y,), jac=True, options=dict(gtol=1e-9)) for y in Y.T]
-    assert model.objective_ == pytest.approx(sum(b.fun for b in best), rel=1e-8)
-    np.testing.assert_allclose(model.coef_, [b.x[:-1] for b in best], atol=1e-4)
-
-
-def test_hinge_without_pairs_is_a_support_vector_machine_a_label():
-    X, Y = rows()
-    model = LPSparseMAPClassifier(1e-2, loss="hinge", pairs=None, tol=1e-7).fit(X, Y)
-    singles = [BoundedClassifier("hinge", alpha=1e-2, l1_ratio=0.0, tol=1e-8, max_iter=20000) for _ in Y.T]
-    best = sum(single.fit(X, y).objective_ for single, y in zip(singles, Y.T))
-    assert model.objective_ == pytest.approx(best, rel=1e-6)
-    np.testing.assert_allclose(model.coef_, [single.coef_.ravel() for single in singles], atol=1e-2)
-
-
-def test_hinge_with_a_pair_is_a_quadratic_program():
-    """All four sets of two labels, a slack a row: what SLSQP finds."""
-    X, Y = rows(20, 2, 2)
-    every = np.array(list(itertools.product([0.0, 1.0], repeat=2)))
-    # variables: W (2, 2), b (2,), s, slacks (20,); slack_i >= score(m) + cost - score(y_i) for every set m
-    rise = every[None] - Y[:, None]  # (n, 4, 2)
-    A = np.zeros((20, 4, 27))
-    A[..., :4] = (X[:, None, :, None] * rise[:, :, None, :]).reshape(20, 4, 4)
-    A[..., 4:6] = rise
-    A[..., 6] = every.prod(axis=1)[None] - Y.prod(axis=1)[:, None]
-    A[np.arange(20), :, 7 + np.arange(20)] = -1.0
-    b = np.abs(rise).sum(axis=2)
-    A, b, alpha = A.reshape(80, 27), b.ravel(), 0.05
-    curve = np.r_[np.full(4, alpha), 0, 0, alpha, np.zeros(20)]
-    linear = np.r_[np.zeros(7), np.full(20, 1 / 20)]
-    found = minimize(
-        lambda x: curve @ x**2 / 2 + linear @ x, np.r_[np.zeros(7), np.full(20, 2.0)], method="SLSQP",
-        jac=lambda x: curve * x + linear, options=dict(maxiter=500, ftol=1e-12),
-        constraints=dict(type="ineq", fun=lambda x: -A @ x - b, jac=lambda x: -A),
-    )  # fmt: skip
-    assert found.success
-    model = LPSparseMAPClassifier(alpha, pairs="all", loss="hinge", tol=1e-7).fit(X, Y)
-    assert model.objective_ == pytest.approx(found.fun, rel=1e-6)
-    np.testing.assert_allclose(model.pair_coef_, found.x[6:7], atol=5e-3)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_logistic_is_one_versus_rest(weighted):
     X, Y = rows(120)
@@ -238,14 +185,6 @@ def test_which_pairs_have_a_score():
     assert every.objective_ == pytest.approx(
         LPSparseMAPClassifier(1e-2, pairs="all", tol=1e-6).fit(X, Y).objective_
     )
-
-
-def test_strong_penalty_of_pairs_is_no_pairs():
-    X, Y = rows()
-    plain = LPSparseMAPClassifier(1e-2, pairs=None, tol=1e-6).fit(X, Y)
-    model = LPSparseMAPClassifier(1e-2, pairs="all", pair_alpha=1e7, tol=1e-6).fit(X, Y)
-    assert np.abs(model.pair_coef_).max() < 1e-6
-    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
 
 
 # ------------------------------------------------------------------------------------------------ rows
@@ -398,12 +337,6 @@ def test_ties_obey_factors(loss, factors):
         model = LPSparseMAPClassifier(factors=factors, loss=loss, pairs="all", threshold=threshold).fit(X, Y)
         predicted = model.predict(X)
         assert (predicted.sum(axis=1) == 1 if len(factors) == 1 else predicted.sum(axis=1) >= 2).all()
-
-
-def test_a_knapsack_is_not_rounded_up():
-    Y = np.array([[1, 0], [0, 1]] * 2)
-    model = LPSparseMAPClassifier(factors=[(Knapsack, [0, 1], [1.0, 1.0], 1.6)], pairs=None, threshold=0.1)
-    assert (model.fit(np.zeros((4, 2)), Y).predict(np.zeros((1, 2))).sum(axis=1) <= 1).all()
 
 
 @every_loss

@@ -214,23 +214,6 @@ def refused(match, X=None, Y=None, error=ValueError, weight=None, **params):
 
 
 @pytest.mark.parametrize(
-    "name, values",
-    [
-        ("alpha", [-1.0, np.nan, np.inf, "scale", None]), ("loss", ["softmax", None, 1]),
-        ("pairs", ["some", -1, 1.5]), ("pair_alpha", [-1.0, np.nan, np.inf, "1"]),
-        ("factors", ["Budget", 3, {}]), ("fit_intercept", ["no"]),
-        ("threshold", [-0.1, 1.0, np.nan, None, "f1"]),
-        ("never_empty", ["no"]),
-        ("tol", [0.0, -1.0, None]), ("max_iter", [0, 1.5]), ("max_time", [0.0, -1.0]), ("n_jobs", [1.5, "2"]),
-        ("warm_start", ["yes"]), ("callback", [3]), ("verbose", [-1]), ("history", ["yes"]),
-    ],
-)  # fmt: skip
-def test_parameters_out_of_range(name, values):
-    for value in values:
-        refused(f"'{name}' parameter of LPSparseMAPClassifier", **{name: value})
-
-
-@pytest.mark.parametrize(
     "pairs, match",
     [
         ([[0, 4]], r"pairs must be columns of y, 0 to 3"), ([[-1, 2]], r"pairs must be columns of y, 0 to 3"),
@@ -296,34 +279,6 @@ def test_factors_where_there_are_none():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_bad_targets(loss, change, match):
     refused(match, Y=change(rows()[1]), loss=loss)
-
-
-@pytest.mark.parametrize(
-    "bad, match", [(np.nan, "Input X contains NaN"), (np.inf, "Input X contains infinity")]
-)
-def test_bad_data(bad, match):
-    X, Y = rows()
-    X[3, 2] = bad
-    for container in (np.asarray, sp.csr_array, sp.csc_matrix):
-        refused(match, X=container(X))
-    model = LPSparseMAPClassifier().fit(rows()[0], Y)
-    with pytest.raises(ValueError, match=match):
-        model.predict(X)
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict_marginals(X[:3, :5])
-    refused("0 sample", X=X[:0], Y=Y[:0])
-
-
-@pytest.mark.parametrize(
-    "weight, match",
-    [
-        (np.zeros(60), "at least one non-zero"), (-np.ones(60), "Negative values in sample_weight"),
-        (np.full(60, np.nan), "sample_weight contains NaN"), (np.ones(59), "sample_weight"),
-        (np.full(60, np.inf), "sample_weight contains infinity"), (np.ones((60, 1)), "1D array or scalar"),
-    ],
-)  # fmt: skip
-def test_bad_weights(weight, match):
-    refused(match, weight=weight)
 
 
 @every_loss

@@ -1,11 +1,8 @@
 """Files that were damaged or made up: data, or an error that names the file."""
 
-import bz2
 import contextlib
-import gzip
 import io
 import json
-import lzma
 import os
 import shutil
 import zlib
@@ -13,6 +10,7 @@ import zlib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dataset_files import COMPRESS
 from fuzz_budget import fuzz
 from fuzz_outcomes import Refused, clear
 from hypothesis import strategies as st
@@ -39,53 +37,15 @@ ARFF = (
 )
 CSV = b'a,b,target\n1,x,yes\n2.5,y,no\n,x,yes\n4,"q,r",no\n5,x,yes\n6,y,no\n7,x,yes\n8,y,no\n'
 TOKENS = [
-    b"",
-    b"\n",
-    b"\r",
-    b" ",
-    b"\t",
-    b",",
-    b":",
-    b"'",
-    b'"',
-    b"{",
-    b"}",
-    b"%",
-    b"#",
-    b"\0",
-    b"\xff\xfe",
-    b"?",
-    b"nan",
-    b"inf",
-    b"-1",
-    b"1e999",
-    b"9" * 30,
-    b"9" * 5000,
-    b"2147483648",
-    b"0x1",
-    b"1_000",
-    b"-",
-    b"e",
-    b"\xc2\xb2",
-    b"@data\n",
-    b"@attribute z numeric\n",
-    b"qid:1",
-    b"1:1 1:1",
-    b"0:1",
-    b"500000001:1",
-]
+    b"", b"\n", b"\r", b" ", b"\t", b",", b":", b"'", b'"', b"{", b"}", b"%", b"#", b"\0",
+    b"\xff\xfe", b"?", b"nan", b"inf", b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"2147483648",
+    b"0x1", b"1_000", b"-", b"e", b"\xc2\xb2", b"@data\n", b"@attribute z numeric\n", b"qid:1",
+    b"1:1 1:1", b"0:1", b"500000001:1",
+]  # fmt: skip
 NUMBERS = [
-    b"0",
-    b"-1",
-    b"1e30",
-    b"4294967296",
-    b"99999999999999999999999999",
-    b"null",
-    b"true",
-    b'"x"',
-    b"[]",
-    b"{}",
-]
+    b"0", b"-1", b"1e30", b"4294967296", b"99999999999999999999999999", b"null", b"true", b'"x"',
+    b"[]", b"{}",
+]  # fmt: skip
 LOADERS = {
     "m.svm": (load_svmlight, SVMLIGHT),
     "m.txt": (load_xc, XC),
@@ -93,7 +53,6 @@ LOADERS = {
     "m.csv": (compare_io.read_problem, CSV),
     "m.libsvm": (compare_io.read_problem, SVMLIGHT),
 }
-PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
 def mutated(draw, text, tokens=TOKENS):
@@ -125,11 +84,11 @@ def reads(path, read, *more):
 @fuzz(share=15)
 def test_texts(draw, name, tmp_path):
     read, text = LOADERS[name]
-    suffix = draw(st.sampled_from(list(PACKERS)))
+    suffix = draw(st.sampled_from(list(COMPRESS)))
     if suffix and draw(st.booleans()):
-        text = mutated(draw, PACKERS[suffix](text))
+        text = mutated(draw, COMPRESS[suffix](text))
     else:
-        text = PACKERS[suffix](mutated(draw, text))
+        text = COMPRESS[suffix](mutated(draw, text))
     path = tmp_path / (name + suffix)
     path.write_bytes(text)
     found = reads(path, read, *([DataError] if read is compare_io.read_problem else []))

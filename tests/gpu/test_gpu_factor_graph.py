@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+import reference_lp_graphs as graphs
 import reference_lp_sparsemap as ref
 from both_sides import Both
 from reference_factor_graph import LOGICAL, build, random_graph
@@ -21,8 +22,8 @@ REPORTED = ("status", "n_iter", "n_newton")
 def graph_with(kind, seed):
     """A random graph that holds this kind beside others, over few variables that they share."""
     rng = np.random.default_rng(seed)
-    eta, factors = ref.random_graph(rng, 6, 5, kinds=["pair", "or", "knapsack"], feasible=True)
-    _, more = ref.random_graph(rng, 6, 2, kinds=[kind], feasible=True)
+    eta, factors = graphs.random_graph(rng, 6, 5, kinds=["pair", "or", "knapsack"], feasible=True)
+    _, more = graphs.random_graph(rng, 6, 2, kinds=[kind], feasible=True)
     return build(eta, [*factors, *more])[0]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import reference_lp_graphs as graphs
 import reference_lp_sparsemap as ref
 from reference_factor_graph import LOGICAL, build
 from reference_ties import jacobian_at_ties
@@ -45,7 +46,7 @@ def test_derivatives_at_tied_scores_are_those_of_main_memory(cupy, kind, levels,
         monkeypatch.setattr(on_gpu, "room", lambda: 0)
     rng = np.random.default_rng(levels)
     for kinds, n in (([kind], 2), ([kind, "pair"], 4), ([kind, "or", "dense"], 4)):
-        _, factors = ref.random_graph(rng, 6, n, kinds=kinds, feasible=True)
+        _, factors = graphs.random_graph(rng, 6, n, kinds=kinds, feasible=True)
         graph, _, _ = build(np.zeros(6), factors)
         shape = (4, graph._plan().n_variables), (4, graph._plan().n_additional)
         eta, add = (rng.integers(0, levels, size) / 2.0 for size in shape)
@@ -59,7 +60,7 @@ def test_zeros_of_a_dense_factor_by_enumeration(cupy, shared, monkeypatch):
         monkeypatch.setattr(on_gpu, "room", lambda: 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
-        eta, factors = ref.random_graph(rng, 6, 2, kinds=["dense"], feasible=True)
+        eta, factors = graphs.random_graph(rng, 6, 2, kinds=["dense"], feasible=True)
         eta = rng.integers(0, 2, len(eta)) / 2.0 * (seed > 0)
         factors = [replace(f, scores=rng.integers(0, 2, len(f.scores)) / 4.0 * (seed > 1)) for f in factors]
         graph, _, _ = build(eta, factors)

@@ -156,7 +156,7 @@ static void box(sk_size n) {
 
 static void viterbi(void) { /* all 4^5 sequences */
     enum { T = 5, K = 4 };
-    double unary[T * K], transition[(T - 1) * K * K], *work = malloc(sizeof(double) * (size_t)sk_viterbi_room(T, K));
+    double unary[T * K], transition[(T - 1) * K * K], *work = malloc(sizeof(double) * (size_t)sk_viterbi_buffer_size(T, K));
     sk_size tags[T];
     double best = -INFINITY, got;
     if (work == NULL) exit(2);

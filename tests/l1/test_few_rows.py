@@ -6,44 +6,16 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path
-from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit import L1LogisticOBA, LassoOBA
+from sparsekit._l1.losses.losses import LeastSquaresLoss
 from sparsekit._l1.solver import oba
-from sparsekit._l1.solver.few_rows import FewRows, few_rows
+from sparsekit._l1.solver.few_rows import FewRows
 
 
 def data(n=20, p=150, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.5)
     return X, X[:, :5].sum(axis=1) + rng.normal(size=n) + 3.0, np.arange(n) % 3
-
-
-def test_it_is_taken_where_rows_are_few_and_nothing_has_a_kink():
-    X, y, _ = data()
-    loss = LeastSquaresLoss(X, y, fit_intercept=True)
-    l2 = np.append(np.full(150, 2.0), 0.0)
-    basis, scale = few_rows(loss, np.zeros(151), l2)
-    assert scale == 2.0 and basis.rank == 20
-    assert few_rows(loss, np.zeros(151), 3.0 * l2, basis)[0] is basis
-    for l1, weights in ((l2, l2), (np.zeros(151), np.ones(151)), (np.zeros(151), l2 * (np.arange(151) // 9))):
-        assert few_rows(loss, l1, weights) is None
-    assert few_rows(LeastSquaresLoss(X[:, :99], y), np.zeros(99), np.ones(99)) is None
-
-
-@pytest.mark.parametrize("layout", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
-def test_basis_and_back(layout):
-    X, y, _ = data()
-    X[3] = X[4]  # of lower rank
-    V = np.random.default_rng(1).random(150) + 0.5
-    V[[2, 9]] = 0.0
-    loss = LogisticLoss(layout(X), np.where(y > 3, 1.0, -1.0), fit_intercept=True)
-    basis = FewRows(loss, V / V.max())
-    v = np.random.default_rng(2).normal(size=basis.loss.n_variables)
-    x = basis.expand(v, loss.design)
-    assert basis.rank == 19 and len(v) == 19 + 2 + 1
-    assert_allclose(loss.predictor(x), basis.loss.predictor(v), atol=1e-9)
-    assert_allclose(0.5 * np.sum(V / V.max() * x[:-1] ** 2), 0.5 * np.sum(v[:19] ** 2), rtol=1e-9)
-    assert_allclose(basis.shrink(x, loss.design), v, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -92,15 +64,6 @@ def test_weights_starts_callbacks_and_limits(make, monkeypatch):
     assert np.max(stopped.n_iter_) == 1
     with pytest.warns(UserWarning, match="max_iter"):
         make.set_params(callback=None, max_iter=1, tol=1e-14).fit(X, target)
-
-
-def test_a_path_makes_one_basis(monkeypatch):
-    X, _, codes = data()
-    made = []
-    plain = FewRows.__init__
-    monkeypatch.setattr(FewRows, "__init__", lambda self, *args: (made.append(1), plain(self, *args))[1])
-    path = l1_logistic_path(X, codes, n_lambdas=4, l1_ratio=0.0)
-    assert len(made) == 1 and path.dual_gaps.max() <= 1e-4 * path.objectives.min()
 
 
 def test_nothing_to_span_and_what_overflows():

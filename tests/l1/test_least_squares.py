@@ -70,17 +70,6 @@ def test_optimality_in_double_precision(kind, l1_ratio, fit_intercept, weighted,
     assert np.count_nonzero(w) > 3
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", [(400, 60), (60, 200)])
-def test_as_scikit_learn(kind, shape):
-    X, y = data(*shape, seed=2)
-    alpha = STRENGTH[kind] * largest(X, y) / len(y)
-    ours = LassoOBA(alpha, l1_ratio=0.5, tol=1e-10).fit(X, y)
-    theirs = ElasticNet(alpha, l1_ratio=0.5, tol=1e-14, max_iter=10**6).fit(X, y)
-    assert_allclose(ours.coef_, theirs.coef_, rtol=0, atol=5e-7)
-    assert_allclose(ours.intercept_, theirs.intercept_, rtol=0, atol=5e-6)
-
-
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, np.float32, "int64 indices"])
 @pytest.mark.parametrize("shape", [(90, 15), (40, 300), (500, 200)])
 def test_every_kind_of_matrix(shape, kind):

@@ -6,19 +6,13 @@ import reference_oba as ref
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
-from test_minimize_oba import LOSSES, check_certificate, fraction_of_largest
+from test_minimize_oba import LOSSES, check_certificate
 from test_oba_reference import small_problem
 
 from sparsekit._l1.losses.losses import LeastSquaresLoss
 from sparsekit._l1.solver.oba import minimize_oba
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return StandardScaler().fit_transform(X), np.where(y == 1, 1.0, -1.0)
 
 
 class Huber:
@@ -87,24 +81,6 @@ def test_an_incomplete_loss_is_named():
 
     with pytest.raises(TypeError, match="gradient"):
         minimize_oba(Incomplete(), 1.0)
-
-
-@pytest.mark.parametrize("kind", list(LOSSES))
-@pytest.mark.parametrize("memory", [3, 10])
-def test_lbfgs_reaches_the_same_solution(kind, memory, cancer):
-    X, y = cancer if kind != "least_squares" else load_diabetes(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    make, reference = LOSSES[kind]
-    smooth = reference(X, y, fit_intercept=True)
-    loss = make(X, y, fit_intercept=True)
-    l1 = loss.l1_vector(fraction_of_largest(smooth, 0.05))
-    lowest = ref.objective(smooth, l1, ref.oba(smooth, l1)[0])
-    result = minimize_oba(loss, l1, tol=1e-6, hessian="lbfgs", memory=memory, max_iter=2000)
-    assert result.status == 0
-    check_certificate(result, smooth, l1)
-    assert result.fun <= lowest * (1 + 1e-7)
-    exact = minimize_oba(loss, l1, tol=1e-6)
-    assert result.nit > exact.nit
 
 
 @given(st.integers(0, 1000), st.sampled_from(list(LOSSES)))

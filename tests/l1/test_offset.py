@@ -12,7 +12,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
+from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
 from sparsekit._cython.shared._orthant import measure
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
@@ -60,32 +60,6 @@ def test_logistic_against_a_slow_solver(C, fit_intercept, K):
         assert reference(early, X, y, offset, K, weight, v)[0] - best <= early.dual_gap_ + 1e-10 * best
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_squares_are_those_of_a_column_whose_coefficient_is_one(fit_intercept):
-    X, y, offset = numbers()
-    weight = np.random.default_rng(2).uniform(0.2, 2.0, len(y))
-    options = dict(alpha=0.05, fit_intercept=fit_intercept, tol=TIGHT)
-    model = LassoOBA(**options).fit(X, y, weight, offset)
-    bounds = {12: (1.0, 1.0)}
-    pinned = BoundedRegressor("squared", l1_ratio=1.0, bounds=bounds, **options)
-    pinned.fit(np.column_stack([X, offset]), y, weight)
-    assert_allclose(model.coef_, pinned.coef_[:-1], atol=1e-7)
-    assert_allclose(model.intercept_, pinned.intercept_, atol=1e-7)
-    assert_allclose(model.objective_, pinned.objective_ - 0.05, rtol=1e-9)  # the column's own penalty
-    assert 0 <= model.dual_gap_ + 1e-12 <= 1e-8 * model.objective_ + 1e-12
-
-
-def test_without_a_penalty_it_is_newtons_method():
-    """Iteratively reweighted least squares, as textbooks and statsmodels have it."""
-    X, y, offset = data(p=3)
-    A, beta = np.column_stack([X, np.ones(len(X))]), np.zeros(4)
-    for _ in range(30):
-        mu = expit(A @ beta + offset)
-        beta += np.linalg.solve(A.T @ ((mu * (1 - mu))[:, None] * A), A.T @ (y - mu))
-    model = L1LogisticOBA(np.inf, tol=TIGHT).fit(X, y, offset=offset)
-    assert_allclose(np.append(model.coef_, model.intercept_), beta, rtol=1e-7)
-
-
 @pytest.mark.parametrize("K", [2, 3])
 def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
     X, y, offset = data(K)
@@ -111,44 +85,6 @@ def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
         one, two = (clone(early).fit(X, y, offset=given) for given in (offset, offset + 100 * c))
     assert one.n_iter_ == two.n_iter_ == 1
     assert_allclose(one.optimality_, two.optimality_, rtol=1e-6)
-
-
-def test_squares_of_zeros_and_constants():
-    X, y, _ = numbers()
-    plain = LassoOBA(0.1).fit(X, y)
-    assert_array_equal(clone(plain).fit(X, y, offset=np.zeros(len(y))).coef_, plain.coef_)
-    shifted = clone(plain).fit(X, y, offset=5.0)
-    assert_allclose(shifted.coef_, plain.coef_, atol=1e-9)
-    assert_allclose(shifted.intercept_, plain.intercept_ - 5.0, atol=1e-9)
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_layouts_types_methods_and_starts_agree(K):
-    X, y, offset = data(K, n=150)
-    model = L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
-    for other in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X)):
-        assert_allclose(clone(model).fit(other, y, offset=offset).coef_, model.coef_, atol=1e-6)
-    single = L1LogisticOBA(0.5).fit(X.astype(np.float32), y, offset=offset.astype(np.float32))
-    assert single.coef_.dtype == np.float32
-    assert_allclose(single.coef_, model.coef_, atol=1e-3)
-    assert single.predict_proba(X.astype(np.float32), offset=offset).dtype == np.float32
-    for change in ({"hessian": "lbfgs", "tol": 1e-6}, {"l1_ratio": 0.5}, {"n_jobs": 2}):
-        again = clone(model).set_params(**change).fit(X, y, offset=offset)
-        assert again.dual_gap_ <= 1e-5 * again.objective_
-        if change == {"n_jobs": 2} and K == 2:
-            assert_array_equal(again.coef_, model.coef_)
-    seen = []
-    warm = clone(model).set_params(warm_start=True, callback=lambda now: seen.append(now.x))
-    warm.fit(X, y, offset=offset)
-    count = len(seen)
-    warm.fit(X, y, offset=offset)
-    assert count > 0 and len(seen) - count <= 1
-    assert_allclose(seen[-1][-1] - (warm.intercept_[-1] if K == 2 else seen[-1][-1]), 0, atol=1e-12)
-    X, y, offset = numbers()
-    lasso = LassoOBA(0.01, warm_start=True, tol=1e-8).fit(X, y, offset=offset)
-    before = lasso.coef_.copy()
-    assert lasso.fit(sp.csr_array(X), y, offset=offset).n_iter_ <= 1
-    assert_allclose(lasso.coef_, before, atol=1e-7)
 
 
 def test_sparse_fits_that_start_at_zero():

@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
-import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from offset_data import data, numbers
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, mean_squared_error
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from sparsekit import (
     L1LogisticOBA,
@@ -21,8 +17,6 @@ from sparsekit import (
     l1_logistic_path,
 )
 from sparsekit.inspection import RegularizationPathDisplay
-
-TIGHT = 1e-10
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -43,15 +37,6 @@ def test_paths(K):
     plain = l1_logistic_path(X, y, n_lambdas=3)
     zeros = l1_logistic_path(X, y, n_lambdas=3, offset=np.zeros_like(offset))
     assert_array_equal(zeros.coefs, plain.coefs)
-
-
-def test_path_of_squares():
-    X, y, offset = numbers()
-    path = LassoOBA.path(X, y, n_lambdas=4, offset=offset, tol=1e-9)
-    for i, alpha in enumerate(path.alphas):
-        model = LassoOBA(alpha, tol=1e-9).fit(X, y, offset=offset)
-        assert_allclose(path.coef(i), model.coef_, atol=1e-7)
-        assert_allclose(path.intercepts[i], model.intercept_, atol=1e-7)
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -137,50 +122,6 @@ def test_pictures_of_paths(close_figures):
     display = RegularizationPathDisplay.from_estimator(model, X, y, offset=offset, n_lambdas=3)
     expected = l1_logistic_path(X, y, offset=offset, n_lambdas=3)
     assert_array_equal(display.path.coefs, expected.coefs)
-
-
-def test_metadata_routing():
-    X, y, offset = data()
-    with sklearn.config_context(enable_metadata_routing=True):
-        routed = L1LogisticOBA(0.5)
-        for method in ("fit", "predict", "predict_proba", "decision_function", "predict_log_proba", "score"):
-            routed = getattr(routed, f"set_{method}_request")(offset=True)
-        pipeline = make_pipeline(StandardScaler(), clone(routed)).fit(X, y, offset=offset)
-        scaled = StandardScaler().fit_transform(X)
-        direct = L1LogisticOBA(0.5).fit(scaled, y, offset=offset)
-        assert_array_equal(pipeline[-1].coef_, direct.coef_)
-        assert_array_equal(
-            pipeline.predict_proba(X, offset=offset), direct.predict_proba(scaled, offset=offset)
-        )
-        assert pipeline.score(X, y, offset=offset) == direct.score(scaled, y, offset=offset)
-        cv = StratifiedKFold(3)
-        search = GridSearchCV(clone(routed), {"C": [0.05, 0.5]}, cv=cv).fit(X, y, offset=offset)
-        for C, mean in zip((0.05, 0.5), search.cv_results_["mean_test_score"]):
-            scores = [
-                L1LogisticOBA(C).fit(X[a], y[a], offset=offset[a]).score(X[b], y[b], offset=offset[b])
-                for a, b in cv.split(X, y)
-            ]
-            assert_allclose(mean, np.mean(scores))
-        scores = cross_val_score(
-            LassoOBA(0.1).set_fit_request(offset=True).set_score_request(offset=True),
-            X, offset + X[:, 0], params={"offset": offset}, cv=2,
-        )  # fmt: skip
-        assert (scores > 0.9).all()
-        search = L1LogisticOBACV([0.05, 0.5], cv=cv).set_fit_request(offset=True)
-        routed = make_pipeline(search).fit(X, y, offset=offset)
-        plain = L1LogisticOBACV([0.05, 0.5], cv=cv).fit(X, y, offset=offset)
-        assert_array_equal(routed[-1].scores_, plain.scores_)
-    # without routing a pipeline hands it on by the step's name
-    pipeline = make_pipeline(StandardScaler(), L1LogisticOBA(0.5)).fit(X, y, l1logisticoba__offset=offset)
-    assert_array_equal(pipeline.predict(X, offset=offset), direct.predict(scaled, offset=offset))
-
-
-def test_a_second_stage_on_another_model():
-    X, y, _ = data(n=300, size=1.0)
-    first = LogisticRegression().fit(X[:, :1], y)
-    base = first.decision_function(X[:, :1])
-    second = L1LogisticOBA(0.3).fit(X[:, 1:], y, offset=base)
-    assert second.score(X[:, 1:], y, offset=base) > first.score(X[:, :1], y)
 
 
 @pytest.mark.parametrize("K", [2, 3])

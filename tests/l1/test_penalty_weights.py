@@ -26,20 +26,6 @@ def refused(fit, match):
     assert "np." not in str(caught.value)
 
 
-@every
-def test_a_dict_is_the_vector_with_ones(frame, model):
-    X, y = frame
-    vector = clone(model).set_params(penalty_weights=[1.0, 7.0, 1.0, 0.0]).fit(X, y)
-    plain = clone(model).fit(X, y)
-    assert np.abs(vector.coef_ - plain.coef_).max() > 1e-3
-    for given in ({"weight": 7.0, "pulse": 0}, {1: 7.0, "pulse": 0.0}, {np.int64(1): np.float32(7), 3: 0.0}):
-        found = clone(model).set_params(penalty_weights=given).fit(X, y)
-        np.testing.assert_array_equal(found.coef_, vector.coef_)
-    numbered = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}).fit(X.to_numpy(), y)
-    np.testing.assert_array_equal(numbered.coef_, vector.coef_)
-    np.testing.assert_array_equal(clone(model).set_params(penalty_weights={}).fit(X, y).coef_, plain.coef_)
-
-
 @pytest.mark.parametrize("path", [l1_logistic_path, LassoOBA.path])
 def test_paths(frame, path):
     X, y = frame

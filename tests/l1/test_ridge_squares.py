@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
-from sparsekit import LassoOBA, lasso_path
+from sparsekit import LassoOBA
 from sparsekit._l1.losses.losses import LeastSquaresLoss
 from sparsekit._l1.solver import ridge_squares as module
 from sparsekit._l1.solver.least_squares import Goal, LeastSquares
@@ -116,19 +116,6 @@ def test_no_time_and_steps_that_run_out(monkeypatch):
     monkeypatch.setattr(module, "MAX_STEPS", 2)
     short = LassoOBA(1e-3, l1_ratio=0.0).fit(sp.csr_matrix(X), y)
     assert_allclose(short.coef_, LassoOBA(1e-3, l1_ratio=0.0).fit(X, y).coef_, atol=1e-3)
-
-
-@pytest.mark.parametrize("shape", [(60, 12), (12, 60)])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_several_penalties_of_one_loss(layout, shape):
-    X, y, _ = data(*shape)
-    loss = LeastSquaresLoss(layout(X), y)
-    for alpha in (10.0, 1.0, 0.1):
-        result = minimize_oba(loss, 0.0, l2=alpha, tol=1e-8)
-        assert_allclose(result.x, reference(X, y, None, np.full(shape[1], alpha), False), atol=1e-5)
-    path = lasso_path(layout(X), y, alphas=[3.0, 1.0], l1_ratio=0.0, tol=1e-8)
-    coef = np.asarray(path.coefs)[:, -1]
-    assert_allclose(coef, reference(X, y, None, np.full(shape[1], float(len(y))), True)[:-1], atol=1e-5)
 
 
 def centred_ridge(X, y, alpha):

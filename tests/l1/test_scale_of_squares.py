@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.linear_model import ElasticNet, LinearRegression
+from sklearn.linear_model import LinearRegression
 
 from sparsekit import LassoOBA, lasso_path
 from sparsekit.optimize import LeastSquaresLoss, minimize_oba
@@ -39,15 +39,3 @@ def test_squares_that_are_left_may_be_far_below_those_of_y():
     best = y - X @ LinearRegression(fit_intercept=False).fit(X, y).coef_
     assert_allclose(found.fun, 0.5 * best @ best, rtol=1e-6)
     assert_allclose(found.fun, loss.value(found.x), rtol=1e-9)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("ratio", [1.0, 0.5])
-def test_many_rows_for_each_column(ratio, intercept):
-    X, y = data(n=8000, p=40)
-    weight = np.random.default_rng(1).random(len(y))
-    options = dict(l1_ratio=ratio, fit_intercept=intercept)
-    peer = ElasticNet(0.05, tol=1e-13, max_iter=10**5, **options).fit(X, y, weight)
-    model = LassoOBA(0.05, tol=1e-10, **options).fit(X, y, weight)
-    assert_allclose(model.coef_, peer.coef_, atol=1e-7)
-    assert_allclose(model.intercept_, peer.intercept_, atol=1e-7)

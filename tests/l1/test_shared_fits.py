@@ -97,21 +97,6 @@ def test_what_was_solved_takes_no_more_work():
             assert kept.prepared is not None and len(kept.solutions) == 1
 
 
-def test_the_hessian_is_taken_over(monkeypatch):
-    """A second penalty needs fewer Hessians than alone."""
-    from sparsekit._l1.solver.working_hessian import WorkingHessian
-
-    X, y = problem(n=400, p=20)
-    y, counts = classes(y), []
-    renew = WorkingHessian.renew
-    monkeypatch.setattr(WorkingHessian, "renew", lambda self, d: (counts.append(1), renew(self, d))[1])
-    with sk.shared_fits():
-        sk.L1LogisticOBA(1.0).fit(X, y)
-        first = len(counts)
-        sk.L1LogisticOBA(1.05).fit(X, y)
-    assert len(counts) - first < first
-
-
 @pytest.mark.parametrize("what", ["X", "y", "weight", "offset", "intercept", "penalty_weights", "order"])
 def test_other_data_are_other_data(what):
     """Whatever differs, nothing of one fit gets into the other."""
@@ -234,16 +219,6 @@ def test_threads_at_once():
     with sk.shared_fits(), ThreadPoolExecutor(6) as pool:
         found = list(pool.map(coef, alphas))
     assert_allclose(found, plain, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["lasso", "logistic"])
-def test_processes_of_joblib(name):
-    X, score = problem()
-    y = score if name == "lasso" else classes(score)
-    plain = searched(name, X, y)
-    with sk.shared_fits(), joblib.parallel_config("loky", n_jobs=2):
-        shared = searched(name, X, y, n_jobs=2)
-    assert_allclose(shared.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], rtol=1e-4)
 
 
 def test_a_process_shares_what_it_was_sent_to_share():

@@ -80,7 +80,7 @@ def test_liblinears_intercept_is_a_column_of_ones(two):
     assert abs(free.intercept_ - theirs.intercept_).item() > 0.01
 
 
-def test_weights_take_the_place_of_n(two):
+def test_weights_replace_n(two):
     """Class weights times sample weights: their sum is what C is divided by."""
     X, y = two
     weights = {0: 0.5, 1: 3.0}
@@ -205,7 +205,7 @@ def test_linear_svr(numbers):
 
 
 def test_sgd_has_the_same_alpha(two):
-    """SGD is rough: its solution is near ours, and of no lower objective."""
+    """SGD is approximate: its solution is near ours, with no lower objective."""
     X, y = two
     options = dict(alpha=0.1, fit_intercept=False, tol=None)
     theirs = SGDClassifier("log_loss", max_iter=300, random_state=0, average=True, **options).fit(X, y)

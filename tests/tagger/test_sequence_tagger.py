@@ -117,27 +117,6 @@ def test_weak_penalties_end_near_the_optimum(spans):
     assert model.objective_ - least <= model.dual_gap_ <= 1e-3 * model.objective_
 
 
-def test_python_crfsuite(spans, tmp_path):
-    peer = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
-    X, y = spans
-    trainer = peer.Trainer(verbose=False)
-    for words, labels in zip(X, y):
-        trainer.append(peer.ItemSequence([{**d, "long": float(d["long"])} for d in words]), labels)
-    options = {"feature.possible_states": True, "feature.possible_transitions": True, "c1": 0.0, "c2": 0.3}
-    trainer.set_params({**options, "epsilon": 1e-9, "delta": 1e-12})
-    trainer.train(str(tmp_path / "model"))
-    model = sk.SequenceTagger(C=1 / (2 * 0.3), fit_ends=False, tol=1e-7).fit(X, y)
-    # CRFsuite rounds what it says; its objective is ours over C
-    np.testing.assert_allclose(
-        model.objective_ / model.C, trainer.logparser.last_iteration["loss"], rtol=1e-5
-    )
-    tagger = peer.Tagger()
-    tagger.open(str(tmp_path / "model"))
-    tagger.set([{**d, "long": float(d["long"])} for d in X[0]])
-    marginals = [[tagger.marginal(label, t) for label in model.classes_] for t in range(len(X[0]))]
-    np.testing.assert_allclose(model.predict_marginals(X[:1])[0], marginals, atol=1e-3)
-
-
 def test_marginals_and_best_labellings_are_those_of_enumeration(arrays):
     X, y = arrays
     model = sk.SequenceTagger(C=5.0).fit(X, y)

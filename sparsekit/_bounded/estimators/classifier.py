@@ -211,7 +211,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         given.offset = offset = check_offset(given.offset, X, n_outputs)
         shifts, middle = [None] * n_outputs, 0.0
         if offset is not None:
-            # the intercepts take up what all rows have
+            # add the constant of all rows to the intercepts
             table = offset.reshape(len(codes), n_outputs)
             middle = weight @ table if self.fit_intercept else 0.0
             shifts = list(namespace(X=X).ascontiguousarray((table - middle).T))

@@ -196,7 +196,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
                     callback=None if callback is None else report, history=self.history,
                     multipliers=None if known[k] is None else beside(known[k], X),
                 )  # fmt: skip
-                # an optimality of NaN: the objective is a number, and ten times the size of y is none
+                # an optimality of NaN: the objective is finite, but ten times the size of y overflows
                 if not np.isfinite(result.fun) or np.isnan(result.optimality):
                     raise ValueError(
                         f"y is too large: the objective of {type(self).__name__} overflows. Divide y by its "

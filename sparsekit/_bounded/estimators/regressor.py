@@ -123,10 +123,10 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
 
     Notes
     -----
-    NQN [1]_ minimises the objective as it is, kinks included; Newton's method with multipliers, of the
-    proximal kind [2]_, finds the last digits and the proof. X is used without a copy if it is float32 or
-    float64 and C- or Fortran-contiguous, CSR or CSC. Sums over dense float32 data have seven digits on the
-    way: a smaller relative gap than 1e-7 means as much.
+    NQN [1]_ minimises the nonsmooth objective directly. A proximal Newton method with multipliers [2]_ then
+    finds the last digits and the certificate. X is used without a copy if it is float32 or float64 and C- or
+    Fortran-contiguous, CSR or CSC. Sums over dense float32 data have seven digits on the way: a smaller
+    relative gap than 1e-7 means as much.
 
     References
     ----------
@@ -234,7 +234,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         y = y.astype(np.float64, copy=False)
         given.offset = offset = check_offset(given.offset, X)
         y = y if offset is None else y - offset
-        # the intercept takes it up, and sums lose no digits to a large common part
+        # subtract a common part of y, which the intercept adds again: sums keep their digits
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # the loss refuses what overflows
             target = namespace(y=y).ascontiguousarray(y - middle)

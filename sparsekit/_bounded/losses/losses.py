@@ -36,7 +36,7 @@ class LossRows:
 
     @classmethod
     def empty(cls, n, like=None):
-        """Room for n rows, where ``like`` is."""
+        """Buffers for n rows, on the device of ``like``."""
         return cls(*(np.empty(n, like=like) for _ in range(3)))
 
 
@@ -46,7 +46,7 @@ def spread_of(values, weight):
 
 
 def _root_mean_square(values, weight, total):
-    # in units of a power of two, which rounds nothing: squares of large values overflow
+    # scale by a power of two, which is exact: squares of large values overflow
     top = largest(np.abs(values))
     unit = 2.0 ** int(np.frexp(top)[1] - 1) if 0 < top < np.inf else 1.0
     return unit * float(np.sqrt(weight @ (values / unit) ** 2 / total))
@@ -106,7 +106,7 @@ class PiecewiseLoss:
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
         self.has_kinks = delta == 0.0
         self.kernels = kernel_module("bounded._row_losses", weight)
-        # what residuals are large or small beside: the margin, or the spread of the targets without outliers
+        # scale of the residuals: the margin, or the spread of the targets without outliers
         self.spread = 1.0 if sign is not None else robust_spread(target, weight)
 
     def _shape(self, smoothing):
@@ -148,12 +148,12 @@ class PiecewiseLoss:
         return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
 
     def unit(self):
-        """An objective that is zero up to rounding beside the targets, times 1e6."""
+        """An objective that is zero up to rounding of the targets, times 1e6."""
         if self.c is not None:
             return 1.0
         if self.has_kinks:
             return self.spread
-        # of a square the rounding is smaller, if not quite a square; far out Huber's loss is none
+        # quadratic losses round less, except Huber's loss far from zero
         return min(1e-3 * self.spread * self.spread, max(-self.lo, self.hi) * self.spread)
 
     def kink_distance(self, z):

@@ -7,7 +7,7 @@ from .losses import LossRows
 
 # A column whose variance is below this part of its second moment is constant.
 VARIANCE_ROUNDING = 1e-12
-# Entries of a block of rows that is read twice: it stays in a core's cache, with the predictors.
+# Entries of a block of rows that is read twice: the block and its predictors fit a core's cache.
 BLOCK_ENTRIES = 2**14
 # Entries of X for each part that a thread may sum.
 PART_ENTRIES = 200000
@@ -86,7 +86,7 @@ class BoundedProblem:
             self.n_passes += 1 + self.fit_intercept
             with np.errstate(over="ignore", invalid="ignore"):  # the check below names the column
                 variance = second - mean**2
-            # what is left of a constant column is rounding
+            # the variance of a constant column is rounding
             constant = variance <= VARIANCE_ROUNDING * second
             self._check_squares(second)
             self._moments = mean, np.where(constant, np.where(second > 0, second, 1.0), variance)

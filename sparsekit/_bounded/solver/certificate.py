@@ -8,7 +8,7 @@ from ..losses.losses import natural_size, spread_of
 
 # Without a penalty or bounds, the gap holds for coefficients up to this many natural sizes.
 MAX_NATURAL_SIZES = 10.0
-# Limits of more than this many natural sizes count as none.
+# Limits of more than this many natural sizes count as infinite.
 UNLIMITED_SIZES = 1e4
 
 
@@ -36,7 +36,7 @@ class Certificate:
 
     def weigh(self, slopes, free, slope_b):
         """What slopes of free coefficients and of the intercept add to the gap at most."""
-        free = np.flatnonzero(free)  # once: to find them waits for a GPU
+        free = np.flatnonzero(free)  # once: finding them synchronises a GPU
         left = float(np.abs(slopes[free]) @ self.width[free])
         return left + abs(slope_b) * self.reach_intercept if slope_b else left
 
@@ -60,7 +60,7 @@ class Certificate:
         limit = np.where(known <= wide, known, self.reach)
         lower = np.where(problem.lower >= -wide, problem.lower, -limit)
         upper = np.where(problem.upper <= wide, problem.upper, limit)
-        # of a box that lies farther out than the limit the nearest point is left
+        # a box beyond the limit keeps its nearest point
         return (
             np.minimum(np.maximum(lower, -limit), np.minimum(problem.upper, upper)),
             np.maximum(np.minimum(upper, limit), np.maximum(problem.lower, lower)),

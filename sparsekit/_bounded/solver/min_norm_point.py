@@ -12,8 +12,8 @@ def min_norm_weights(gram, tol=TOL):
     r"""Weights of the point of least norm in a convex hull.
 
     Solves :math:`\min_\lambda \|\sum_i \lambda_i g_i\|^2` over :math:`\lambda \ge 0, \sum_i \lambda_i = 1` by
-    Wolfe's active-set method [1]_: affine minimisers of a growing set of points, of which those leave whose
-    weights would turn negative. It needs inner products only.
+    Wolfe's active-set method [1]_. It computes affine minimisers over a growing set of points and removes
+    those whose weights would be negative. It needs inner products only.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def min_norm_weights(gram, tol=TOL):
     ----------
     .. [1] P. Wolfe, "Finding the nearest point in a polytope", Mathematical Programming 11, 1976.
     """
-    # a few dozen variables, and each step follows from the one before: work for main memory
+    # a few dozen variables and sequential steps: solve in main memory
     host = np.ascontiguousarray(to_host(gram), dtype=np.float64)
     weights = np.empty(len(host))
     _min_norm.min_norm_weights(host, tol, weights, np.empty(len(host), dtype=np.intp))

@@ -45,7 +45,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
     """
     opts, b = opts or BoundedOptions(), float(b)
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
-    # BLAS adds in another order with more threads; those of the passes over X do not
+    # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
             if multipliers is not None:

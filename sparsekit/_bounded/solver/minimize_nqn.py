@@ -78,11 +78,11 @@ def minimize_nqn(
         A pair for each variable, also where there are two of them. None or infinity stand for no bound;
         ``min == max`` fixes a variable. With x0 on a GPU also a CuPy array of shape (n, 2).
     active_set : {"gradient", "subgradient", "corrected", "corrected-subgradient"}, default="corrected"
-        How the variables held at their bounds are chosen: Variants 1 to 4 of [1]_, Section 3.2.6. "gradient"
+        How the variables fixed at their bounds are chosen: Variants 1 to 4 of [1]_, Section 3.2.6. "gradient"
         uses the gradient, "subgradient" also the least element of the hull of recent gradients (eq. 3.9). The
         "corrected" ones add Algorithm 3.
     memory : int, default=20
-        Pairs of L-BFGS, >= 0. Room is made as pairs arrive; m of them take 16 m (n + 5 m) bytes.
+        Pairs of L-BFGS, >= 0. Memory is allocated as pairs arrive; m of them take 16 m (n + 5 m) bytes.
     n_gradients : int, default=20
         Recent gradients for the "subgradient" choices, >= 1.
     gtol : float, default=None
@@ -95,7 +95,7 @@ def minimize_nqn(
     max_fun : int, default=None
         Largest number of evaluations; None: no limit.
     max_time : float, default=None
-        Largest time in seconds, looked at before each evaluation; None: no limit.
+        Largest time in seconds, checked before each evaluation; None: no limit.
     callback : callable, default=None
         Called after each iteration as ``callback(x)``. If its argument is named ``intermediate_result``, it
         gets a :class:`scipy.optimize.OptimizeResult` of x, fun, jac, nit and nfev instead. Arrays are copies.
@@ -122,8 +122,8 @@ def minimize_nqn(
           skipped, and restarts from a multiple of the identity after rounding errors;
         * ``warning`` : None, or what was changed in the input;
         * ``history`` : None, or a dict (f, optimality, alpha, n_active, n_predicted, n_held, nfev, time in
-          seconds) for each iteration. n_active variables are at a bound after it. n_predicted are held before
-          the corrections, n_held after them.
+          seconds) for each iteration. n_active variables are at a bound after it. n_predicted are fixed
+          before the corrections, n_held after them.
 
         The two successes are status 0, projected gradient at most gtol, and 6, small decrease. Limits are 1
         (max_iter), 2 (max_time) and 5 (max_fun); 3 is the callback. 4: no step decreases f, the usual end at

@@ -33,7 +33,7 @@ MESSAGES = outcome.messages(
     "If it is not, check the gradient, or start again from x.",
     unbounded="Stopped where f falls without bound, along a ray or to -inf: add bounds.",
 )
-# ends that mean nothing where f was -inf: the search only kept away from there
+# statuses that are not valid if f was -inf: the line search only avoided such points
 ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 # "adaptive" reviews the rule for theta after this many iterations.
 THETA_REVIEW_ITERATIONS = 30
@@ -41,7 +41,7 @@ THETA_REVIEW_ITERATIONS = 30
 THETA_MIN_DECREASE = 1e-6
 # The run ends after this many failed line searches in succession.
 MAX_FAILURES = 4
-# A relative decrease of f below this is none.
+# A relative decrease of f below this is rounding.
 F_ROUNDING = 1e-15
 # Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
 MAX_STEPS_WITHOUT_DECREASE = 5
@@ -65,7 +65,7 @@ class NQNOptions:
     initial_scale : theta of B_0 = theta I: "gradient" is Section 3.2.3's, "pairs" the smallest curvature in
         memory, "adaptive" goes from "pairs" to "gradient" and back where f stagnates.
     longer : first trial step over the last one's length, if that is below 1; inf is the thesis' Algorithm 4.
-    interpolate : whether the search places its trials by the values and slopes it has seen; False is the
+    interpolate : whether the line search interpolates the values and slopes it has seen; False is the
         thesis' Algorithm 4, which halves and doubles.
     c1, c2 : constants of the weak Wolfe conditions.
     eps_abs, eps_rel : lengths of the bracket at which a search ends.
@@ -237,7 +237,7 @@ def step(state, evaluate, opts):
     """One iteration of Algorithm 5 (steps 6 to 15); changes the state."""
     slope = choose_direction(state, opts)
     if not slope < 0 and state.gradients is not None:
-        # departure: a gradient of long ago may hold what should move (Lemma 3.2.1 is for Variant 3 only)
+        # departure: an old gradient may fix a variable that should move (Lemma 3.2.1 is for Variant 3 only)
         state.gradients.clear(state.g)
         slope = choose_direction(state, opts)
     if not slope < 0 or not np.isfinite(slope):
@@ -264,7 +264,7 @@ class Evaluations:
     fell: bool = False  # whether f was -inf somewhere
 
     def __call__(self, x):
-        # a run has at least the value where it starts
+        # a run evaluates at least the initial point
         status = self.limits.reached(nfev=self.count) if self.count else None
         if status is not None:
             raise Stop(status)
@@ -314,7 +314,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
         ):
             status = outcome.SMALL_DECREASE
         else:
-            # the number of evaluations is looked at before each
+            # the number of evaluations is checked before each one
             status = limits.reached(state.nit)
         if status is None:
             try:
@@ -325,7 +325,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 status = stop.status
                 if status not in (outcome.NO_DIRECTION, outcome.NO_PROGRESS):
                     break
-                # departure: the pairs may be at fault; begin again from theta I as long as that helps
+                # departure: the pairs may be bad; restart from theta I as long as that helps
                 failures = 1 if state.f < f_failed - F_ROUNDING * abs(state.f) else failures + 1
                 if failures > MAX_FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
                     break
@@ -348,8 +348,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     if evaluate.fell and status in ENDS:
         status = outcome.UNBOUNDED
     f, x, g = state.f, state.x, state.g
-    # a search may have passed by a better point, or been cut short there; for less than rounding a stationary
-    # one is not left
+    # a line search may have passed a better point, or stopped there; a stationary point is kept unless
+    # another is better by more than rounding
     if evaluate.best[0] < f - (BEST_ROUNDING * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
         f, x, g = evaluate.best
     return OptimizeResult(

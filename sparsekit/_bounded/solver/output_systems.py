@@ -47,7 +47,7 @@ class OutputSystems:
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
         self.kernel = None
         self.expected = FIRST_PRODUCTS
-        # Means of dense columns, which the intercept takes up: large ones would leave nothing of the rest.
+        # Means of dense columns, which are moved to the intercept: large ones would cost all digits.
         self.shift = np.zeros(self.p)
         if self.has_row_matrix and fit_intercept and self.is_dense:
             self.shift = weight @ design.X
@@ -92,7 +92,7 @@ class OutputSystems:
             curved = np.flatnonzero(curvature)
             H = self.design.sandwich(curvature[curved], rows=curved, intercept=self.fit_intercept)
             H[at, at] += ridge[:, j]
-            # in units of each entry: columns may be copies of others, and of any scale
+            # relative to each entry: columns may be copies of others, and of any scale
             H[at, at] += ROUNDING * H.diagonal() + (H.diagonal() == 0.0)
             d[:, j] = solve_positive(H, -G[:, j])
         return d
@@ -138,7 +138,7 @@ class OutputSystems:
             left = np.sqrt((r**2).sum(axis=0)) > enough[open_]
             if not bool(left.any()):
                 break
-            if float(left.sum()) < 0.7 * len(open_):  # the others are good enough
+            if float(left.sum()) < 0.7 * len(open_):  # the other outputs have converged
                 open_, size = open_[left], size[left]
                 r, p, M, D, ridge = (A[:, left] for A in (r, p, M, D, ridge))
             self.expected += 1

@@ -19,13 +19,14 @@ from .run import ZERO_OBJECTIVE
 
 # The least sigma.
 MIN_SMOOTHING = 1e-6
-# A step ends when what is left of its problem is about this part of the gap, or of the gap that is allowed.
+# A step ends when the error of its problem is about this part of the gap, or of the largest allowed gap.
 FORCING = 0.1
-# Steps in succession that leave more than this part of the gap, each more exact than the last, at most.
+# Largest number of successive steps that leave more than this part of the gap, each more accurate than the
+# last.
 MIN_REDUCTION, MAX_STALLED = 0.8, 6
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
-# Ends of a proximal step that say nothing of the run as a whole.
+# Statuses of a proximal step that do not end the run.
 GOES_ON = None, outcome.CONVERGED, outcome.NO_PROGRESS
 
 
@@ -83,7 +84,7 @@ class Bounds:
     def update(self, form):
         """Evaluate the problem's point; its dual variables."""
         dual = form.dual_variables()
-        upper = form.primal()  # last, so that rows without a solution are reported of the loss itself
+        upper = form.primal()  # last, so that errors of rows are those of the loss itself
         lower, self.certain = form.dual(dual)
         form.copy_where(self.x, upper < self.upper)
         self.upper = np.minimum(upper, self.upper)

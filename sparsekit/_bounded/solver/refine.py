@@ -23,7 +23,7 @@ from .scaled_descent import NO_LIMIT, Descent
 
 # The first delta has this many rows for each variable in its smooth zone.
 ROWS_PER_VARIABLE = 2
-# The multipliers move when the envelope's own optimality is this part of the gap.
+# The multipliers are updated when the envelope's own optimality is this part of the gap.
 FORCING = 0.1
 # Optimality below this part of the objective is rounding.
 OPTIMALITY_ROUNDING = 1e-13
@@ -51,9 +51,9 @@ RIDGE_MAX = 1e3
 # The line search ends at this part of the first slope.
 SEARCH_STEPS = 40
 SEARCH_TOL = 0.1
-# Least descent of a step, as a part of its square in Newton's matrix. A minimiser has 1.
+# Smallest descent of a step, relative to its square in Newton's matrix. A minimiser has 1.
 MIN_DESCENT = 0.1
-# A coefficient is at its bound within this part of the numbers that it comes from.
+# A coefficient is at its bound within this part of the numbers that it is computed from.
 BOUND_ROUNDING = 1e-9
 
 
@@ -96,7 +96,7 @@ def orthant(problem, w, gradient):
     slope = gradient + problem.l2 * w
     if l1:
         side = np.sign(w)
-        # from zero a coefficient goes where the slope beats the penalty, or stays
+        # a coefficient at zero moves if the slope exceeds the penalty
         at_zero = side == 0
         side = np.where(at_zero & (slope < -l1), 1.0, np.where(at_zero & (slope > l1), -1.0, side))
         rests = side == 0
@@ -141,7 +141,7 @@ def refine(run):
         envelope.previous = point.rows.dual.copy()
         if count < QUICK_STEPS:
             envelope.smoothing *= SHRINK
-            # a fit that is nearly perfect asks for a far smaller delta, at once
+            # a nearly perfect fit needs a much smaller delta at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
             if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
                 envelope.smoothing = max(typical, MIN_DELTA * loss.spread)
@@ -156,7 +156,7 @@ def certify(run, point):
     primal = point.rows.f
     if loss.has_kinks:
         primal = loss.evaluate(point.z, run.spare).f
-    run.see(point.w, point.b, primal + problem.penalty(point.w))
+    run.update_best(point.w, point.b, primal + problem.penalty(point.w))
     bound = run.certificate.best
     run.certificate.update(point.w, point.b, point.z, point.rows, point.gradient, run.primal)
     if loss.has_kinks and run.certificate.best > bound:
@@ -220,7 +220,7 @@ class Newton:
         for ridge, releases in attempts:
             move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
             slope = float(gradient @ move)
-            # the model's minimiser has at least this slope; what went round in circles may not. NaN fails
+            # the model's minimiser has at least this slope; an active set that cycles may not. NaN fails
             if slope < 0 and slope <= -MIN_DESCENT * float(
                 move @ (system.product(move) + ridge * unit * move)
             ):

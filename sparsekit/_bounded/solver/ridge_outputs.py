@@ -17,11 +17,11 @@ from ..._solver import outcome
 from .output_systems import OutputSystems
 from .proximal_points import MIN_SMOOTHING, Steps, balanced, proximal_points
 
-# Residual of a system, relative to its gradient, at most.
+# Largest residual of a system, relative to its gradient.
 SYSTEM_FORCING = 0.1
-# Slope that a line search leaves, as a part of the first one, and its trials at most.
+# Final slope of a line search, relative to the first one; its largest number of trials.
 SLOPE_TOL, MAX_TRIALS = 0.1, 40
-# sigma at first, and from another fit's coefficients; and its factor from step to step.
+# First sigma; first sigma from another fit's coefficients; factor from step to step.
 FIRST_SMOOTHING, WARM_SMOOTHING, SMOOTHING_FACTOR = 1.0, 0.1, 0.2
 
 
@@ -109,7 +109,7 @@ class RidgeOutputs:
     def dual(self, u):
         """Lower bounds (K,) on the optima, and whether they are certain."""
         if not self.alpha > 0.0:
-            # about the minimum of this problem, which is not above that without a proximal term
+            # radius around the minimum of this problem, which is at most that without a proximal term
             reach = 2.0 * np.maximum(np.sqrt((self.table**2).sum(axis=0)), 1.0)
             return self.f - np.sqrt((self.G**2).sum(axis=0)) * reach, False
         if self.fit_intercept:
@@ -161,7 +161,7 @@ class RidgeOutputs:
             status = steps.limits.reached(steps.nit)
             if status is not None:
                 return status
-            # systems are solved well at the end, and no better than they need to be
+            # the accuracy of systems follows the gradient
             forcing = np.minimum(SYSTEM_FORCING, np.sqrt(self.worst[at] / unit))
             forcing = np.maximum(forcing, 0.3 * np.sqrt(goal[at] / left[at]))
             stuck[at] = self._step(at, forcing, steps)
@@ -177,7 +177,7 @@ class RidgeOutputs:
         along, slope = self.systems.scores(d), (g * d).sum(axis=0)
         t = self._step_sizes(at, eta, along, slope, T, d, steps)
         value, before = self._values(eta + t * along, T + t * d, at), f[at]
-        # what rounding makes of a step must not be worse; to rounding the values of a short step are the same
+        # a step must not increase the value; up to rounding, short steps leave it unchanged
         t = np.where(value <= before + 1e-15 * np.abs(before), t, 0.0)
         value = np.where(t > 0.0, value, before)
         self.table[:, at], self.eta[:, at], f[at] = T + t * d, eta + t * along, value

@@ -30,14 +30,14 @@ class BoundedOptions:
 
     tol : duality gap, relative to the objective, at which to stop.
     max_iter, max_time : limits of iterations (of NQN and of Newton together) and of seconds.
-    rough : relative decrease of ten iterations at which NQN has done its part, for losses with kinks.
-    patience : passes over X, beside the price of a few Newton steps, that NQN has on a smooth loss.
+    kinked_ftol : relative decrease of ten iterations at which NQN ends, for losses with kinks.
+    patience : passes over X, in addition to the cost of a few Newton steps, that NQN gets on a smooth loss.
     """
 
     tol: float = 1e-6
     max_iter: int = 10000
     max_time: float = np.inf
-    rough: float = 1e-3
+    kinked_ftol: float = 1e-3
     patience: int = 60
 
 
@@ -57,7 +57,7 @@ class BoundedRun:
     w: np.ndarray | None = None
     b: float = 0.0
     begun: bool = False
-    spare: LossRows | None = None  # for the objective itself, beside its envelope
+    spare: LossRows | None = None  # for the objective itself, while `rows` has its envelope
     dual: np.ndarray | None = None  # dual variables (n,) of the best bound of a loss with kinks
 
     def __post_init__(self):
@@ -80,7 +80,7 @@ class BoundedRun:
         self.dual = multipliers
         z = self.problem.predictor(w, b)
         rows = LossRows.empty(self.problem.n, z)
-        # an envelope without end has the dual variables that it is made around, wherever z is
+        # an envelope with infinite smoothing has the multipliers as dual variables, for any z
         self.problem.loss.evaluate(z, rows, INFINITE_SMOOTHING, multipliers)
         self.certificate.update(w, b, z, rows, self.problem.transposed(rows.u), self.primal)
         if self.is_done:
@@ -91,17 +91,17 @@ class BoundedRun:
         self.begun = True
         primal = rows.f + self.problem.penalty(w)
         self.excess = self.problem.loss.excess(z)
-        self.see(w, b, primal)
+        self.update_best(w, b, primal)
         self.certificate.update(w, b, z, rows, gradient, primal)
         if self.within(MIN_TOL):
             self.iteration("start")
 
-    def see(self, w, b, primal):
+    def update_best(self, w, b, primal):
         """Keep the point if it is the best so far."""
         if primal < self.primal:
             self.primal, self.w, self.b = primal, w.copy(), float(b)
             bound = self.certificate.best
-            # a bound holds near the points that it was made for; what is below it is elsewhere
+            # a bound holds near the points that it was computed for; a lower value is outside of that range
             if primal < bound - BOUND_ROUNDING * abs(bound) or not self.certificate.covers(w, b):
                 self.certificate.forget()
 
@@ -126,7 +126,7 @@ class BoundedRun:
         return tol * self._size()
 
     def _size(self):
-        # what outliers add to the objective says nothing of the fit
+        # the part of outliers in the objective is subtracted: it hides the error of the fit
         return max(self.primal - self.excess, ZERO_OBJECTIVE * self.problem.loss.unit(), 1e-300)
 
     def measure(self):

@@ -10,11 +10,11 @@ import numpy as np
 from ..losses.losses import LossRows
 from . import nqn
 
-# NQN gives way to Newton when ten iterations decrease a smooth objective by this part of max(1, f).
+# Newton's method replaces NQN when ten iterations decrease a smooth objective by this part of max(1, f).
 SMOOTH_FTOL = 1e-9
 # A coefficient this close to its bound, relative to it, is at the bound.
 BOUND_DISTANCE = 1e-14
-# Evaluations of one line search on a smooth objective; then rounding is all that is left.
+# Largest number of evaluations of one line search on a smooth objective; more means rounding.
 MAX_TRIALS = 12
 NO_LIMIT = 10**9
 # Bytes that L-BFGS pairs may use if X is smaller.
@@ -68,7 +68,7 @@ class Descent:
         w, _ = self._linear_part(v)
         w = np.clip(w, problem.lower, problem.upper)
         for side in (problem.lower, problem.upper):
-            # a bound, scaled and back, may be missed by a rounding error
+            # scaling a bound and back may have a rounding error
             w = np.where(np.isfinite(side) & (np.abs(w - side) <= BOUND_DISTANCE * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
@@ -150,19 +150,19 @@ class Descent:
         kinks = problem.loss.has_kinks
 
         def callback(report):
-            self.see(report, certify=not kinks)
+            self.record_iterate(report, certify=not kinks)
             return False
 
         limit = NO_LIMIT if kinks else int(run.options.patience + newton_price(problem))
-        self.minimize(w, b, run.options.rough if kinks else SMOOTH_FTOL, callback, limit)
+        self.minimize(w, b, run.options.kinked_ftol if kinks else SMOOTH_FTOL, callback, limit)
 
-    def see(self, report, certify):
+    def record_iterate(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""
         run, problem = self.run, self.problem
         w, b, z, gradient, _, f = self.last
         if f == report.fun:  # the last evaluation is mostly the iterate's
             primal = self.rows.f + problem.penalty(w) if self.smoothing is None else np.inf
-            run.see(w, b, primal)
+            run.update_best(w, b, primal)
             if certify:
                 run.certificate.update(w, b, z, self.rows, gradient, run.primal)
         run.iteration("nqn")

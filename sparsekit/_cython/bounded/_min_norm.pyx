@@ -61,17 +61,17 @@ cdef void _affine(Py_ssize_t m, Py_ssize_t k, const double* L, double* target) n
         target[i] = target[i] / total
 
 
-cdef Py_ssize_t min_norm_room(Py_ssize_t k) noexcept nogil:
+cdef Py_ssize_t min_norm_buffer_size(Py_ssize_t k) noexcept nogil:
     """Doubles of workspace for k points."""
     return k * (k + 3)
 
 
 cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, double tol, double* weights,
-                         double* room, Py_ssize_t* chosen) noexcept nogil:
+                         double* buffer, Py_ssize_t* chosen) noexcept nogil:
     """weights (k,) become those of the point of least norm in the hull of k >= 1 points.
 
-    gram (k, k), rows ``stride`` apart, holds their inner products; The workspace ``room`` has
-    min_norm_room(k) doubles. ``chosen`` has k integers; the first of them become the points of weight above
+    gram (k, k), rows ``stride`` apart, holds their inner products; The workspace ``buffer`` has
+    min_norm_buffer_size(k) doubles. ``chosen`` has k integers; the first of them become the points of weight above
     0. Returns their number. It ends where ||x||^2 - min_j g_j.x <= tol max_j ||g_j||^2. Where products
     overflowed, the smallest point has all weight.
 
@@ -79,8 +79,8 @@ cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, do
     independent. With the smallest diagonal entry as the shift it is as well scaled as G. Each diagonal entry
     is raised by some units of rounding, so that no points are dependent.
     """
-    cdef double* L = room
-    cdef double* w = room + k * k
+    cdef double* L = buffer
+    cdef double* w = buffer + k * k
     cdef double* target = w + k
     cdef double* along = target + k
     cdef Py_ssize_t i, j, best, gone, m, entered
@@ -136,7 +136,7 @@ cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, do
                 for j in range(m):
                     w[j] = target[j]
                 break
-            # as far towards the affine hull's point as all weights stay nonnegative
+            # the longest step to the affine minimiser with all weights >= 0
             total = 0.0
             for j in range(m):
                 w[j] = w[j] + t * (target[j] - w[j])
@@ -149,7 +149,7 @@ cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, do
                 entered = -1
             _leave(m, k, gone, chosen, w, L)
             m -= 1
-        if entered < 0:  # within rounding of the best: in exact arithmetic, what enters stays
+        if entered < 0:  # within rounding of the optimum: in exact arithmetic an added point stays
             break
     for i in range(k):
         weights[i] = 0.0
@@ -163,7 +163,7 @@ def min_norm_weights(const double[:, ::1] gram, double tol, double[::1] weights,
     cdef Py_ssize_t k = gram.shape[0]
     if not (k and gram.shape[1] == k and weights.shape[0] >= k and chosen.shape[0] >= k):
         raise ValueError("gram must be square, of one point at least, and have a weight for each")
-    cdef double[::1] room = np.empty(min_norm_room(k))
+    cdef double[::1] buffer = np.empty(min_norm_buffer_size(k))
     with nogil:
-        k = min_norm(k, &gram[0, 0], gram.shape[1], tol, &weights[0], &room[0], &chosen[0])
+        k = min_norm(k, &gram[0, 0], gram.shape[1], tol, &weights[0], &buffer[0], &chosen[0])
     return k

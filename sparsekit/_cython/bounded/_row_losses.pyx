@@ -25,7 +25,7 @@ cdef extern from "bounded/row_losses.h" nogil:
                              Py_ssize_t)
 
 
-cdef const double* _start(const double[::1] a) noexcept:  # a pointer: there is nothing to fail
+cdef const double* _start(const double[::1] a) noexcept:  # returns a pointer, cannot fail
     return NULL if a is None or a.shape[0] == 0 else &a[0]
 
 

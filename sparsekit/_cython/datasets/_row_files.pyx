@@ -18,7 +18,7 @@ cdef extern from "datasets/svmlight.h" nogil:
         double *labels
         int32_t *label_indptr
         int32_t *label_indices
-        int64_t room
+        int64_t max_bytes
         int64_t most_rows
         int64_t most_entries
         int64_t most_labels
@@ -42,7 +42,7 @@ NO_ROOM = SK_NO_ROOM
 
 
 cdef double _slow(const char *start, const char **end) noexcept with gil:
-    # noexcept: where nothing is a number, `end` stays NULL, which the caller looks at
+    # noexcept: without a number `end` stays NULL, which the caller checks
     try:
         return PyOS_string_to_double(start, <char**>end, OverflowError)
     except (ValueError, OverflowError):
@@ -62,7 +62,7 @@ cdef class SvmlightRows:
     """The rows of one block, into arrays of the caller.
 
     One of ``data32`` and ``data64`` is empty. ``label_indptr`` and ``label_indices`` are empty where a row has one label, ``labels`` where it has several.
-    ``room`` is the number of bytes that the rows may take; a single row may take more. Indices are kept as they
+    ``max_bytes`` is the number of bytes that the rows may take; a single row may take more. Indices are kept as they
     stand in the text, from ``lowest`` to ``highest``.
     """
 
@@ -70,7 +70,7 @@ cdef class SvmlightRows:
     cdef object keep
 
     def __init__(self, int32_t[::1] indptr, int32_t[::1] indices, float[::1] data32, double[::1] data64,
-                 double[::1] labels, int32_t[::1] label_indptr, int32_t[::1] label_indices, int64_t room,
+                 double[::1] labels, int32_t[::1] label_indptr, int32_t[::1] label_indices, int64_t max_bytes,
                  int64_t lowest, int64_t highest):
         self.keep = (indptr, indices, data32, data64, labels, label_indptr, label_indices)
         self.s.indptr, self.s.indices = &indptr[0], &indices[0]
@@ -79,7 +79,7 @@ cdef class SvmlightRows:
         self.s.labels = &labels[0] if labels.shape[0] else NULL
         self.s.label_indptr = &label_indptr[0] if label_indptr.shape[0] else NULL
         self.s.label_indices = &label_indices[0] if label_indices.shape[0] else NULL
-        self.s.room = room
+        self.s.max_bytes = max_bytes
         self.s.most_rows = indptr.shape[0] - 1
         self.s.most_entries = min(indices.shape[0], max(data32.shape[0], data64.shape[0]))
         self.s.most_labels = label_indices.shape[0]

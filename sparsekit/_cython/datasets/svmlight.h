@@ -1,8 +1,7 @@
 /* Lines "label index:value index:value ..." to CSR rows.
 
-   The text is read byte by byte, once. Lines that are not of the plain form (a sign before an index, a value that
-   is infinite, an index out of range, anything wrong) are left to Python, which reads them slowly or says what is
-   wrong with them. */
+   The text is read byte by byte, once. Lines of any other form are left to Python: a sign before an index, an
+   infinite value, an index out of range, an error. Python reads them slowly or reports the error. */
 #ifndef SK_SVMLIGHT_H
 #define SK_SVMLIGHT_H
 
@@ -22,7 +21,7 @@ typedef struct {
     double *labels;           /* one a row; NULL where a row has several */
     int32_t *label_indptr;
     int32_t *label_indices;
-    int64_t room;             /* bytes that the rows may take (sk_svm_bytes) */
+    int64_t max_bytes;             /* bytes that the rows may take (sk_svm_bytes) */
     int64_t most_rows, most_entries, most_labels;
     int64_t rows, entries, n_labels, lines;
     int64_t lowest, highest;           /* indices allowed */
@@ -190,14 +189,14 @@ static inline const char *sk_svm_line(sk_svm *s, const char *p, const char *end,
     return p + 1;
 }
 
-/* Read lines of the text from p on, which ends in a newline. Returns where it stopped: at the end, or before a line
-   that is odd or for which the block has no room; what that line has written does not count. */
+/* Read lines of the text from p on, which ends in a newline. Returns where it stopped: at the end, before a line of
+ * another form, or before a line that does not fit the block. What that line has written is discarded. */
 static const char *sk_svm_read(sk_svm *s, const char *p, const char *end, sk_slow_number slow) {
     while (p < end) {
         const sk_svm before = *s;
         const char *next = sk_svm_line(s, p, end, slow);
         /* a row that fits into no block has one of its own */
-        const int too_much = next && s->rows > before.rows && s->rows > 1 && sk_svm_bytes(s) > s->room;
+        const int too_much = next && s->rows > before.rows && s->rows > 1 && sk_svm_bytes(s) > s->max_bytes;
         if (!next || too_much) {
             const int status = too_much ? SK_NO_ROOM : s->status;
             *s = before;

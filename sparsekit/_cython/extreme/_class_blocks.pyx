@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from ._softmax_rules cimport (
-    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_room, sk_rows, sk_rule, sk_table,
+    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_workspace, sk_rows, sk_rule, sk_table,
 )
 
 ctypedef fused real:
@@ -34,7 +34,7 @@ cdef extern from "extreme/hard_blocks.h" nogil:
         double *rows
         double *classes
         double *totals
-        double *room
+        double *workspace
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
@@ -53,7 +53,7 @@ cdef extern from "extreme/hard_blocks.h" nogil:
 
     int sk_hard_tile(sk_types, const sk_rows*, Py_ssize_t, Py_ssize_t, sk_tile)
     Py_ssize_t sk_block_steps(sk_types, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric, const sk_rows*,
-                              const int64_t*, const Py_ssize_t*, sk_room, uint64_t*, int, double*)
+                              const int64_t*, const Py_ssize_t*, sk_workspace, uint64_t*, int, double*)
 
 BLOCK, TILE = SK_BLOCK, SK_TILE
 
@@ -78,21 +78,21 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head
     return B
 
 
-cdef inline sk_room _room(int64_t* integers, double* doubles, Py_ssize_t most) noexcept nogil:
-    cdef sk_room room
+cdef inline sk_workspace _workspace(int64_t* integers, double* doubles, Py_ssize_t most) noexcept nogil:
+    cdef sk_workspace workspace
     cdef Py_ssize_t m = most * SK_BLOCK + 1
-    room.k = integers
-    room.f = doubles
-    room.g = doubles + m
-    room.r = doubles + 2 * m
-    room.rho = doubles + 3 * m
-    room.q = doubles + 4 * m
-    room.count = NULL
-    room.s = room.eta = NULL
-    room.blocks = integers + m
-    room.slot = integers + m + 2 * most
-    room.weights = doubles + 4 * m + 3 * (m + 3)
-    return room
+    workspace.k = integers
+    workspace.f = doubles
+    workspace.g = doubles + m
+    workspace.r = doubles + 2 * m
+    workspace.rho = doubles + 3 * m
+    workspace.q = doubles + 4 * m
+    workspace.count = NULL
+    workspace.s = workspace.eta = NULL
+    workspace.blocks = integers + m
+    workspace.slot = integers + m + 2 * most
+    workspace.weights = doubles + 4 * m + 3 * (m + 3)
+    return workspace
 
 
 # a tile whose workspace is that of a thread
@@ -101,7 +101,7 @@ cdef inline sk_tile _with_packed(sk_tile tile, void* packed) noexcept nogil:
     return tile
 
 
-cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_room,
+cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_buffer,
                                  Py_ssize_t part) noexcept nogil:
     # the part of a thread; NULL stays
     if shared.features != NULL:
@@ -109,7 +109,7 @@ cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssi
         shared.rows += n_features * part
         shared.classes += n_classes * part
         shared.totals += 4 * part
-        shared.room += n_room * part
+        shared.workspace += n_buffer * part
     return shared
 
 
@@ -124,28 +124,30 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
 
     Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
-    and the model W (n_features, stride), bias (stride,) and, with a ridge, scale (stride,), with work.beta
-    (n_classes,); class k is column k, and stride a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
+    and the model W (n_features, stride) and bias (stride,). A ridge also has scale (stride,), which is
+    written, and work.beta (n_classes,). Class k is column k. stride is a multiple of `BLOCK` with n_blocks *
+    BLOCK <= stride.
 
-    A step takes the first n_head blocks of options.plan and n_drawn of the others, by the probabilities of
-    work.noise (n_blocks,) with their alias table, or None: uniform. work.log_noise (stride,), for NCE, is the
-    logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite beyond the last class.
+    A step takes the first n_head blocks of options.plan and n_drawn of the others. These are drawn by the
+    probabilities of work.noise (n_blocks,) and their alias table; None: uniformly. work.log_noise (stride,),
+    for NCE, is the logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite
+    beyond the last class.
 
-    With sums of squares in state.feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and
-    totals (4,), which are written, the lengths of steps come from them, times ``eta``; work.rows has 2 n_features
-    numbers a thread. The method is then one whose changes are its gradient ("is").
+    If state has sums of squares, step sizes are ``eta`` times those that follow from them. The sums are
+    written: feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and totals (4,).
+    work.rows has 2 n_features numbers a thread. The method is then one whose changes are its gradient ("is").
 
-    Every example takes its row of work.hard (n_examples, n_hard), if that is not None, as well: blocks from n_head
-    on, each once, or -1 behind the last one.
+    If work.hard (n_examples, n_hard) is not None, every example also takes the blocks in its row. They are
+    distinct, none is below n_head, and -1 marks the end.
     """
     cdef const int64_t[::1] order = work.examples, y = work.columns, alias = None
     cdef const double[::1] beta = work.beta, log_noise = work.log_noise, p = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
-    cdef double[::1] feature_sums = state.feature_sums, metric_room
+    cdef double[::1] feature_sums = state.feature_sums, metric_buffer
     cdef double[:, ::1] own_features, own_rows, own_classes, own_totals
     cdef Py_ssize_t n_sums = W.shape[1]
     cdef sk_metric shared
-    cdef Py_ssize_t room_size = 0
+    cdef Py_ssize_t buffer_size = 0
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
     cdef double[:, ::1] doubles = work.doubles, loss = work.loss
@@ -187,29 +189,29 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef sk_rule rule = make_rule(options.method_number, most * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
                                   log_noise, None, None)
     if feature_sums is not None and most == n_blocks:
-        # threads would write to the same weights in every step, and wait for each other's caches
+        # all threads would write to the same weights in every step, and invalidate each other's caches
         parts = 1
-    shared.features = shared.rows = shared.classes = shared.totals = shared.room = NULL
+    shared.features = shared.rows = shared.classes = shared.totals = shared.workspace = NULL
     shared.n_threads = <int>parts
     if feature_sums is not None:
-        # sums of their own, which count each row as if all threads had one like it: an addition that got lost would
-        # be a step of any length, since the sums are what limits it
+        # Each thread has its own sums, as if all threads had added a row like its own. A lost addition to
+        # shared sums would leave a step without a limit.
         sums = [state.feature_sums, state.feature_rows, state.class_sums, state.totals]
         copies = [np.tile(one, (parts, 1)) for one in sums]
         own_features, own_rows, own_classes, own_totals = copies
-        metric_room = work.rows
-        room_size = metric_room.shape[0] // n_threads
+        metric_buffer = work.rows
+        buffer_size = metric_buffer.shape[0] // n_threads
         shared.features, shared.rows = &own_features[0, 0], &own_rows[0, 0]
         shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
-        shared.room = pointer(metric_room)
+        shared.workspace = pointer(metric_buffer)
     results = np.full(parts, -1, dtype=np.intp)
     cdef Py_ssize_t[:, ::1] ranges = np.array([[begin + n * part // parts, begin + n * (part + 1) // parts]
                                                for part in range(parts)], dtype=np.intp)
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         # structs as values: Cython shares one whose members a thread sets
         results[part] = sk_block_steps(
-            types, &T, &rule, &B, _metric_of(shared, width, n_sums, room_size, part), &R, &order[0], &ranges[part, 0],
-            _room(&integers[part, 0], &doubles[part, 0], most), &states[part], value, &loss[part, 0])
+            types, &T, &rule, &B, _metric_of(shared, width, n_sums, buffer_size, part), &R, &order[0], &ranges[part, 0],
+            _workspace(&integers[part, 0], &doubles[part, 0], most), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -224,7 +226,7 @@ def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n
                 const int32_t[:, ::1] hard=None):
     """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,).
 
-    ``hard`` (1, m): blocks that the step takes beside the first ones.
+    ``hard`` (1, m): blocks of the step in addition to the first ones.
     """
     most = min(n_blocks, n_head + n_drawn + (0 if hard is None else hard.shape[1]))
     b, w = np.zeros(most, dtype=np.int64), np.zeros(most)

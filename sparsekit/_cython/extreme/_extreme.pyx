@@ -5,7 +5,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from ._softmax_rules cimport (
-    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_room, sk_rows, sk_rule, sk_table,
+    const_pointer, int_pointer, make_rows, make_rule, pointer, sk_workspace, sk_rows, sk_rule, sk_table,
 )
 
 ctypedef fused real:
@@ -20,7 +20,7 @@ cdef extern from "extreme/extreme_steps.h" nogil:
     int SK_WINDOW
 
     Py_ssize_t sk_run(int, int, const sk_table*, const sk_rule*, const sk_rows*, const int64_t*, Py_ssize_t, Py_ssize_t,
-                      sk_room, uint64_t*, int, double*)
+                      sk_workspace, uint64_t*, int, double*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
     int SK_LANES_AT_ONCE, SK_FEW
@@ -39,21 +39,21 @@ def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     return rows * (n_negatives + 2), rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4)
 
 
-cdef sk_room _room(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
-    cdef sk_room room
+cdef sk_workspace _workspace(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) noexcept nogil:
+    cdef sk_workspace workspace
     cdef Py_ssize_t rows = 2 * max(B, <Py_ssize_t>SK_WINDOW)
-    room.k = a
-    room.count = <Py_ssize_t*>(a + (m + 1) * rows)
-    room.f = d
-    room.g = d + (m + 1) * rows
-    room.r = d + 2 * (m + 1) * rows
-    room.s = d + 3 * (m + 1) * rows
-    room.eta = room.s + rows
-    room.rho = room.eta + rows
-    room.q = room.rho + m + 1
-    room.blocks = room.slot = NULL
-    room.weights = NULL
-    return room
+    workspace.k = a
+    workspace.count = <Py_ssize_t*>(a + (m + 1) * rows)
+    workspace.f = d
+    workspace.g = d + (m + 1) * rows
+    workspace.r = d + 2 * (m + 1) * rows
+    workspace.s = d + 3 * (m + 1) * rows
+    workspace.eta = workspace.s + rows
+    workspace.rho = workspace.eta + rows
+    workspace.q = workspace.rho + m + 1
+    workspace.blocks = workspace.slot = NULL
+    workspace.weights = NULL
+    return workspace
 
 
 cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t[::1] classes, int64_t[::1] place,
@@ -81,18 +81,19 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     size 0. Example e is row ``rows.row_of[e]`` (None: e), label ``rows.y[e]``, ``rows.weight[e]`` (None: 1) and
     ``work.u[e]`` (NaN: not seen yet; None for methods without u).
 
-    Written: u; of ``state``, a `SoftmaxState`, the model W (n_classes, n_features), or (1, 2 ** (64 - shift)) hashed,
-    and bias (n_classes,), and scale (n_classes,) or None; the work space work.integers and work.doubles (n_threads, see `room_sizes`); work.states
-    (n_threads,) of the generators, not 0; work.loss (n_threads, 2): sum of the sampled objective, if ``value``, and
-    number of rows in it. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise
-    has a distribution of negatives with its logarithms and alias table, or is None.
+    Written: u, and the model in ``state``, a `SoftmaxState`: W (n_classes, n_features), or (1, 2 ** (64 -
+    shift)) hashed, bias (n_classes,), scale (n_classes,) or None. Workspace: work.integers and work.doubles
+    (n_threads, see `room_sizes`). Also written: work.states (n_threads,), the states of the generators, not
+    0. work.loss (n_threads, 2) gets the sum of the sampled objective, if ``value``, and its number of rows.
+    ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise has a
+    distribution of negatives with its logarithms and alias table, or is None.
 
-    Where a permutation work.classes (n_classes,) is given, it is cut into a block for each thread, whose inverse
-    goes to work.place (n_classes,); the examples are sorted by the label's block, stably (through work.spare, as
-    long), and negatives come from the label's block: threads then seldom write to one class. If the
-    permutation is random, each row's negatives are distributed as without blocks.
+    A permutation work.classes (n_classes,) is cut into a block for each thread; its inverse goes to
+    work.place (n_classes,). The examples are sorted stably by the label's block, with the buffer work.spare.
+    Negatives come from the label's block, so threads seldom write to one class. If the permutation is random,
+    each row's negatives are distributed as without blocks.
 
-    Returns -1, or the place in the examples of the first step that was not finite.
+    Returns -1, or the index in the examples of the first step that was not finite.
     """
     cdef sk_table T
     cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
@@ -143,7 +144,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         results[part] = sk_run(
             is_double, is_long, &T, &rule, &R, &order[0], begin + bounds[part], begin + bounds[part + 1],
-            _room(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value, &loss[part, 0])
+            _workspace(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value, &loss[part, 0])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -220,7 +221,7 @@ def alias_table(const double[::1] p, double[::1] keep, int64_t[::1] alias):
             large -= 1
             low[small] = g
             small += 1
-    # what is left differs from 1 by rounding only
+    # the remaining entries differ from 1 by rounding only
     for i in range(small):
         keep[low[i]] = 1.0
     for i in range(large):

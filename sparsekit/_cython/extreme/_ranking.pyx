@@ -1,4 +1,4 @@
-"""Kernels that look at all scores of a row once: the highest ones, and the logarithm of the normaliser."""
+"""Kernels that read all scores of a row once: the highest ones, and the logarithm of the normaliser."""
 from cython.parallel cimport prange
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
@@ -50,9 +50,9 @@ def rank_scores(const real[:, ::1] scores, int64_t lo, real[:, ::1] best, int64_
                 double[::1] total, const int64_t[::1] own, double[::1] own_score, int n_threads):
     """Scores (n, m) of the classes lo, lo + 1, ... into what is known of each row.
 
-    Written: heaps best and codes (n, k), to begin with -inf and a number beyond all classes; total and high (n,),
-    to begin with 0 and -inf, of log sum exp = high + log(total); own_score (n,), where the class own (n,) is among
-    them. total and own may be of size 0: not asked for.
+    Written: heaps best and codes (n, k), initially -inf and a number beyond all classes. log sum exp = high +
+    log(total), (n,), initially -inf and 0. own_score (n,) is written if the class own (n,) is among these
+    classes. total and own may be of size 0: not asked for.
     """
     cdef Py_ssize_t i, n = scores.shape[0], m = scores.shape[1]
     if m == 0:
@@ -110,9 +110,9 @@ def rank_sparse(const real[::1] data, const int64_t[::1] indices, const int64_t[
                 const int64_t[::1] own, double[::1] own_score):
     """The same for CSR rows (data, indices, indptr), whose column j is column columns[j] of coef (n_classes, d).
 
-    bias (n_classes,); class k is number first + k. The classes are cut into a range for each of the len(best)
-    threads, with results of its own: best and codes (threads, n, k), high (threads, n), total (threads, n) or
-    (threads, 0); own_score (n,) is for all.
+    bias (n_classes,); class k is number first + k. Each of the len(best) threads has a range of classes and
+    its own results: best and codes (threads, n, k), high (threads, n), total (threads, n) or (threads, 0).
+    own_score (n,) is shared.
     """
     cdef Py_ssize_t part, parts = best.shape[0], K = coef.shape[0]
     cdef int failed = 0

@@ -45,7 +45,7 @@ cdef extern from "extreme/shortlist.h" nogil:
     ctypedef struct sk_shortlist:
         Py_ssize_t k
         Py_ssize_t n
-        Py_ssize_t room
+        Py_ssize_t capacity
         double *lower
         double *upper
         int64_t *codes
@@ -63,7 +63,7 @@ cdef extern from "extreme/shortlist.h" nogil:
 PART = SK_PART
 cdef enum:
     ROWS = 64  # rows whose reaches are in memory at once
-    WIDE = 1024 + 16  # a part and a cache line, lest all features of a class want the same place of the cache
+    WIDE = 1024 + 16  # a part and a cache line, lest all features of a class compete for the same cache lines
 
 
 cdef int _round_part(const weight[:, :] coef, const int32_t[::1] order, Py_ssize_t part, int8_t[:, ::1] q,
@@ -97,8 +97,8 @@ def round_columns(const weight[:, :] coef, const int32_t[::1] order, int8_t[:, :
                   int n_threads):
     """Weights (n_classes, m) of m features as whole numbers q (m, n_parts * PART), the classes in this order.
 
-    parts (m, 3, n_parts) are a middle, a step and an error for each part of PART classes: a weight is
-    middle + step * q within the error. An error of infinity says that weights are not finite, or too large.
+    parts (m, 3, n_parts) are middle, step and error of each part of PART classes: |weight - middle - step *
+    q| <= error. An error of infinity says that weights are not finite, or too large.
     """
     cdef Py_ssize_t part, n_parts = parts.shape[2]
     cdef int failed = 0
@@ -118,7 +118,7 @@ cdef void _best_of(const real* x, const int64_t* columns, Py_ssize_t d, const we
     row.high = row.total = row.own_score = NULL
     row.own = -1
     qsort(found.codes, found.n, sizeof(int64_t), sk_by_code)
-    for t in range(found.n):  # all of them are on their way before the first is waited for
+    for t in range(found.n):  # prefetch all before the first is used
         for j in range(d):
             SK_PREFETCH(&coef[found.codes[t], columns[j]])
     for l in range((found.n + SK_TILE - 1) // SK_TILE):
@@ -132,7 +132,7 @@ cdef void _best_of(const real* x, const int64_t* columns, Py_ssize_t d, const we
             sk_rank_tile_f32(row, x, every, d, tile, offset, m, lo)
         else:
             sk_rank_tile_f64(row, x, every, d, tile, offset, m, lo)
-    # codes are places in the shortlist so far, which is in the order of the classes
+    # codes are indices in the shortlist so far, which is in the order of the classes
     for t in range(k):
         if codes[t] < found.n:
             codes[t] = found.codes[codes[t]]
@@ -140,7 +140,7 @@ cdef void _best_of(const real* x, const int64_t* columns, Py_ssize_t d, const we
 
 cdef int _rows(const real[::1] data, const int64_t[::1] indices, const int64_t[::1] indptr, Py_ssize_t begin,
                Py_ssize_t end, const int32_t[::1] order, const intptr_t[::1] rounded, const intptr_t[::1] parts, int has_bias,
-               const weight[:, :] coef, const weight[::1] bias, Py_ssize_t longest, Py_ssize_t room,
+               const weight[:, :] coef, const weight[::1] bias, Py_ssize_t longest, Py_ssize_t capacity,
                real[:, ::1] best, int64_t[:, ::1] codes, char[::1] failed, int64_t[::1] looked) noexcept nogil:
     cdef Py_ssize_t K = coef.shape[0], n_parts = (K + SK_PART - 1) // SK_PART, k = best.shape[1], n = end - begin
     cdef Py_ssize_t i, j, b, f, width = longest + 1, n_first, bias_column = rounded.shape[0] - 1
@@ -149,8 +149,8 @@ cdef int _rows(const real[::1] data, const int64_t[::1] indices, const int64_t[:
     cdef double* x = <double*>malloc(n * width * sizeof(double))
     cdef sk_rounded* columns = <sk_rounded*>malloc(n * width * sizeof(sk_rounded))
     cdef sk_reach* reach = <sk_reach*>malloc(n * n_parts * sizeof(sk_reach))
-    cdef double* numbers = <double*>malloc((4 * n_parts + n * (k + room)) * sizeof(double))
-    cdef int64_t* places = <int64_t*>malloc((n * room + width) * sizeof(int64_t))
+    cdef double* numbers = <double*>malloc((4 * n_parts + n * (k + capacity)) * sizeof(double))
+    cdef int64_t* places = <int64_t*>malloc((n * capacity + width) * sizeof(int64_t))
     cdef sk_shortlist* lists = <sk_shortlist*>malloc(n * sizeof(sk_shortlist))
     cdef int16_t* a = <int16_t*>malloc((width + 3) * sizeof(int16_t))
     cdef const int8_t** q = <const int8_t**>malloc((width + 3) * sizeof(const int8_t*))
@@ -161,7 +161,7 @@ cdef int _rows(const real[::1] data, const int64_t[::1] indices, const int64_t[:
             or lists == NULL or a == NULL or q == NULL or tile == NULL):
         bad = -1
     else:
-        every = places + n * room
+        every = places + n * capacity
         for j in range(width):
             every[j] = j
         for i in range(n):
@@ -179,10 +179,10 @@ cdef int _rows(const real[::1] data, const int64_t[::1] indices, const int64_t[:
                 columns[i * width + length[i]].q = <const int8_t*>rounded[bias_column]
                 columns[i * width + length[i]].parts = <const float*>parts[bias_column]
                 length[i] += 1
-            lists[i].k, lists[i].n, lists[i].room = k, 0, room
-            lists[i].lower = numbers + 4 * n_parts + i * (k + room)
+            lists[i].k, lists[i].n, lists[i].capacity = k, 0, capacity
+            lists[i].lower = numbers + 4 * n_parts + i * (k + capacity)
             lists[i].upper = lists[i].lower + k
-            lists[i].codes = places + i * room
+            lists[i].codes = places + i * capacity
             for j in range(k):
                 lists[i].lower[j] = -INFINITY
             failed[begin + i] = not sk_reaches(x + i * width, columns + i * width, length[i], n_parts, numbers,
@@ -236,14 +236,15 @@ cdef int _rows(const real[::1] data, const int64_t[::1] indices, const int64_t[:
 
 def rank_shortlisted(const real[::1] data, const int64_t[::1] indices, const int64_t[::1] indptr,
                      const int32_t[::1] order, const intptr_t[::1] rounded, const intptr_t[::1] parts, bint has_bias, const weight[:, :] coef,
-                     const weight[::1] bias, Py_ssize_t room, real[:, ::1] best, int64_t[:, ::1] codes,
+                     const weight[::1] bias, Py_ssize_t capacity, real[:, ::1] best, int64_t[:, ::1] codes,
                      char[::1] failed, int64_t[::1] looked, int n_threads):
     """The k highest scores of CSR rows (data, indices, indptr), bit for bit those of `_ranking.rank_sparse`.
 
-    order (n_classes,) is the one of the columns; rounded and parts (n_features + 1,) are addresses of what `round_columns` made of each feature that the rows
-    have, and of the intercepts at last, which count if has_bias. A row may have ``room`` classes in doubt: where
-    more cannot be told apart, or its sums are not finite, failed (n,) becomes 1, and best and codes (n, k), to
-    begin with -inf and a number beyond all classes, stay as they are. looked (2,) counts parts and classes in doubt.
+    order (n_classes,) is that of the columns. rounded and parts (n_features + 1,) are addresses of the
+    results of `round_columns` for each feature of the rows. The last entry belongs to the intercepts, which
+    count if has_bias. A row may have ``capacity`` undecided classes. If it has more, or its sums are not
+    finite, failed (n,) becomes 1 and its rows of best and codes stay unchanged. best and codes (n, k) are
+    initially -inf and a number beyond all classes. looked (2,) counts parts and undecided classes.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, part, n_calls = (n + ROWS - 1) // ROWS, longest = 0, i, share
     cdef int bad = 0
@@ -259,7 +260,7 @@ def rank_shortlisted(const real[::1] data, const int64_t[::1] indices, const int
     counts = np.zeros((n_calls, 8), dtype=np.int64)
     for part in prange(n_calls, nogil=True, num_threads=n_threads, schedule='dynamic'):
         bad += _rows(data, indices, indptr, part * share, min(n, (part + 1) * share), order, rounded, parts,
-                     has_bias, coef, bias, longest, room, best, codes, failed, counts[part])
+                     has_bias, coef, bias, longest, capacity, best, codes, failed, counts[part])
     for part in range(n_calls):
         looked[0] += counts[part, 0]
         looked[1] += counts[part, 1]

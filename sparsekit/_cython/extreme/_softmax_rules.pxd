@@ -33,7 +33,7 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         const double *weight
         double *u
 
-    ctypedef struct sk_room:
+    ctypedef struct sk_workspace:
         int64_t *k
         double *f
         double *g

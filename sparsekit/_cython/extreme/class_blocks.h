@@ -1,8 +1,8 @@
 /* The steps of extreme.h with whole blocks of negatives.
  *
- * The weights lie feature by feature, W (n_features, stride), so that SK_BLOCK neighbouring classes are a
- * cache line or two at every feature: as negatives, all of them cost little more than one that is drawn by
- * itself, and their scores and changes are vectors. Each class is in as many draws as its block. */
+ * The weights are stored by feature, W (n_features, stride), so SK_BLOCK adjacent classes are one or two cache lines at
+ * every feature. As negatives they cost little more than a single class, and their scores and changes are vectors. Each
+ * class is in as many draws as its block. */
 #ifndef SPARSEKIT_CLASS_BLOCKS_H
 #define SPARSEKIT_CLASS_BLOCKS_H
 
@@ -23,19 +23,19 @@ typedef struct {
     sk_size n_hard;
 } sk_blocks;
 
-/* Sums of squared gradients that lengths of steps come from (Duchi, Hazan, Singer, 2011), as products of one
- * number a feature and one a class: what a row adds to them, x_i^2 g_k^2, is such a product itself, and a step
- * in this metric is one of rank one as before. No table of sums lies beside that of the weights. */
+/* Sums of squared gradients for AdaGrad's step sizes (Duchi, Hazan, Singer, 2011), as products of one number a feature
+ * and one a class. A row adds x_i^2 g_k^2, which is such a product. A step in this metric has rank one, as before. No
+ * table of sums of the size of the weights is needed. */
 typedef struct {
     double *features; /* (n_features), or NULL: all steps are equally long */
     double *rows;     /* (n_features): rows that had the feature */
     double *classes;  /* (stride) */
     double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
                        * scale of the features, which stays */
-    double *room;     /* (2, n_features) */
+    double *workspace;     /* (2, n_features) */
     int n_threads;    /* each has sums of its own, to which a row adds as often */
 } sk_metric;
-/* the largest change of a score in a step that is not shortened: first gradients say little of later ones */
+/* largest change of a score by a step; longer steps are shortened, since first gradients do not predict later ones */
 #define SK_SCORE_STEP 2.0
 
 /* blocks of a step, at most */
@@ -49,9 +49,9 @@ SK_INLINE const int32_t *sk_hard_of(const sk_blocks *B, int64_t example) {
     return B->hard == NULL ? NULL : B->hard + example * B->n_hard;
 }
 
-/* Blocks of a step, hard ones among them where they are given (up to the first -1), into b, with one over the
- * expected number of each into w; returns how many. NCE takes them as they come, for the others equal ones are
- * merged. slot (n_blocks) holds where a block is, if it is there at all; it needs no start. */
+/* Writes the blocks of a step to b, hard ones up to the first -1, and the inverse expected number of each to w.
+ * Returns how many. NCE uses the draws unchanged; other methods merge equal ones. slot (n_blocks) holds the index of a
+ * block in b; it needs no initial values. */
 static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int32_t *hard, uint64_t *state,
                               int64_t *b, double *w, int64_t *slot) {
     sk_size n = 0, rest = B->n_blocks - B->n_head, fixed;
@@ -91,21 +91,21 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
 }
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
-    /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the      \
-     * same metric (another one would move the solution), over the share of rows that have the feature and the      \
-     * probability of the class, since only what a row meets is shrunk. Features that go with a class meet it more  \
-     * often than others do, as its label: of sampled classes their weights shrink too much. To shrink by the       \
-     * weights of the drawn blocks, and the label once, is unbiased, but rare shrinkages by much are worse than the \
-     * bias. With hard blocks they are not: what they hit is small, since large weights are those of labels and     \
-     * hard blocks. */                                                                                              \
+    /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
+     * metric, since another one would change the solution. Only weights of the row's features and classes shrink:  \
+     * by the ridge over the share of rows with the feature and the probability of the class. With sampled classes  \
+     * this is biased: features that occur with a class have it as their label more often, and shrink too much.     \
+     * The unbiased weights (of the drawn blocks; 1 for the label) shrink rarely but much, which is worse. With     \
+     * hard blocks they are better: the large weights belong to labels and hard blocks, so rare shrinkages are      \
+     * small. */                                                                                                    \
     SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
-                                   const sk_metric *M, sk_room room, const REAL *restrict x,                        \
+                                   const sk_metric *M, sk_workspace workspace, const REAL *restrict x,              \
                                    const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
                                    sk_size count, REAL *restrict W, REAL *restrict bias) {                          \
         sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
-        double *g = room.g, *shrink = room.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root;         \
+        double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
         double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
-        REAL *xs = (REAL *)M->room, *xr = xs + p;                                                                   \
+        REAL *xs = (REAL *)M->workspace, *xr = xs + p;                                                              \
         int ridge = T->beta != NULL;                                                                                \
         M->totals[1] += times;                                                                                      \
         SK_SIMD_WITH(reduction(+ : squares))                                                                        \
@@ -161,8 +161,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
         for (sk_size j = 0; j <= n; j++) g[j] *= most;                                                              \
         if (ridge)                                                                                                  \
             for (sk_size j = 0; j <= n; j++) {                                                                      \
-                int64_t k = room.k[j];                                                                              \
-                double beta = B->hard == NULL ? T->beta[k] : j > 0 ? room.r[j] : 1.0;                               \
+                int64_t k = workspace.k[j];                                                                         \
+                double beta = B->hard == NULL ? T->beta[k] : j > 0 ? workspace.r[j] : 1.0;                          \
                 shrink[j] = j > 0 && (k == y || k >= T->n_classes) ? 0.0 : shrink[j] * most * beta;                 \
             }                                                                                                       \
         for (sk_size j = 0; j < count; j++) {                                                                       \
@@ -196,28 +196,28 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
             *w = (*w - xs[i] * (REAL)g[0]) / (ridge ? (REAL)1 + xr[i] * (REAL)shrink[0] : (REAL)1);                 \
         }                                                                                                           \
     }                                                                                                               \
-    /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The room has                                         \
+    /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \
      * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (sk_blocks_a_step + 1) or those of       \
      * all blocks. */                                                                                               \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
              (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const sk_rows *rows,  \
-              const int64_t *order, sk_size lo, sk_size hi, sk_room room, uint64_t *shared_state, int value,        \
+              const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state, int value, \
               double *total_loss),                                                                                  \
-             (T, rule, B, M, rows, order, lo, hi, room, shared_state, value, total_loss)) {                         \
+             (T, rule, B, M, rows, order, lo, hi, workspace, shared_state, value, total_loss)) {                    \
         const REAL *data = (const REAL *)rows->x;                                                                   \
         const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
         const int64_t *of = rows->of, *y_ = rows->y;                                                                \
         const double *weight_ = rows->weight;                                                                       \
-        double *u_ = rows->u, *weights = room.weights;                                                              \
-        int64_t *blocks = room.blocks, *slot = room.slot;                                                           \
+        double *u_ = rows->u, *weights = workspace.weights;                                                         \
+        int64_t *blocks = workspace.blocks, *slot = workspace.slot;                                                 \
         sk_size width = rows->width;                                                                                \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
         sk_size most = sk_blocks_a_step(B);                                                                         \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
         double loss = 0.0, looked = 0.0, none = 0.0;                                                                \
-        int64_t *k = room.k;                                                                                        \
-        double *f = room.f, *g = room.g, *r = room.r;                                                               \
+        int64_t *k = workspace.k;                                                                                   \
+        double *f = workspace.f, *g = workspace.g, *r = workspace.r;                                                \
         sk_size bad = -1;                                                                                           \
         if (lo < hi) n_next = sk_draw_blocks(rule, B, sk_hard_of(B, order[lo]), state,                              \
                                               blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);           \
@@ -288,8 +288,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                     r[1 + j * SK_BLOCK + t] = w[j];                                                                 \
                     k[1 + j * SK_BLOCK + t] = from + t;                                                             \
                 }                                                                                                   \
-                /* what is no negative takes the label's place with weight 0: beta ends with the classes, and a     \
-                 * score of its own might push the others' out of range. NCE has an infinite noise there */         \
+                /* Padding gets the label's index and weight 0: beta has no entry beyond the classes, and a score   \
+                 * there could shift the others out of range. NCE has infinite noise there. */                      \
                 for (sk_size t = K - from; t < SK_BLOCK; t++) {                                                     \
                     r[1 + j * SK_BLOCK + t] = 0.0;                                                                  \
                     f[1 + j * SK_BLOCK + t] = f[0];                                                                 \
@@ -301,7 +301,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 }                                                                                                   \
             }                                                                                                       \
             s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
-            change = sk_solve(T, rule, k, f, r, g, room, s, n, eta, u, look);                                       \
+            change = sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u, look);                                  \
             if (look) {                                                                                             \
                 loss += change;                                                                                     \
                 looked += 1.0;                                                                                      \
@@ -311,7 +311,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 break;                                                                                              \
             }                                                                                                       \
             if (M->features != NULL) {                                                                              \
-                sk_adapt_##NAME(T, rule, B, M, room, x, c, len, y, block, count, W, bias);                          \
+                sk_adapt_##NAME(T, rule, B, M, workspace, x, c, len, y, block, count, W, bias);                     \
                 continue;                                                                                           \
             }                                                                                                       \
             for (sk_size j = 0; j < count; j++) {                                                                   \
@@ -359,12 +359,12 @@ typedef struct {
 
 static sk_size sk_block_steps(sk_types types, const sk_table *T, const sk_rule *rule, const sk_blocks *B,
                               sk_metric metric, const sk_rows *rows, const int64_t *order, const sk_size *range,
-                              sk_room room, uint64_t *state, int value, double *loss) {
+                              sk_workspace workspace, uint64_t *state, int value, double *loss) {
     sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const sk_metric *,
-                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_room, uint64_t *, int,
+                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_workspace, uint64_t *, int,
                                  double *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
                                               {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
-    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], room, state,
+    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], workspace, state,
                                                  value, loss);
 }
 #endif

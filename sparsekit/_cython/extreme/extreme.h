@@ -1,8 +1,7 @@
 /* Steps of softmax with very many classes: one row, or a few, and a few classes.
  *
- * A step reads and writes the rows of W that belong to the label and to the sampled classes, at
- * the non-zeros of x, and nothing else of size K, D or N. The ridge is lazy: W_k = scale_k R_k,
- * so that shrinkage multiplies one number.
+ * A step reads and writes the rows of W of the label and of the sampled classes, at the non-zeros of x. It touches
+ * nothing else of size K, D or N. The ridge is lazy: W_k = scale_k R_k, so that shrinkage multiplies one number.
  *
  * Threads share the arrays without locks (Niu et al., 2011): two that write one number at the
  * same time lose one of the changes. u has one number an example, which one thread owns. */
@@ -12,7 +11,7 @@
 #include "extreme/softmax_rules.h"
 
 #define SK_EXTREME(NAME, REAL, INDEX)                                                                            \
-    /* an entry of a hashed row: its place, and the sign that makes collisions cancel on average */              \
+    /* an entry of a hashed row: its index, and a sign that makes collisions cancel on average */              \
     SK_INLINE REAL sk_hashed_dot_##NAME(const REAL *restrict W, uint64_t key, int shift,                         \
                                         const REAL *restrict x, const INDEX *restrict col, sk_size len) {        \
         REAL a = 0;                                                                                              \
@@ -29,7 +28,7 @@
             W[h >> shift] += ((h >> (shift - 1)) & 1 ? c : -c) * x[i];                                           \
         }                                                                                                        \
     }                                                                                                            \
-    /* scores of two classes at once: twice the loads are under way */                                           \
+    /* scores of two classes at once: twice the loads are in flight */                                           \
     SK_MULTI(void, sk_pair_##NAME,                                                                               \
              (const REAL *restrict V, const REAL *restrict W, const REAL *restrict x,                            \
               const INDEX *restrict col, sk_size len, double *fv, double *fw),                                   \

@@ -4,14 +4,14 @@
 
 #include "extreme/extreme.h"
 
-/* rows whose classes are drawn ahead; those that share none are worked at once */
+/* number of rows whose classes are drawn ahead; rows that share none are processed together */
 #define SK_WINDOW SK_LANES_AT_ONCE
-#define SK_LOOK_WINDOWS 2
-/* entries of a row that are asked for ahead; what follows is found by the processor itself */
+#define SK_EVALUATED_WINDOWS 2
+/* entries of a row to prefetch; the processor prefetches the rest */
 #define SK_AHEAD 64
-/* weights of more bytes are asked for a window ahead too: what the second cache has comes soon enough */
+/* bytes of weights above which they are prefetched a window ahead: the second cache holds fewer */
 #define SK_FAR ((size_t)1 << 21)
-/* of a row, for all of its classes: those of two windows are 512 KB at most */
+/* entries to prefetch for all classes of a row: at most 512 KB for two windows */
 #define SK_ASKED 1024
 /* Whether a class of row b is one of rows first .. b - 1; k (rows, stride), count[b] + 1 of each row. */
 SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, sk_size first, sk_size b) {
@@ -60,12 +60,11 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             if (T->scale != NULL) SK_PREFETCH_FAR(T->scale + k[j]);                                              \
         }                                                                                                        \
     }                                                                                                            \
-    /* Rows first .. stop of a window, whose classes are drawn: scores, then slopes, then changes. In one batch  \
-     * that is its definition; for single rows it is what one step after the other does, because no class is in  \
-     * two of them, with more loads and more roots under way at a time. Returns the first row that was not       \
-     * finite, or -1. */                                                                                         \
+    /* Rows first .. stop of a window, whose classes are drawn: scores, then slopes, then changes. For a batch   \
+     * this is the definition. Single rows share no class, so it equals successive steps, with more loads and    \
+     * roots in flight. Returns the first row that was not finite, or -1. */                                     \
     SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
-                                      sk_size first, sk_size stop, double share, sk_room room,                   \
+                                      sk_size first, sk_size stop, double share, sk_workspace workspace,         \
                                       int look, double *loss, int far, int hashed) {                             \
         sk_size stride = rule->n_negatives + 1;                                                                  \
         int norms = rule->method == SK_IMPLICIT;                                                                 \
@@ -77,50 +76,50 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
             if (far && later < stop)                                                                             \
-                sk_ask_##NAME(T, sk_row_of_##NAME(rows, order[later]), room.k + later * stride, room.count[later], hashed);\
-            sk_scores_##NAME(T, row.x, row.col, row.len, room.k + b * stride, room.count[b], room.f + b * stride, hashed);\
+                sk_ask_##NAME(T, sk_row_of_##NAME(rows, order[later]), workspace.k + later * stride, workspace.count[later], hashed); \
+            sk_scores_##NAME(T, row.x, row.col, row.len, workspace.k + b * stride, workspace.count[b], workspace.f + b * stride, hashed); \
             if (norms) {                                                                                         \
-                room.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                                \
+                workspace.s[b] = sk_square_##NAME(row.x, row.len) + (T->bias != NULL);                           \
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             int64_t e = order[b];                                                                                \
-            double *u = rows->u != NULL ? &rows->u[e] : &none, *g = room.g + b * stride;                         \
+            double *u = rows->u != NULL ? &rows->u[e] : &none, *g = workspace.g + b * stride;                    \
             int look_here = look && (b == first || share < 1.0);                                                 \
             double value;                                                                                        \
-            room.eta[b] = rule->eta * (rows->weight != NULL ? rows->weight[e] : 1.0) * share;                    \
+            workspace.eta[b] = rule->eta * (rows->weight != NULL ? rows->weight[e] : 1.0) * share;               \
             /* a row of zeros moves no entry of W, but u has its equation still */                               \
-            room.s[b] = norms && room.s[b] > 0.0 ? room.s[b] : 1e-300;                                           \
-            value = sk_solve(T, rule, room.k + b * stride, room.f + b * stride, room.r + b * stride, g, room, room.s[b],\
-                             room.count[b], room.eta[b], u, look_here);                                          \
+            workspace.s[b] = norms && workspace.s[b] > 0.0 ? workspace.s[b] : 1e-300;                            \
+            value = sk_solve(T, rule, workspace.k + b * stride, workspace.f + b * stride, workspace.r + b * stride, g, workspace, workspace.s[b], \
+                             workspace.count[b], workspace.eta[b], u, look_here);                                \
             if (look_here) {                                                                                     \
                 loss[0] += value;                                                                                \
                 loss[1] += 1.0;                                                                                  \
             }                                                                                                    \
-            if (rule->method == SK_IMPLICIT && room.count[b] == 1) {                                             \
-                double rk = sk_shrink(T, rule, room.k[b * stride + 1], room.eta[b]);                             \
-                double ry = sk_shrink(T, rule, room.k[b * stride], room.eta[b]);                                 \
-                z[n] = rk * room.f[b * stride + 1] - ry * room.f[b * stride];                                    \
-                log_r[n] = rule->noise == NULL ? rule->log_ratio : log(room.r[b * stride + 1]);                  \
-                eta[n] = room.eta[b];                                                                            \
-                sigma[n] = room.s[b] * (rk + ry);                                                                \
+            if (rule->method == SK_IMPLICIT && workspace.count[b] == 1) {                                        \
+                double rk = sk_shrink(T, rule, workspace.k[b * stride + 1], workspace.eta[b]);                   \
+                double ry = sk_shrink(T, rule, workspace.k[b * stride], workspace.eta[b]);                       \
+                z[n] = rk * workspace.f[b * stride + 1] - ry * workspace.f[b * stride];                          \
+                log_r[n] = rule->noise == NULL ? rule->log_ratio : log(workspace.r[b * stride + 1]);             \
+                eta[n] = workspace.eta[b];                                                                       \
+                sigma[n] = workspace.s[b] * (rk + ry);                                                           \
                 old[n] = *u;                                                                                     \
                 place[n++] = b;                                                                                  \
-            } else if (rule->method == SK_IMPLICIT && room.count[b] > 1 && room.count[b] <= SK_FEW) {            \
-                double ry = sk_shrink(T, rule, room.k[b * stride], room.eta[b]);                                 \
-                for (sk_size j = 1; j <= room.count[b]; j++) {                                                   \
+            } else if (rule->method == SK_IMPLICIT && workspace.count[b] > 1 && workspace.count[b] <= SK_FEW) {  \
+                double ry = sk_shrink(T, rule, workspace.k[b * stride], workspace.eta[b]);                       \
+                for (sk_size j = 1; j <= workspace.count[b]; j++) {                                              \
                     sk_size at = (j - 1) * SK_WINDOW + n_few;                                                    \
-                    few_rho[at] = sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]);                       \
-                    few_z[at] = g[j] = few_rho[at] * room.f[b * stride + j] - ry * room.f[b * stride];           \
-                    few_r[at] = room.r[b * stride + j];                                                          \
+                    few_rho[at] = sk_shrink(T, rule, workspace.k[b * stride + j], workspace.eta[b]);             \
+                    few_z[at] = g[j] = few_rho[at] * workspace.f[b * stride + j] - ry * workspace.f[b * stride]; \
+                    few_r[at] = workspace.r[b * stride + j];                                                     \
                 }                                                                                                \
-                for (sk_size j = room.count[b]; j < SK_FEW; j++) {                                               \
+                for (sk_size j = workspace.count[b]; j < SK_FEW; j++) {                                          \
                     few_z[j * SK_WINDOW + n_few] = few_r[j * SK_WINDOW + n_few] = 0.0;                           \
                     few_rho[j * SK_WINDOW + n_few] = 1.0;                                                        \
                 }                                                                                                \
-                most = room.count[b] > most ? room.count[b] : most;                                              \
-                few_eta[n_few] = room.eta[b];                                                                    \
-                few_s[n_few] = room.s[b];                                                                        \
+                most = workspace.count[b] > most ? workspace.count[b] : most;                                    \
+                few_eta[n_few] = workspace.eta[b];                                                               \
+                few_s[n_few] = workspace.s[b];                                                                   \
                 few_ry[n_few] = ry;                                                                              \
                 few_u[n_few] = *u;                                                                               \
                 few_place[n_few++] = b;                                                                          \
@@ -132,8 +131,8 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         if (n) {                                                                                                 \
             sk_implicit_rows(n, z, log_r, eta, sigma, old);                                                      \
             for (sk_size i = 0; i < n; i++) {                                                                    \
-                room.g[place[i] * stride] = sigma[i];                                                            \
-                room.g[place[i] * stride + 1] = -sigma[i];                                                       \
+                workspace.g[place[i] * stride] = sigma[i];                                                       \
+                workspace.g[place[i] * stride + 1] = -sigma[i];                                                  \
                 rows->u[order[place[i]]] = old[i];                                                               \
                 if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                       \
             }                                                                                                    \
@@ -143,15 +142,15 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             if (together)                                                                                        \
                 sk_implicit_few(n_few, most, few_z, few_r, few_rho, few_eta, few_s, few_ry, few_u, few_c);       \
             for (sk_size i = 0; i < n_few; i++) {                                                                \
-                sk_size b = few_place[i], count = room.count[b];                                                 \
-                double *g = room.g + b * stride, *u = &rows->u[order[b]];                                        \
+                sk_size b = few_place[i], count = workspace.count[b];                                            \
+                double *g = workspace.g + b * stride, *u = &rows->u[order[b]];                                   \
                 if (together && few_c[i] == few_c[i]) {                                                          \
                     g[0] = few_c[i];                                                                             \
                     *u = few_u[i];                                                                               \
                     for (sk_size j = 0; j < count; j++) g[j + 1] = -few_z[j * SK_WINDOW + i];                    \
                 } else {                                                                                         \
-                    for (sk_size j = 0; j < count; j++) room.rho[j] = few_rho[j * SK_WINDOW + i];                \
-                    g[0] = sk_implicit_many(count, g + 1, room.r + b * stride + 1, room.rho, room.q, few_eta[i], few_s[i],\
+                    for (sk_size j = 0; j < count; j++) workspace.rho[j] = few_rho[j * SK_WINDOW + i];           \
+                    g[0] = sk_implicit_many(count, g + 1, workspace.r + b * stride + 1, workspace.rho, workspace.q, few_eta[i], few_s[i], \
                                             few_ry[i], *u, u);                                                   \
                     for (sk_size j = 1; j <= count; j++) g[j] = -g[j];                                           \
                 }                                                                                                \
@@ -161,10 +160,10 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         for (sk_size b = first; b < stop; b++) {                                                                 \
             sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             if (T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */                        \
-                const int64_t *k = room.k + b * stride;                                                          \
-                const double *g = room.g + b * stride;                                                           \
+                const int64_t *k = workspace.k + b * stride;                                                     \
+                const double *g = workspace.g + b * stride;                                                      \
                 REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                 \
-                sk_size n = room.count[b], D = T->n_features, j = 0;                                             \
+                sk_size n = workspace.count[b], D = T->n_features, j = 0;                                        \
                 for (; j < n; j += 2)                                                                            \
                     sk_axpy2_##NAME((REAL)g[j], (REAL)g[j + 1], row.x, row.col, row.len, W + k[j] * D, W + k[j + 1] * D);\
                 if (j == n) sk_axpy_##NAME((REAL)g[j], row.x, row.col, row.len, W + k[j] * D);                   \
@@ -172,16 +171,16 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
                     for (j = 0; j <= n; j++) bias[k[j]] += (REAL)g[j];                                           \
                 continue;                                                                                        \
             }                                                                                                    \
-            for (sk_size j = 0; j <= room.count[b]; j++)                                                         \
-                sk_move_##NAME(T, row.x, row.col, row.len, room.k[b * stride + j], room.g[b * stride + j],       \
-                               sk_shrink(T, rule, room.k[b * stride + j], room.eta[b]), hashed);                 \
+            for (sk_size j = 0; j <= workspace.count[b]; j++)                                                    \
+                sk_move_##NAME(T, row.x, row.col, row.len, workspace.k[b * stride + j], workspace.g[b * stride + j], \
+                               sk_shrink(T, rule, workspace.k[b * stride + j], workspace.eta[b]), hashed);       \
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
     /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
      * where it stops. loss[0] sums the sampled objective over loss[1] of the rows-> */                          \
     SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
-                                      sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,          \
+                                      sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *state, int value, \
                                       double *loss, int hashed) {                                                \
         sk_size stride = rule->n_negatives + 1, B = rule->batch_size, K = T->n_classes;                          \
         sk_size width = B > 1 ? B : SK_WINDOW, bad;                                                              \
@@ -190,7 +189,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         for (sk_size at = lo - width, round = -1; at < hi; at += width, round++) {                               \
             sk_size size = hi - at < width ? hi - at : width, first = 0, ahead = (round & 1) * width;            \
             /* classes are drawn a window ahead: rooms of this one and of the next */                            \
-            sk_room here = room, next = room;                                                                    \
+            sk_workspace here = workspace, next = workspace;                                                     \
             here.k += (width - ahead) * stride, here.r += (width - ahead) * stride, here.count += width - ahead; \
             next.k += ahead * stride, next.r += ahead * stride, next.count += ahead;                             \
             /* rows come in random order: ask for their addresses three windows ahead, for themselves two ahead */\
@@ -228,7 +227,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             for (sk_size b = 1; b <= size; b++) {                                                                \
                 if (b < size && !sk_meets(here.k, stride, here.count, first, b)) continue;                       \
                 bad = sk_group_##NAME(T, rule, rows, order + at, first, b, 1.0, here,                            \
-                                      value && first == 0 && round % SK_LOOK_WINDOWS == 0, loss, far, hashed);   \
+                                      value && first == 0 && round % SK_EVALUATED_WINDOWS == 0, loss, far, hashed); \
                 if (bad >= 0) return at + bad;                                                                   \
                 first = b;                                                                                       \
             }                                                                                                    \
@@ -236,16 +235,16 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         return -1;                                                                                               \
     }                                                                                                            \
     static sk_size sk_run_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
-                                 sk_size lo, sk_size hi, sk_room room, uint64_t *shared_state, int value,        \
+                                 sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state, int value, \
                                  double *total_loss) {                                                           \
         /* copies on the stack: threads must not write to one cache line */                                      \
         uint64_t own_state = *shared_state, *state = &own_state;                                                 \
         double loss[2] = {0.0, 0.0};                                                                             \
         sk_size bad = -1;                                                                                        \
         if (T->shift) {                                                                                          \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 1);                    \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, workspace, state, value, loss, 1);               \
         } else {                                                                                                 \
-            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, room, state, value, loss, 0);                    \
+            bad = sk_steps_##NAME(T, rule, rows, order, lo, hi, workspace, state, value, loss, 0);               \
         }                                                                                                        \
         *shared_state = own_state;                                                                               \
         total_loss[0] += loss[0];                                                                                \
@@ -260,11 +259,11 @@ SK_STEPS(f64_i64, double, int64_t)
 
 /* by the types of the rows: float32 or float64, indices of 32 or 64 bits */
 static sk_size sk_run(int is_double, int is_long, const sk_table *T, const sk_rule *rule, const sk_rows *rows,
-                      const int64_t *order, sk_size lo, sk_size hi, sk_room room, uint64_t *state, int value,
+                      const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *state, int value,
                       double *loss) {
     sk_size (*const run[2][2])(const sk_table *, const sk_rule *, const sk_rows *, const int64_t *, sk_size, sk_size,
-                               sk_room, uint64_t *, int, double *) = {{sk_run_f32_i32, sk_run_f32_i64},
+                               sk_workspace, uint64_t *, int, double *) = {{sk_run_f32_i32, sk_run_f32_i64},
                                                                       {sk_run_f64_i32, sk_run_f64_i64}};
-    return run[is_double][is_long](T, rule, rows, order, lo, hi, room, state, value, loss);
+    return run[is_double][is_long](T, rule, rows, order, lo, hi, workspace, state, value, loss);
 }
 #endif

@@ -1,7 +1,7 @@
-/* The blocks of classes with the highest scores of a row beside its label: its hard negatives.
+/* The hard negatives of a row: the blocks of classes with its highest scores, without its label.
  *
- * All rows meet a tile of the table before the next one does, a tile being a few blocks at every feature, packed:
- * rows that went through all of their features' weights in turn would wait for main memory. */
+ * The table is processed in tiles: a few blocks at every feature, packed. All rows use a tile before the next one. Rows
+ * that read all their features' weights in turn would be limited by main memory. */
 #ifndef SPARSEKIT_HARD_BLOCKS_H
 #define SPARSEKIT_HARD_BLOCKS_H
 
@@ -25,7 +25,7 @@ typedef struct {
 
 #define SK_HARD_BLOCKS(NAME, REAL, INDEX, LOWEST)                                                                   \
     /* For examples lo .. hi - 1 put what is better of the tile from block `first` on into block (n_examples, m),   \
-     * by falling score best. packed (n_features, SK_TILE SK_BLOCK) is room for the tile at the features that       \
+     * by falling score best. packed (n_features, SK_TILE SK_BLOCK) is a buffer for the tile at the features that       \
      * rows use. */                                                                                                 \
     SK_MULTI(int, sk_hard_tile_##NAME,                                                                              \
              (const sk_rows *rows, sk_size lo, sk_size hi, const sk_tile *tile),                                    \

@@ -1,24 +1,24 @@
 /* Implicit steps of the double-sum softmax (Fagan and Iyengar, eq. (9)) for one row x.
  *
- * The step minimises, over u, w_y and the m sampled w_k,
+ * The step minimises over u, w_y and the m sampled w_k
  *     eta (u + exp(-u) + sum_k r_k exp(x.(w_k - w_y) - u)) + ridge
  *     + (u - u_old)^2 / 2 + ||w_y - old||^2 / 2 + sum_k ||w_k - old||^2 / 2,
- * r_k the inverse probability of a negative. Its solution is w_k = rho_k (old - b_k x) and
- * w_y = rho_y (old + c x), rho the ridge's shrinkage, with
+ * where r_k is the inverse probability of a negative. Its solution is w_k = rho_k (old - b_k x) and w_y = rho_y (old +
+ * c x). rho is the ridge's shrinkage, and
  *     c = sum_k b_k = u - u_old + eta (1 - exp(-u))                        (stationary in u)
  *     b_k = eta r_k exp(z_k - s rho_k b_k - s rho_y c - u),                (stationary in w_k)
- * z_k the shrunk old x.(w_k - w_y) and s = ||x||^2: one unknown is left. Everything is a double;
- * a step is accurate to about 1e-9 of itself, which the tests hold against mpmath. */
+ * Here z_k is the shrunk old x.(w_k - w_y) and s = ||x||^2. One unknown is left. All numbers are doubles. The relative
+ * error of a step is about 1e-9, tested against mpmath. */
 #ifndef SPARSEKIT_IMPLICIT_H
 #define SPARSEKIT_IMPLICIT_H
 
 #include "shared/kernels.h"
 #include "omega.h"
 
-/* of Newton's method, whose square is left; the b's are corrected for it */
+/* largest last step of Newton's method: its square is the remaining error, for which the b's are corrected */
 #define SK_LAST_STEP 3e-5
 
-/* exp(x) for any x, to 1e-15 or so; without branches */
+/* exp(x) for any x, to about 1e-15; without branches */
 SK_INLINE double sk_exp_any(double x) {
     const double magic = 6755399441055744.0;
     double clamped = x < -708.0 ? -708.0 : x > 709.0 ? 709.0 : x;
@@ -29,7 +29,7 @@ SK_INLINE double sk_exp_any(double x) {
     memcpy(&bits, &t, sizeof bits);
     bits = (int64_t)((uint64_t)(bits + 1023) << 52);
     memcpy(&scale, &bits, sizeof scale);
-    /* Taylor's polynomial in halves, which wait less for each other than Horner's scheme */
+    /* the Taylor polynomial in two halves, with shorter dependency chains than Horner's scheme */
     p = (1.0 + r) + q * (0.5 + r * (1.0 / 6.0)) +
         r4 * ((1.0 / 24.0 + r * (1.0 / 120.0)) + q * (1.0 / 720.0 + r * (1.0 / 5040.0)) +
               r4 * ((1.0 / 40320.0 + r * (1.0 / 362880.0)) + q * (1.0 / 3628800.0 + r * (1.0 / 39916800.0))));
@@ -37,7 +37,7 @@ SK_INLINE double sk_exp_any(double x) {
 }
 
 /* log(x) of a positive normal number to 1e-4 */
-SK_INLINE double sk_log_rough(double x) {
+SK_INLINE double sk_log_approx(double x) {
     uint64_t bits, exponent;
     double m, e;
     memcpy(&bits, &x, sizeof bits);
@@ -51,9 +51,9 @@ SK_INLINE double sk_log_rough(double x) {
 }
 
 /* a exp(a) = w roughly: to a few per cent */
-SK_INLINE double sk_lambert_rough(double w) {
+SK_INLINE double sk_lambert_approx(double w) {
     double pade = w * (1.0 + w * (4.0 / 3.0)) / (1.0 + w * (7.0 / 3.0 + w * (5.0 / 6.0)));
-    double l = sk_log_rough(w > 3.0 ? w : 3.0), ll = sk_log_rough(l);
+    double l = sk_log_approx(w > 3.0 ? w : 3.0), ll = sk_log_approx(l);
     return w > 3.0 ? l - ll + ll / l : pade;
 }
 
@@ -61,10 +61,10 @@ SK_INLINE double sk_lambert_rough(double w) {
 /* a last step below this leaves its cube, about 1e-9 */
 #define SK_LANE_TOL 2e-3
 
-/* Implicit steps with one negative of n <= SK_LANES_AT_ONCE rows that share no class, side by side in
- * vector registers: a start from two rough solutions and two steps of Halley's method, without a branch.
- * The few (at most one in twenty) that are not there yet go to sk_implicit_one. Each row's result is its
- * own, whoever stands beside it. sigma becomes b; u is overwritten. */
+/* Implicit steps with one negative for n <= SK_LANES_AT_ONCE rows that share no class, in vector registers. The initial
+ * point comes from two asymptotic solutions; two steps of Halley's method follow, without a branch. Rows that have not
+ * converged (at most one in twenty) go to sk_implicit_one. A row's result does not depend on the others. sigma becomes
+ * b; u is overwritten. */
 SK_MULTI(void, sk_implicit_rows,
          (sk_size n, const double *restrict z_, const double *restrict log_r_, const double *restrict eta_,
           double *restrict sigma_, double *restrict u_),
@@ -83,12 +83,12 @@ SK_MULTI(void, sk_implicit_rows,
     for (int i = 0; i < SK_LANES_AT_ONCE; i++) {
         double top = z[i] + log_r[i], reach = sigma[i] * eta[i], P = sk_exp_any(-old[i]), v, d, E, w, u, step = 0.0;
         /* u = old gives b, which moves u, which gives v */
-        d = sk_lambert_rough(reach * sk_exp_any(top - old[i])) / sigma[i];
+        d = sk_lambert_approx(reach * sk_exp_any(top - old[i])) / sigma[i];
         d = (d - eta[i] * (1.0 - P)) / (1.0 + eta[i] * P);
-        d = d < 0.0 ? -sk_log_rough(1.0 - d) : d;
+        d = d < 0.0 ? -sk_log_approx(1.0 - d) : d;
         u = old[i] + d > 0.0 ? old[i] + d : 0.0;
         v = top - u;
-        v -= sk_lambert_rough(reach * sk_exp_any(v));
+        v -= sk_lambert_approx(reach * sk_exp_any(v));
         E = w = 0.0;
         for (int round = 0; round < 2; round++) {
             double g, g1, g2, ratio;
@@ -109,15 +109,15 @@ SK_MULTI(void, sk_implicit_rows,
         new_u[i] = top - v - step - reach * E;
     }
     for (sk_size i = 0; i < n; i++) {
-        /* where exp(-u) overflows a step can look small; the root is not negative */
+        /* if exp(-u) overflows, a step may seem small; the root is not negative */
         if (left[i] < SK_LANE_TOL && new_u[i] >= 0.0) u_[i] = new_u[i];
         else b[i] = sk_implicit_one(z[i], log_r[i], eta[i], sigma[i], old[i], &u_[i]);
         sigma_[i] = b[i];
     }
 }
 
-/* m negatives, any numbers: the unknown is u; b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k) with
- * q_k = s rho_k eta r_k exp(z_k) and t = s rho_y c(u) + u; h(u) = c(u) - sum_k b_k(u) rises in u.
+/* m negatives: the unknown is u. b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k), where q_k = s rho_k eta r_k exp(z_k) and
+ * t = s rho_y c(u) + u. The function h(u) = c(u) - sum_k b_k(u) increases in u.
  * z is overwritten by b; r and rho may differ from negative to negative. Returns c. */
 static double sk_implicit_many_safe(sk_size m, double *restrict z, const double *restrict r,
                                   const double *restrict rho, double *restrict q, double eta, double s,
@@ -179,7 +179,7 @@ SK_INLINE double sk_lambert_step(double a, double w) {
 }
 
 /* The same for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
- * room for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
+ * buffers for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
  * same step to first order and then by Halley's. Returns whether it got there. */
 SK_MULTI(int, sk_implicit_many_fast,
          (sk_size m, double *restrict z, const double *restrict r, const double *restrict rho,
@@ -203,7 +203,7 @@ SK_MULTI(int, sk_implicit_many_fast,
         if (!(F < 1e200)) return 0;
         if (i == 0) {
             SK_SIMD_WITH(simdlen(4))
-            for (sk_size k = 0; k < full; k++) a[k] = sk_lambert_rough(q[k] * F);
+            for (sk_size k = 0; k < full; k++) a[k] = sk_lambert_approx(q[k] * F);
             fall = 0.0;
         }
         SK_SIMD_WITH(simdlen(4) reduction(+ : total, slope))
@@ -236,18 +236,18 @@ SK_MULTI(int, sk_implicit_many_fast,
 }
 
 /* log(1 + x) for x >= 0 to 1e-4 of itself */
-SK_INLINE double sk_log1p_rough(double x) {
-    return x < 0.03 ? x * (1.0 - x * (0.5 - x * (1.0 / 3.0))) : sk_log_rough(1.0 + x);
+SK_INLINE double sk_log1p_approx(double x) {
+    return x < 0.03 ? x * (1.0 - x * (0.5 - x * (1.0 / 3.0))) : sk_log_approx(1.0 + x);
 }
 
-/* of more, those of one row fill the registers, by sk_implicit_many_fast */
+/* largest number of negatives for several rows at once; more of one row fill the registers (sk_implicit_many_fast) */
 #define SK_FEW 8
-/* whether n rows side by side, of m negatives each, cost less than one after the other: measured */
+/* whether n rows of m negatives are faster together than one by one (measured) */
 #define SK_SIDE_BY_SIDE(n, m) (2 * (n) * (((m) + 3) / 4) > (m))
 
-/* The same for n <= SK_LANES_AT_ONCE rows that share no class, side by side: row i has m <= SK_FEW negatives, number j
- * at place j * SK_LANES_AT_ONCE + i of z, r (0: none) and rho. z becomes b, u the new u and c the sum of b; a row that
- * did not get there has c = NaN, and z and u as they were. */
+/* The same for n <= SK_LANES_AT_ONCE rows that share no class, in vector registers. Row i has m <= SK_FEW negatives.
+ * Entries of number j are at index j * SK_LANES_AT_ONCE + i of z, r (0: none) and rho. z becomes b, u the new u and c
+ * the sum of b. A row that did not converge has c = NaN and keeps z and u. */
 SK_MULTI(void, sk_implicit_few,
          (sk_size n, sk_size m, double *restrict z_, const double *restrict r_, const double *restrict rho_,
           const double *restrict eta_, const double *restrict s_, const double *restrict rho_y_, double *restrict u_,
@@ -289,7 +289,7 @@ SK_MULTI(void, sk_implicit_few,
         }
         if (round == 0) {
             for (sk_size j = 0; j < m; j++)
-                SK_SIMD for (int i = 0; i < L; i++) a[j * L + i] = sk_lambert_rough(q[j * L + i] * F[i]);
+                SK_SIMD for (int i = 0; i < L; i++) a[j * L + i] = sk_lambert_approx(q[j * L + i] * F[i]);
         }
         for (sk_size j = 0; j < m; j++) {
             SK_SIMD for (int i = 0; i < L; i++) {
@@ -305,7 +305,7 @@ SK_MULTI(void, sk_implicit_few,
         for (int i = 0; i < L; i++) {
             double step = (total[i] - c[i]) / (g1[i] + slope[i] * reach[i]), f;
             int there = round > 0 && fabs(step) * reach[i] < SK_LAST_STEP && F[i] < 1e200;
-            double bent = step < 0.0 && round == 0 ? -sk_log1p_rough(fabs(step)) : step; /* exp(-u) bends it */
+            double bent = step < 0.0 && round == 0 ? -sk_log1p_approx(fabs(step)) : step; /* exp(-u) bends it */
             bent = u[i] + bent > 0.0 ? bent : -0.5 * u[i];
             bent = there ? step : bent;
             f = -bent * reach[i];
@@ -335,14 +335,14 @@ SK_MULTI(void, sk_implicit_few,
     }
 }
 
-/* m negatives; z is overwritten by b, room has 3 (m + 3) numbers. Returns c. */
+/* m negatives; z is overwritten by b, buffer has 3 (m + 3) numbers. Returns c. */
 static double sk_implicit_many(sk_size m, double *restrict z, const double *restrict r,
-                               const double *restrict rho, double *restrict room, double eta, double s,
+                               const double *restrict rho, double *restrict buffer, double eta, double s,
                                double rho_y, double u_old, double *u_new) {
     double c;
     if (s > 1e-100 && m > 0 &&
-        sk_implicit_many_fast(m, z, r, rho, room, room + m + 3, room + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
+        sk_implicit_many_fast(m, z, r, rho, buffer, buffer + m + 3, buffer + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
         return c;
-    return sk_implicit_many_safe(m, z, r, rho, room, eta, s, rho_y, u_old, u_new);
+    return sk_implicit_many_safe(m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new);
 }
 #endif

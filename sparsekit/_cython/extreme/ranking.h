@@ -1,14 +1,14 @@
-/* The highest scores of a row, and the logarithm of its normaliser, as its scores come by in parts. */
+/* The highest scores of a row and the logarithm of its normaliser, from parts of its scores. */
 #ifndef SPARSEKIT_RANKING_H
 #define SPARSEKIT_RANKING_H
 
 #include "shared/kernels.h"
 
-/* classes whose weights lie side by side while all rows are scored */
+/* classes whose weights are packed while all rows are scored */
 #define SK_TILE 64
 
-/* Of one row: the k highest scores so far as a heap whose root is the lowest (of equal ones the last class), and
- * log sum exp = high + log(total). total may be NULL: not asked for. */
+/* State of one row. The k highest scores so far are a heap whose root is the lowest (of equal ones the last class). log
+ * sum exp = high + log(total). total may be NULL: not asked for. */
 typedef struct {
     sk_size k;
     void *best; /* (k), of the scores' type */

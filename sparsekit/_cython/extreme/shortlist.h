@@ -1,23 +1,23 @@
 /* The classes that may be among the best of a row, from weights in 8 bits.
  *
- * The weights of a feature are rounded to whole numbers q in -127 .. 127, by parts of SK_PART classes with a
- * middle and a step each: |w - (middle + step q)| <= error. A row's scores follow from them to within a bound
- * that counts the rounding of q, of the sums here and of the exact scores' own. A class whose upper bound is below
- * the k-th highest of the lower bounds is not among the k best; a part whose every class would be is not read. */
+ * The weights of a feature are rounded to whole numbers q in -127 .. 127, by parts of SK_PART classes with a middle and
+ * a step each: |w - (middle + step q)| <= error. A row's scores follow from them with an error bound. It includes the
+ * rounding of q, of the sums here, and of the exact scores. A class whose upper bound is below the k-th highest lower
+ * bound is not among the k best. A part with only such classes is not read. */
 #ifndef SPARSEKIT_SHORTLIST_H
 #define SPARSEKIT_SHORTLIST_H
 
 #include "shared/kernels.h"
 
-/* classes of a part: of a feature they are 16 cache lines, and their sums stay in the first cache */
+/* classes of a part: 16 cache lines of a feature; their sums stay in the first cache */
 #define SK_PART 1024
-/* classes whose highest sum is looked at first */
+/* classes whose highest sum is compared first */
 #define SK_CHUNK 64
 /* parts of a row that are read first, by their bounds */
 #define SK_FIRST 4
-/* where scores come near the end of a float's range, all are read */
+/* above this all scores are read, since floats may overflow */
 #define SK_SUM_LIMIT 1e36
-/* 2 units in the last place of a float, a term: the exact score's products, sums and weights, and to spare */
+/* error of a term: 2 units in the last place of a float, above that of the exact score's products, sums and weights */
 #define SK_SUM_ERROR 2.4e-7
 /* terms of a sum in 16 bits */
 #define SK_LONGEST 8192
@@ -81,12 +81,12 @@ typedef struct {
     double offset, error, top;
 } sk_reach;
 
-/* A row's classes so far: the k highest lower bounds as a heap whose root is the lowest, and whoever may yet be
- * among the best, with an upper bound. */
+/* A row's classes so far: the k highest lower bounds as a heap whose root is the lowest, and all candidates with their
+ * upper bounds. */
 typedef struct {
-    sk_size k, n, room;
+    sk_size k, n, capacity;
     double *lower; /* (k), -inf to begin with */
-    double *upper; /* (room) */
+    double *upper; /* (capacity) */
     int64_t *codes;
 } sk_shortlist;
 
@@ -120,9 +120,9 @@ SK_MULTI(int, sk_reaches,
     return largest < SK_SUM_LIMIT;
 }
 
-/* sums (SK_PART) += a (4) / 256 times four features' whole numbers, each rounded down: no more than the upper
- * halves of products, which are the cheapest there are. A function of its own, since GCC would join the loop over
- * features to this one, and then leaves both as they are, number by number. */
+/* sums (SK_PART) += a (4) / 256 times four features' integers, each rounded down: the upper halves of the products, the
+ * cheapest operation. It is a separate function because GCC otherwise fuses it with the loop over features and
+ * vectorises neither. */
 SK_MULTI(void, sk_add_rounded,
          (const int16_t *restrict a, const int8_t *restrict q0, const int8_t *restrict q1, const int8_t *restrict q2,
           const int8_t *restrict q3, int16_t *restrict sums),
@@ -171,12 +171,11 @@ static void sk_thin_out(sk_shortlist *list) {
     list->n = left;
 }
 
-/* One part of n classes for one row; a and q have room for len + 3. Returns 0 where too many classes cannot be
- * told apart.
+/* One part of n classes for one row; a and q have len + 3 entries. Returns 0 if too many classes are undecided.
  *
- * A feature's x times step is the whole number a in units of all of them / 32000, so that no sum of theirs times
- * q / 256 leaves 16 bits. The units of the sums are 256 of these; rounding down is half of one too low on average,
- * and half of one in error, rounding a a quarter. */
+ * A feature's x times step is rounded to the integer a, in units of their sum / 32000. Then no sum of a q / 256
+ * overflows 16 bits. The unit of the sums is 256 of these. Rounding down has a bias and an error of half a unit,
+ * rounding a an error of a quarter. */
 static int sk_visit_part(const double *x, const sk_rounded *columns, sk_size len, sk_size n_parts, sk_size part,
                          sk_reach reach, sk_size n, int16_t *a, const int8_t **q, sk_shortlist *list) {
     int16_t sums[SK_PART], highest[SK_PART / SK_CHUNK];
@@ -198,7 +197,7 @@ static int sk_visit_part(const double *x, const sk_rounded *columns, sk_size len
     }
     memset(sums, 0, sizeof sums);
     for (sk_size i = 0; i < len; i += 4) {
-        /* each feature is a place of its own in memory, too many for the processor to foresee the next part */
+        /* each feature is a separate stream in memory, too many for the processor to foresee the next part */
         if (part + 1 < n_parts)
             for (sk_size j = i; j < i + 4 && j < len; j++)
                 for (sk_size t = 0; t < SK_PART; t += 64) SK_PREFETCH_FAR(q[j] + SK_PART + t);
@@ -211,9 +210,9 @@ static int sk_visit_part(const double *x, const sk_rounded *columns, sk_size len
         for (sk_size t = c * SK_CHUNK; t < end; t++) {
             double score = offset + unit * (double)sums[t];
             if (score + error < list->lower[0]) continue;
-            if (list->n == list->room) {
+            if (list->n == list->capacity) {
                 sk_thin_out(list);
-                if (4 * list->n > 3 * list->room) return 0;
+                if (4 * list->n > 3 * list->capacity) return 0;
             }
             list->upper[list->n] = score + error;
             list->codes[list->n++] = part * SK_PART + t;

@@ -1,5 +1,5 @@
-/* What the steps of softmax with very many classes share, wherever the weights lie: the draw of
- * negatives, and the changes of the scores that each method asks for. */
+/* Common parts of all steps of softmax with very many classes: the draw of negatives, and each method's changes of the
+ * scores. */
 #ifndef SPARSEKIT_SOFTMAX_RULES_H
 #define SPARSEKIT_SOFTMAX_RULES_H
 
@@ -41,8 +41,8 @@ typedef struct {
     double *u;
 } sk_rows;
 
-/* what steps need beside the model; every array has n_negatives + 1 entries a row (entry 0 is the
- * label's), rho and q those of one row */
+/* Workspace of a step. Every array has n_negatives + 1 entries a row (entry 0 is the label's); rho and q have those of
+ * one row. */
 typedef struct {
     int64_t *k;
     double *f, *g, *r, *rho, *q;
@@ -50,15 +50,14 @@ typedef struct {
     double *s, *eta; /* (rows): squared norm and step length */
     int64_t *blocks, *slot; /* steps with blocks of classes: those drawn, and the place of each (n_blocks) */
     double *weights;        /* of the blocks drawn */
-} sk_room;
+} sk_workspace;
 
-/* block j of n classes are the places from here to that of j + 1 */
+/* first index of block j of n classes; it ends before that of j + 1 */
 SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
 
 /* Negatives of label y into k[1 ..] with inverse probabilities r[1 ..]; returns their number.
- * Uniform: distinct, never y, all of them if there are no more. From a noise distribution: with
- * replacement; equal ones are merged and y is dropped, which keeps sums over k != y unbiased;
- * NCE takes them as they come. */
+ * Uniform: distinct, never y, all of them if there are no more. Draws from a noise distribution, with replacement.
+ * Equal ones are merged and y is dropped, which keeps sums over k != y unbiased. NCE uses the draws unchanged. */
 static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *state, int64_t *k, double *r) {
     sk_size m = rule->n_negatives, n = 0;
     if (rule->noise == NULL && rule->method != SK_NCE) {
@@ -199,7 +198,7 @@ SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, do
  * the changes of the classes (before the shrinkage) in g. Returns the value of the sampled objective where
  * asked. */
 static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k, const double *f,
-                              const double *r, double *g, sk_room room, double s, sk_size n, double eta,
+                              const double *r, double *g, sk_workspace workspace, double s, sk_size n, double eta,
                               double *u, int value) {
     double loss = 0.0;
     if (*u != *u) { /* not seen yet: what the drawn classes say, log K where all scores are equal */
@@ -220,10 +219,10 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
     if (n == 0 || n > SK_FEW) { /* few negatives: sk_implicit_rows and sk_implicit_few, of several rows */
         double ry = sk_shrink(T, rule, k[0], eta);
         for (sk_size j = 1; j <= n; j++) {
-            room.rho[j] = sk_shrink(T, rule, k[j], eta);
-            g[j] = room.rho[j] * f[j] - ry * f[0];
+            workspace.rho[j] = sk_shrink(T, rule, k[j], eta);
+            g[j] = workspace.rho[j] * f[j] - ry * f[0];
         }
-        g[0] = sk_implicit_many(n, g + 1, r + 1, room.rho + 1, room.q + 1, eta, s, ry, *u, u);
+        g[0] = sk_implicit_many(n, g + 1, r + 1, workspace.rho + 1, workspace.q + 1, eta, s, ry, *u, u);
         for (sk_size j = 1; j <= n; j++) g[j] = -g[j];
     }
     return loss;

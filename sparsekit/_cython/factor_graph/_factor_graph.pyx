@@ -1,4 +1,4 @@
-"""LP-SparseMAP inference in factor graphs: plans (what a graph is), states (what is known of its solution)."""
+"""LP-SparseMAP inference in factor graphs: plans (the graph), states (scores and solution)."""
 import numpy as np
 
 from cpython.exc cimport PyErr_CheckSignals
@@ -12,7 +12,7 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
     ctypedef Py_ssize_t sk_size
     ctypedef struct fg_spec:
         int kind, flag
-        sk_size slot, d, add, n_add, rows, columns, n_on, n_bonus, room
+        sk_size slot, d, add, n_add, rows, columns, n_on, n_bonus, buffer_size
         const sk_size *sizes
         const sk_size *offsets
         void *object
@@ -65,7 +65,7 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
     int (*fg_interrupted)(void *)
     void fg_begin_call(fg_call *, void *, double)
     int (*fg_custom)(void *, sk_size, sk_size, const double *, const double *, double *)
-    sk_size fg_oracle_room(const fg_spec *)
+    sk_size fg_oracle_buffer_size(const fg_spec *)
     bint fg_allocate(const fg_plan *, fg_state *)
     void fg_free(const fg_plan *, fg_state *)
     void fg_work(const fg_plan **, fg_state **, const fg_options *, sk_size, fg_call *, bint)
@@ -76,7 +76,8 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
 
 cdef int _ask_python(void *held, sk_size d, sk_size n_add, const double *u, const double *c,
                      double *parts) noexcept with gil:
-    """The user's oracle. Nothing may be raised into C: what went wrong is kept with the oracle, for `States.solve`."""
+    """Call the user's oracle. C code cannot raise: the oracle object stores the exception for
+    `States.solve`."""
     oracle = <object> held
     cdef double[::1] out
     try:
@@ -95,7 +96,7 @@ fg_custom = _ask_python
 
 
 cdef int _look(void *held) noexcept with gil:
-    """Whether a signal's handler has raised, KeyboardInterrupt mostly: that is kept for the end of the call."""
+    """Whether a signal's handler has raised, mostly KeyboardInterrupt: stored until the end of the call."""
     try:
         PyErr_CheckSignals()
     except BaseException as error:
@@ -109,8 +110,8 @@ fg_interrupted = _look
 cdef class Plan:
     """A graph without its scores.
 
-    ``arrays`` maps the names of fg_plan's arrays (factor_graph.h) to C-contiguous NumPy arrays of their types;
-    ``structured`` lists the factors with an oracle as dicts of fg_spec's fields.
+    ``arrays`` maps the names of fg_plan's arrays (factor_graph.h) to C-contiguous NumPy arrays of their
+    types. ``structured`` lists the factors with an oracle as dicts of fg_spec's fields.
     """
     cdef fg_plan plan
     cdef fg_spec *spec
@@ -125,7 +126,7 @@ cdef class Plan:
         cdef fg_spec *f
         self._keep = (arrays, structured)
         self.plan.n_var, self.plan.n_add = n_var, n_add
-        # an empty array has no first entry to point to: all have one more than they need
+        # an empty array has no first entry to point to: allocate one entry more
         ints = arrays["var"]
         self.plan.var = &ints[0]
         ints = arrays["var_slot"]
@@ -176,14 +177,14 @@ cdef class Plan:
             if given["oracle"] is not None:
                 f.object = <void *> <PyObject *> given["oracle"]
                 self.oracles.append(given["oracle"])
-            f.room = fg_oracle_room(f)
+            f.buffer_size = fg_oracle_buffer_size(f)
 
     def __dealloc__(self):
         free(self.spec)
 
 
 cdef class States:
-    """What is known of the solutions of ``n`` graphs of one plan: scores, answers, duals, active sets."""
+    """State of ``n`` graphs of one plan: scores, answers, duals, active sets."""
     cdef fg_state *state
     cdef readonly Plan plan
     cdef readonly Py_ssize_t n

@@ -104,13 +104,14 @@ cdef class LabelGraph:
     def marginals(self, const double[:, ::1] eta, const Py_ssize_t[::1] start, const int32_t[::1] other,
                   const int32_t[::1] pair, const double[::1] plus, const double[::1] minus,
                   const double[::1] gain, const double[::1] loss, dict options, double[:, ::1] mu, int n_threads):
-        """mu (n, K) of scores eta (n, K), pair scores plus - minus (n_pairs,); gain and loss (K,) are the sums of
-        plus and minus over the labels' pairs. start, other and pair are those of the graph, or of the part of it where
-        scores are not 0. All arrays have an entry at least. Returns statuses (n,) and passes."""
+        """Write mu (n, K) for scores eta (n, K) and pair scores plus - minus (n_pairs,). gain and loss (K,)
+        are the sums of plus and minus over each label's pairs. start, other and pair describe the graph, or
+        its part with non-zero scores. All arrays have at least one entry. Returns statuses (n,) and
+        passes."""
         cdef Py_ssize_t n = eta.shape[0], K = self.graph.n_labels, i
         cdef fg_labels g = self.graph
         cdef fg_options o
-        cdef double *room
+        cdef double *buffer
         cdef int32_t *queue
         cdef sk_size took
         cdef fg_call call
@@ -138,13 +139,13 @@ cdef class LabelGraph:
             watch = <fg_watch *> calloc(1, sizeof(fg_watch))
             if watch != NULL:
                 watch.call, watch.is_caller = &call, threadid() == 0
-            room = <double *> malloc(4 * K * sizeof(double))
+            buffer = <double *> malloc(4 * K * sizeof(double))
             queue = <int32_t *> malloc(2 * K * sizeof(int32_t))
-            # every thread takes part in the loop, or none would leave it
+            # every thread enters the loop: it ends only after all have
             for i in prange(n, schedule="dynamic", chunksize=8):
-                if room != NULL and queue != NULL and watch != NULL and not fg_stopped(watch, 100 * K):
-                    status[i] = fg_label_marginals(&g, &eta[i, 0], &o, &mu[i, 0], room, queue, &taken[i])
-            free(room)
+                if buffer != NULL and queue != NULL and watch != NULL and not fg_stopped(watch, 100 * K):
+                    status[i] = fg_label_marginals(&g, &eta[i, 0], &o, &mu[i, 0], buffer, queue, &taken[i])
+            free(buffer)
             free(queue)
             free(watch)
         if interrupts:

@@ -3,26 +3,26 @@ import numpy as np
 
 
 cdef extern from "shared/structures.h" nogil:
-    Py_ssize_t sk_viterbi_room(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t sk_viterbi_buffer_size(Py_ssize_t, Py_ssize_t)
     double sk_viterbi(Py_ssize_t, Py_ssize_t, const double*, const double*, Py_ssize_t*, double*)
-    Py_ssize_t sk_matching_room(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t sk_matching_buffer_size(Py_ssize_t, Py_ssize_t)
     double sk_matching(Py_ssize_t, Py_ssize_t, const double*, Py_ssize_t*, double*)
-    Py_ssize_t sk_dense_room(Py_ssize_t, const Py_ssize_t*)
+    Py_ssize_t sk_dense_buffer_size(Py_ssize_t, const Py_ssize_t*)
     double sk_dense(Py_ssize_t, const Py_ssize_t*, const Py_ssize_t*, const double*, const double*,
                     Py_ssize_t*, Py_ssize_t*, double*)
 
 
 cdef extern from "factor_graph/trees.h" nogil:
-    Py_ssize_t sk_arborescence_room(Py_ssize_t)
+    Py_ssize_t sk_arborescence_buffer_size(Py_ssize_t)
     double sk_arborescence(Py_ssize_t, const double*, int, Py_ssize_t*, double*)
-    Py_ssize_t sk_eisner_room(Py_ssize_t)
+    Py_ssize_t sk_eisner_buffer_size(Py_ssize_t)
     double sk_eisner(Py_ssize_t, const double*, int, Py_ssize_t*, double*)
 
 
 cdef extern from "factor_graph/tree_cuts.h" nogil:
     ctypedef struct sk_cuts:
         unsigned char *seen
-    Py_ssize_t sk_cuts_room(Py_ssize_t)
+    Py_ssize_t sk_cuts_buffer_size(Py_ssize_t)
     void sk_cuts_take(sk_cuts*, Py_ssize_t, double*)
     void sk_cuts_begin(sk_cuts*, const double*)
     Py_ssize_t sk_cuts_next(sk_cuts*, const double*, double*)
@@ -37,7 +37,7 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] transitions):
         raise ValueError("transitions are between as many tags as unary scores")
     tags = np.empty(T, dtype=np.intp)
     cdef Py_ssize_t[::1] out = tags
-    cdef double[::1] work = np.empty(sk_viterbi_room(T, K))
+    cdef double[::1] work = np.empty(sk_viterbi_buffer_size(T, K))
     return sk_viterbi(T, K, &unary[0, 0], &transitions[0, 0, 0] if T > 1 else NULL, &out[0], &work[0]), tags
 
 
@@ -48,12 +48,12 @@ def matching(const double[:, ::1] scores):
         raise ValueError("a matching has rows and columns")
     columns = np.empty(min(m, n), dtype=np.intp)
     cdef Py_ssize_t[::1] out = columns
-    cdef double[::1] work = np.empty(sk_matching_room(m, n))
+    cdef double[::1] work = np.empty(sk_matching_buffer_size(m, n))
     return sk_matching(m, n, &scores[0, 0], &out[0], &work[0]), columns
 
 
 def dense(const Py_ssize_t[::1] sizes, const double[::1] unary, const double[::1] joint):
-    """(score, value of each variable, place in joint) of the best joint assignment; joint in C order."""
+    """(score, value of each variable, index in joint) of the best joint assignment; joint in C order."""
     cdef Py_ssize_t K = sizes.shape[0], k, total = 0, product = 1, at
     if K == 0:
         raise ValueError("a joint assignment has a variable")
@@ -66,7 +66,7 @@ def dense(const Py_ssize_t[::1] sizes, const double[::1] unary, const double[::1
         product *= sizes[k]
     if product <= 0 or unary.shape[0] != total or joint.shape[0] != product:
         raise ValueError("scores have one entry for each value, and for each joint assignment")
-    cdef double[::1] work = np.empty(sk_dense_room(K, &sizes[0]))
+    cdef double[::1] work = np.empty(sk_dense_buffer_size(K, &sizes[0]))
     cdef double score = sk_dense(K, &sizes[0], &starts[0], &unary[0], &joint[0], &out[0], &at, &work[0])
     return score, values, at
 
@@ -78,7 +78,7 @@ def tree(const double[:, ::1] scores, bint projective, bint single_root):
         raise ValueError("scores of a tree are square")
     heads = np.empty(n, dtype=np.intp)
     cdef Py_ssize_t[::1] out = heads
-    cdef double[::1] work = np.empty(sk_eisner_room(n) if projective else sk_arborescence_room(n))
+    cdef double[::1] work = np.empty(sk_eisner_buffer_size(n) if projective else sk_arborescence_buffer_size(n))
     cdef double value
     if projective:
         value = sk_eisner(n, &scores[0, 0], single_root, &out[0], &work[0])
@@ -92,7 +92,7 @@ def sets_that_lack(const double[:, ::1] arcs, double least):
     cdef Py_ssize_t n = arcs.shape[0], i, to
     if n == 0 or arcs.shape[1] != n:
         raise ValueError("arcs of a tree are square")
-    cdef double[::1] work = np.empty(sk_cuts_room(n))
+    cdef double[::1] work = np.empty(sk_cuts_buffer_size(n))
     cdef double lacks = 0.0
     cdef sk_cuts cuts
     found = []

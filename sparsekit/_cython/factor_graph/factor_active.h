@@ -1,8 +1,8 @@
-/* SparseMAP of a factor that only has a MAP oracle, and its Jacobian: the active set method (Nocedal and Wright,
- * 16.5; Niculae et al., 2018), a generalised Wolfe method. With K = M' W M + shift 1 1' on the structures in use,
- * the shift changes nothing where the weights sum to 1 and makes K regular where structures are affinely
- * independent. A structure that depends on the others is exchanged for one of them at once: along that direction
- * the objective is linear. Structures, weights and factor stay from one call to the next. */
+/* SparseMAP of a factor with a MAP oracle, and its Jacobian: the active-set method (Nocedal and Wright, 16.5; Niculae
+ * et al., 2018). K = M' W M + shift 1 1' on the structures in use. The shift changes nothing where the weights sum to
+ * 1. It makes K regular if the structures are affinely independent. A structure that depends on the others replaces one
+ * of them at once, since the objective is linear along that direction. Structures, weights and the factor persist
+ * between calls. */
 #ifndef SPARSEKIT_FACTOR_ACTIVE_H
 #define SPARSEKIT_FACTOR_ACTIVE_H
 
@@ -11,12 +11,13 @@
 #include "factor_graph/factor_span.h"
 #include "factor_graph/factor_triangle.h"
 
-/* squares of distances to the span of the others, relative to the structure's own, below which it is in it */
+/* largest squared distance to the span of the others, relative to the structure's squared norm, that counts as
+ * dependent */
 #define FG_DEPENDENT 1e-9
-/* difference of two structures' scores that is rounding, relative to the scores */
+/* largest difference of two scores that counts as rounding, relative to the scores */
 #define FG_SCORE_ROUNDING (16.0 * DBL_EPSILON)
-/* structures with which a pass over L costs less than what else a step takes */
-#define FG_SMALL 64
+/* number of structures up to which a pass over L costs less than the rest of a step */
+#define FG_SMALL_FACTOR 64
 
 SK_INLINE double fg_of_parts(const fg_spec *f, const fg_active *t, sk_size k, const double *u, const double *c) {
     double s = 0.0;
@@ -49,7 +50,7 @@ SK_INLINE void fg_add_parts(const fg_spec *f, const fg_active *t, sk_size k, dou
         for (sk_size i = 0; i < f->n_bonus; i++) c[t->bonus[k * f->n_bonus + i]] += weight;
 }
 
-/* room for one structure more; whether there is */
+/* Grows the buffers by one structure; whether that succeeded. */
 static int fg_grow(const fg_spec *f, fg_active *t) {
     sk_size m = t->m, size = t->size, more;
     double *L, *old = t->p;
@@ -73,7 +74,7 @@ static int fg_grow(const fg_spec *f, fg_active *t) {
     memset(L, 0, (size_t)(5 * more) * sizeof(double));
     for (sk_size i = 0; i < m; i++) {
         L[i] = t->p[i];
-        L[more + i] = t->ones[i]; /* derivatives read it, and the last structure asked for need not enter */
+        L[more + i] = t->ones[i]; /* derivatives read it, even if the last structure does not enter */
         L[3 * more + i] = t->load[i];
         L[4 * more + i] = t->unit[i];
         memcpy(L + 7 * more + i * more, t->L + i * size, (size_t)m * sizeof(double));
@@ -119,8 +120,8 @@ static void fg_set_ones(fg_active *t) {
     fg_backward(t, t->m, t->ones);
 }
 
-/* take structure `gone` out */
-static void fg_leave(const fg_spec *f, fg_active *t, sk_size gone) {
+/* Removes structure `gone`. */
+static void fg_remove_structure(const fg_spec *f, fg_active *t, sk_size gone) {
     sk_size m = t->m;
     memmove(t->p + gone, t->p + gone + 1, (size_t)(m - 1 - gone) * sizeof(double));
     if (f->kind == FG_CUSTOM) {
@@ -132,39 +133,39 @@ static void fg_leave(const fg_spec *f, fg_active *t, sk_size gone) {
         memmove(t->bonus + gone * f->n_bonus, t->bonus + (gone + 1) * f->n_bonus,
                 (size_t)((m - 1 - gone) * f->n_bonus) * sizeof(int32_t));
     }
-    fg_lower_leave(m, t->size, t->L, gone, t->load, t->unit, t->turn);
+    fg_lower_remove_row(m, t->size, t->L, gone, t->load, t->unit, t->turn);
     t->m = m - 1;
 }
 
-/* Row `place` of K, up to the diagonal, whose entry is returned, in place of L's. wu: d zeros. */
-static double fg_shared(const fg_spec *f, fg_active *t, sk_size place, const double *w, double *wu) {
-    double *row = t->L + place * t->size, own;
-    fg_add_parts(f, t, place, 1.0, wu, NULL);
+/* Writes row `index` of K, up to the diagonal, over that of L; returns the diagonal entry. wu: d zeros. */
+static double fg_gram_row(const fg_spec *f, fg_active *t, sk_size index, const double *w, double *wu) {
+    double *row = t->L + index * t->size, own;
+    fg_add_parts(f, t, index, 1.0, wu, NULL);
     for (sk_size i = 0; i < f->d; i++) wu[i] *= w[i];
-    own = fg_of_parts(f, t, place, wu, NULL);
+    own = fg_of_parts(f, t, index, wu, NULL);
     if (t->shift == 0.0) t->shift = own > 0.0 ? own : 1.0;
-    for (sk_size k = 0; k < place; k++) row[k] = fg_of_parts(f, t, k, wu, NULL) + t->shift;
+    for (sk_size k = 0; k < index; k++) row[k] = fg_of_parts(f, t, k, wu, NULL) + t->shift;
     memset(wu, 0, (size_t)f->d * sizeof(double));
     return own + t->shift;
 }
 
-/* the pivot of row `place` of L, whose other entries are there: its square relative to K's */
-static double fg_pivot(fg_active *t, sk_size place, double own) {
-    double *row = t->L + place * t->size;
-    const double pivot = own - fg_line_dot(place, row, row);
-    row[place] = sqrt(pivot > 0.0 ? pivot : 0.0);
+/* Computes the pivot of row `index` of L from its other entries; returns its square relative to K's diagonal. */
+static double fg_pivot(fg_active *t, sk_size index, double own) {
+    double *row = t->L + index * t->size;
+    const double pivot = own - fg_line_dot(index, row, row);
+    row[index] = sqrt(pivot > 0.0 ? pivot : 0.0);
     return pivot / own;
 }
 
-/* Row of L for the structure in place m: its pivot's square relative to its own. wu: d zeros. */
-static double fg_row(const fg_spec *f, fg_active *t, const double *w, double *wu) {
-    const double own = fg_shared(f, t, t->m, w, wu);
+/* Computes the row of L for structure m; returns the pivot's square relative to K's diagonal. wu: d zeros. */
+static double fg_factor_row(const fg_spec *f, fg_active *t, const double *w, double *wu) {
+    const double own = fg_gram_row(f, t, t->m, w, wu);
     fg_forward(t, t->m, t->L + t->m * t->size);
     return fg_pivot(t, t->m, own);
 }
 
-/* whether the structure in place m is one of those before it */
-static int fg_known(const fg_spec *f, const fg_active *t) {
+/* Whether structure m equals one before it. */
+static int fg_is_in_use(const fg_spec *f, const fg_active *t) {
     for (sk_size k = 0; k < t->m; k++) {
         int same;
         if (f->kind == FG_CUSTOM) {
@@ -179,8 +180,8 @@ static int fg_known(const fg_spec *f, const fg_active *t) {
     return 0;
 }
 
-/* Best structure for scores u, c into place m; its score */
-static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double *c, double *work, double *best) {
+/* Writes the best structure for scores u, c at index m and its score to `best`; returns a status. */
+static int fg_call_oracle(const fg_spec *f, fg_active *t, const double *u, const double *c, double *work, double *best) {
     if (!fg_grow(f, t)) return FG_NO_MEMORY;
     t->calls++;
     if (f->kind == FG_CUSTOM) {
@@ -191,7 +192,7 @@ static int fg_ask(const fg_spec *f, fg_active *t, const double *u, const double 
     return 0;
 }
 
-/* what structure k scores under w v and c */
+/* Score of structure k under w v and c. */
 static double fg_score(const fg_spec *f, const fg_active *t, sk_size k, const double *v, const double *w,
                        const double *c) {
     double s = 0.0;
@@ -209,15 +210,16 @@ static double fg_score(const fg_spec *f, const fg_active *t, sk_size k, const do
     return s;
 }
 
-/* load = L^-1 scores and unit = L^-1 1, which change with structures that enter and leave */
+/* Recomputes load = L^-1 scores and unit = L^-1 1. */
 static void fg_refresh(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c) {
     for (sk_size k = 0; k < t->m; k++) t->load[k] = fg_score(f, t, k, v, w, c), t->unit[k] = 1.0;
     fg_forward(t, t->m, t->load);
     fg_forward(t, t->m, t->unit);
 }
 
-/* the structure in place m, whose row is there, enters with the weight p */
-static void fg_enter(const fg_spec *f, fg_active *t, double p, const double *v, const double *w, const double *c) {
+/* Adds structure m, whose row of L is computed, with weight p. */
+static void fg_add_structure(const fg_spec *f, fg_active *t, double p, const double *v, const double *w,
+                             const double *c) {
     const sk_size m = t->m;
     const double *row = t->L + m * t->size;
     t->load[m] = (fg_score(f, t, m, v, w, c) - fg_line_dot(m, row, t->load)) / row[m];
@@ -226,9 +228,9 @@ static void fg_enter(const fg_spec *f, fg_active *t, double p, const double *v, 
     t->m++;
 }
 
-/* target = K^-1 (scores - level), of sum 1; what the scores of all are, less what they share. `exact`: once more for
- * what is missing, which takes three passes over L and not one; x, u (d) are work. */
-static double fg_target(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+/* target = K^-1 (scores - level), with sum 1; returns the level. `exact` adds one step of iterative refinement, three
+ * passes over L in all. x, u (d) are workspace. */
+static double fg_solve_weights(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
                         double *x, double *u) {
     const sk_size m = t->m;
     const double ones = fg_line_dot(m, t->unit, t->unit);
@@ -249,12 +251,12 @@ static double fg_target(const fg_spec *f, fg_active *t, int exact, const double 
     return level + more;
 }
 
-/* The weights of least loss among those of sum 1; what falls to 0 on the way leaves. */
-static double fg_least(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
+/* Minimises the loss over weights of sum 1. Structures whose weight reaches 0 are removed. */
+static double fg_minimize_weights(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
                        double *x, double *u, fg_watch *watch) {
     for (;;) {
         sk_size gone = -1, m = t->m;
-        const double level = fg_target(f, t, exact, v, w, c, x, u);
+        const double level = fg_solve_weights(f, t, exact, v, w, c, x, u);
         double step = 1.0;
         t->spent += (double)(m * (f->n_on + 2 * m));
         for (sk_size k = 0; k < m; k++)
@@ -267,8 +269,8 @@ static double fg_least(const fg_spec *f, fg_active *t, int exact, const double *
             return level;
         }
         for (sk_size k = 0; k < m; k++) t->p[k] += step * (t->target[k] - t->p[k]);
-        fg_leave(f, t, gone);
-        /* the weights are those of a mixture, so it may end here */
+        fg_remove_structure(f, t, gone);
+        /* the weights are valid here, so the loop may stop */
         if (fg_stopped(watch, t->m * (f->n_on + 4 * t->m)) || fg_late(watch)) return level;
     }
 }
@@ -277,23 +279,23 @@ static double fg_least(const fg_spec *f, fg_active *t, int exact, const double *
 static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                            sk_size rounds, double *x, double *work, fg_watch *watch) {
     double *u = work, *wu = work + f->d, best;
-    int status = 0, lost = 0, exact = t->m < FG_SMALL;
-    /* of a call of the oracle: exact for none, and too little for none but the largest */
+    int status = 0, lost = 0, exact = t->m < FG_SMALL_FACTOR;
+    /* estimated work of an oracle call; too small for the largest factors only */
     const sk_size effort = f->d * (f->rows + f->columns);
     t->solved = 0;
     work += 2 * f->d;
     memset(wu, 0, (size_t)f->d * sizeof(double));
     if (t->m == 0) {
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * v[i];
-        if ((status = fg_ask(f, t, u, c, work, &best))) return status;
+        if ((status = fg_call_oracle(f, t, u, c, work, &best))) return status;
         t->shift = 0.0;
-        fg_row(f, t, w, wu);
+        fg_factor_row(f, t, w, wu);
         t->p[0] = 1.0;
         t->m = 1;
     }
     fg_refresh(f, t, v, w, c);
     for (sk_size round = 0; round <= rounds; round++) {
-        const double level = fg_least(f, t, exact, v, w, c, x, u, watch);
+        const double level = fg_minimize_weights(f, t, exact, v, w, c, x, u, watch);
         double size = 1.0, miss;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
@@ -303,17 +305,17 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         }
         if (round == rounds || lost || fg_late(watch) || (t->most > 0.0 && t->spent > t->most)) break;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
-        if ((status = fg_ask(f, t, u, c, work, &best))) break;
+        if ((status = fg_call_oracle(f, t, u, c, work, &best))) break;
         t->spent += 0.25 * (double)(f->d * f->columns);
-        /* rounding of what the scores are made of */
+        /* scale of rounding errors in the scores */
         size += fabs(level) + fabs(best);
-        if (!(best > level + FG_SCORE_ROUNDING * size) || fg_known(f, t)) {
+        if (!(best > level + FG_SCORE_ROUNDING * size) || fg_is_in_use(f, t)) {
             t->solved = exact;
             if (exact) break;
             exact = 1;
             continue;
         }
-        miss = fg_row(f, t, w, wu);
+        miss = fg_factor_row(f, t, w, wu);
         if (miss <= FG_DEPENDENT) {
             double *along = t->target, step = DBL_MAX;
             sk_size gone = -1, m = t->m;
@@ -324,18 +326,18 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             if (gone < 0) break;
             for (sk_size k = 0; k < m; k++) t->p[k] -= step * along[k];
             t->p[m] = step;
-            t->m = m + 1; /* its row is of no use, but moves with the others */
-            fg_leave(f, t, gone);
+            t->m = m + 1; /* its row of L is invalid, but is shifted with the others */
+            fg_remove_structure(f, t, gone);
             t->m = m - 1;
-            if (fg_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_enter(f, t, t->p[m - 1], v, w, c);
-            else { /* nearly dependent on the rest as well: do without it */
+            if (fg_factor_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_add_structure(f, t, t->p[m - 1], v, w, c);
+            else { /* nearly dependent on the rest as well: leave it out */
                 for (sk_size k = 0; k < m - 1; k++) t->p[k] /= 1.0 - step;
                 lost = 1;
             }
         } else
-            fg_enter(f, t, 0.0, v, w, c);
-        /* entering and leaving lose digits, which the end needs */
-        exact = t->m < FG_SMALL || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
+            fg_add_structure(f, t, 0.0, v, w, c);
+        /* updates of L lose digits, which the last steps need */
+        exact = t->m < FG_SMALL_FACTOR || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
     }
     fg_set_ones(t); /* derivatives read it */
     return status;

@@ -1,17 +1,17 @@
-/* Derivatives of the marginals: what Algorithm 2 tends to, by conjugate gradients; and marginals of the additional
+/* Derivatives of the marginals: the limit of Algorithm 2, by conjugate gradients; and marginals of the additional
  * scores. */
 #ifndef SPARSEKIT_FACTOR_BACKWARD_H
 #define SPARSEKIT_FACTOR_BACKWARD_H
 
 #include "factor_graph/factor_face.h"
 
-/* d (n_var) becomes J' d = J d: the projection on the directions that all factors leave as they are, which is what
- * Algorithm 2 tends to. d - (I - B)^+ (I - B) d by conjugate gradients. */
+/* d (n_var) becomes J' d = J d, the limit of Algorithm 2. It is the projection on the fixed points of B, d - (I - B)^+
+ * (I - B) d, by conjugate gradients. */
 static void fg_project_direction(const fg_plan *g, fg_state *t, double *d) {
     double *right = t->cg + 3 * g->n_var, *y = right + g->n_var, size = 0.0;
     if (g->is_separate) { /* B is the projection itself */
         memcpy(right, d, (size_t)g->n_var * sizeof(double));
-        fg_agree(g, t, right, d, t->z, t->s);
+        fg_multiply_mean_jacobian(g, t, right, d, t->z, t->s);
         for (sk_size j = 0; j < g->n_var; j++)
             if (g->var_start[j] == g->var_start[j + 1] && !FG_FREE(t->mu[j])) d[j] = 0.0;
         return;
@@ -20,9 +20,9 @@ static void fg_project_direction(const fg_plan *g, fg_state *t, double *d) {
         right[j] = d[j];
         size += d[j] * d[j];
     }
-    fg_agree(g, t, d, right, t->z, t->s);
+    fg_multiply_mean_jacobian(g, t, d, right, t->z, t->s);
     for (sk_size j = 0; j < g->n_var; j++) right[j] = d[j] - right[j];
-    /* less is rounding, of which directions of little curvature would make more */
+    /* a smaller residual is rounding, which directions of little curvature amplify */
     fg_cg(g, t, 0.0, right, 1e-13 * sqrt(size), y, t->z, t->s);
     for (sk_size j = 0; j < g->n_var; j++) {
         d[j] -= y[j];

@@ -1,5 +1,6 @@
-/* A sequence's flow from nothing: an interior point method (Mehrotra, 1992), a dozen factorisations at all scales,
- * which ends where slacks and weights of all transitions show which of them is 0. */
+/* A sequence's flow without an initial point: an interior-point method (Mehrotra, 1992). It takes a dozen
+ * factorisations at all scales of scores. It stops when, for each transition, it is clear which of slack and weight is
+ * 0. */
 #ifndef SPARSEKIT_FACTOR_BARRIER_H
 #define SPARSEKIT_FACTOR_BARRIER_H
 
@@ -7,16 +8,16 @@
 
 #define FG_BARRIER_STEPS 60
 
-/* Scores and what is never on: g = W (v - x) of the solution is W v less at most w, so that a sequence of a score that
- * is lower than the best by more than the sum of w is in no mixture. Forbidden tags and transitions are the case that
- * matters: their scores would cost the others their digits. */
+/* Scores, and tags that are never on. g = W (v - x) at the solution differs from W v by at most w. A sequence whose
+ * score is below the best by more than the sum of w is therefore in no mixture. Forbidden tags and transitions are left
+ * out so: their huge scores would cost the others their digits. */
 static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const double *c) {
     const sk_size T = t->T, K = t->K, n = T * K;
-    double *ahead = t->A, *back = t->B, best = -INFINITY, room = 0.0, bound; /* (T, K) at most: T > 1 */
+    double *ahead = t->A, *back = t->B, best = -INFINITY, margin = 0.0, bound; /* (T, K) at most: T > 1 */
     for (sk_size p = 0; p < T; p++) {
         double most = 0.0;
         for (sk_size k = p * K; k < (p + 1) * K; k++) most = w[k] > most ? w[k] : most;
-        room += most;
+        margin += most;
     }
     for (sk_size k = 0; k < K; k++) ahead[k] = w[k] * v[k], back[n - K + k] = 0.0;
     for (sk_size p = 1; p < T; p++)
@@ -39,8 +40,8 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
             back[p * K + i] = most;
         }
     for (sk_size k = 0; k < K; k++) best = ahead[n - K + k] > best ? ahead[n - K + k] : best;
-    bound = best - room - 1e-9 * (1.0 + fabs(best));
-    /* what all tags of a position, and all transitions to the next one, have in common changes nothing */
+    bound = best - margin - 1e-9 * (1.0 + fabs(best));
+    /* a constant added to all tags of a position, or to all transitions, changes nothing */
     for (sk_size p = 0; p < T; p++) {
         double top = -INFINITY;
         for (sk_size i = p * K; i < (p + 1) * K; i++) {
@@ -65,16 +66,16 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
     }
 }
 
-/* What the barrier -mu log z of a transition asks for, z = -(c + a_i + b_j) its slack and Q = 1 / z, as potentials move
- * by dz: the change of its weight. second: of Mehrotra's corrector, what a step straight on to mu = 0 would leave of
- * E z. Straight on itself the change is -E (1 + Q dz), so that there are no sums of E in what it is solved for. */
+/* Change of a transition's weight E under the barrier -mu log z as its slack moves by dz. The slack is z = -(c + a_i +
+ * b_j), and Q = 1 / z. second: the second-order term of Mehrotra's corrector, the E z that the predictor leaves. The
+ * predictor's own change is -E (1 + Q dz), so its right-hand side has no sums of E. */
 SK_INLINE double fg_arc_change(double E, double Q, double dz, double second, double mu) {
     return (mu + second) * Q - E - E * Q * dz;
 }
 
 SK_INLINE double fg_arc_second(double E, double Q, double straight) { return E * (1.0 + Q * straight) * straight; }
 
-/* Q, D = E Q and its sums, and what sums of E take from ra, rb; the sum of E z */
+/* Q, D = E Q and its sums; subtracts the sums of E from ra, rb; returns the sum of E z */
 SK_MULTI(double, fg_barrier_fill,
          (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
           const double *restrict E, double *restrict Q, double *restrict D, double *restrict R, double *restrict C,
@@ -100,9 +101,9 @@ SK_MULTI(double, fg_barrier_fill,
     return all;
 }
 
-/* Straight on in direction da, db: the largest relative fall of a slack, and of a weight, and what the square of the
- * step takes from the sum of E z. */
-SK_MULTI(double, fg_barrier_straight,
+/* Predictor step in direction da, db. most: the largest relative fall of a slack or a weight. Returns the coefficient
+ * of the squared step in the sum of E z. */
+SK_MULTI(double, fg_barrier_predictor,
          (sk_size K, const double *restrict Q, const double *restrict E, const double *restrict da,
           const double *restrict db, double *most),
          (K, Q, E, da, db, most)) {
@@ -120,8 +121,8 @@ SK_MULTI(double, fg_barrier_straight,
     return sum;
 }
 
-/* ra, rb -= sums of the changes of weights that no potential moves for */
-SK_MULTI(void, fg_barrier_push,
+/* ra, rb -= sums of the weights' changes at fixed potentials */
+SK_MULTI(void, fg_barrier_subtract_changes,
          (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
           const double *restrict tb, double *restrict ra, double *restrict rb),
          (K, Q, E, mu, ta, tb, ra, rb)) {
@@ -138,7 +139,7 @@ SK_MULTI(void, fg_barrier_push,
 }
 
 /* the largest relative fall of a slack, and of a weight, in direction da, db */
-SK_MULTI(double, fg_barrier_reach,
+SK_MULTI(double, fg_barrier_largest_fall,
          (sk_size K, const double *restrict Q, const double *restrict E, double mu, const double *restrict ta,
           const double *restrict tb, const double *restrict da, const double *restrict db, double most),
          (K, Q, E, mu, ta, tb, da, db, most)) {
@@ -167,7 +168,7 @@ SK_MULTI(void, fg_barrier_step,
         }
 }
 
-/* The interior point method, until slacks and weights of all transitions show which of them is 0. */
+/* The interior-point method. It stops when, for each transition, it is clear which of slack and weight is 0. */
 static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
     double spread = 0.0, least_v = INFINITY, most_v = -INFINITY, delta, gap = INFINITY, step = 0.0;
@@ -220,11 +221,11 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
         if (miss < 1e-8 && (mu <= size / (double)KK || mu > 0.95 * gap)) return 1;
         gap = mu;
         if (!fg_chain_factor(t, 0.0, 1e-15, watch)) return 0;
-        /* straight on to mu = 0, and then to what that suggests */
+        /* predictor to mu = 0, then corrector */
         fg_chain_solve(t, t->ta, t->tb);
         for (sk_size p = 0; p < T - 1; p++) {
             const sk_size i = p * K, e = p * KK;
-            straight += fg_barrier_straight(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
+            straight += fg_barrier_predictor(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
         }
         step = most > 1.0 ? 1.0 / most : 1.0;
         straight = (1.0 - step) * mu - step * step * straight / (double)t->n_arc;
@@ -233,13 +234,13 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
         memcpy(t->db, t->rb, (size_t)m * sizeof(double));
         for (sk_size p = 0; p < T - 1; p++) {
             const sk_size i = p * K, e = p * KK;
-            fg_barrier_push(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i);
+            fg_barrier_subtract_changes(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i);
         }
         fg_chain_solve(t, t->da, t->db);
         most = 1e-300;
         for (sk_size p = 0; p < T - 1; p++) {
             const sk_size i = p * K, e = p * KK;
-            most = fg_barrier_reach(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
+            most = fg_barrier_largest_fall(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
         }
         step = most > 0.99 ? 0.99 / most : 1.0;
         for (sk_size p = 0; p < T - 1; p++) {

@@ -1,9 +1,9 @@
 /* The linear system of a chain's potentials, block after block along it.
  *
- * Potentials a (of the tags before a transition) and b (of those after it) have the matrix
- *     sum over positions of W^-1 (a_t + b_t-1)^2, the first one's less what sums to 1 leaves of it,
- *     and over transitions of D_ij (a_i + b_j)^2.
- * Elimination goes from the first position to the last: K^3 a transition, and nothing fills in. */
+ * Potentials a belong to the tags before a transition, b to those after it. Their matrix is the Hessian of
+ *     the sum over positions of W^-1 (a_t + b_t-1)^2, the first one projected on sum 0, plus the sum over transitions
+ *     of D_ij (a_i + b_j)^2.
+ * Elimination from the first position to the last takes K^3 operations a transition and has no fill-in. */
 #ifndef SPARSEKIT_FACTOR_CHAIN_H
 #define SPARSEKIT_FACTOR_CHAIN_H
 
@@ -65,7 +65,7 @@ static void fg_free_flow(fg_flow *t) {
 }
 
 /* y (n) -= sum over k < m of coef[k K] times row k of X: four rows a pass, so that y is loaded less often */
-SK_INLINE void fg_less_rows(sk_size n, sk_size m, sk_size K, const double *coef, const double *restrict X,
+SK_INLINE void fg_subtract_rows(sk_size n, sk_size m, sk_size K, const double *coef, const double *restrict X,
                             double *restrict y) {
     sk_size k = 0;
     for (; k + 4 <= m; k += 4) {
@@ -80,8 +80,8 @@ SK_INLINE void fg_less_rows(sk_size n, sk_size m, sk_size K, const double *coef,
     }
 }
 
-/* the same for four rows of y, K apart, whose coefficients lie side by side: X is loaded less often too */
-SK_INLINE void fg_less_four(sk_size n, sk_size m, sk_size K, const double *coef, const double *restrict X,
+/* The same for four rows of y, K apart, with adjacent coefficients: X is loaded less often too. */
+SK_INLINE void fg_subtract_four_rows(sk_size n, sk_size m, sk_size K, const double *coef, const double *restrict X,
                             double *restrict y) {
     double *restrict a = y, *restrict b = y + K, *restrict c = y + 2 * K, *restrict d = y + 3 * K;
     sk_size k = 0;
@@ -111,24 +111,24 @@ SK_INLINE void fg_less_four(sk_size n, sk_size m, sk_size K, const double *coef,
 }
 
 /* Rows first .. first + 3 of y, or as many as there are: y -= coef' X on all columns from `from` to `to` */
-SK_INLINE void fg_less_block(sk_size first, sk_size from, sk_size to, sk_size m, sk_size K, const double *coef,
+SK_INLINE void fg_subtract_block(sk_size first, sk_size from, sk_size to, sk_size m, sk_size K, const double *coef,
                              const double *X, double *y) {
-    if (first + 4 <= K) fg_less_four(to - from, m, K, coef, X + from, y + from);
+    if (first + 4 <= K) fg_subtract_four_rows(to - from, m, K, coef, X + from, y + from);
     else
-        for (sk_size r = 0; first + r < K; r++) fg_less_rows(to - from, m, K, coef + r, X + from, y + r * K + from);
+        for (sk_size r = 0; first + r < K; r++) fg_subtract_rows(to - from, m, K, coef + r, X + from, y + r * K + from);
 }
 
-/* The upper triangle of M becomes its Cholesky factor. Rows whose pivot is no more than `drop` of the diagonal, which
- * is rounding, become 0: their potentials stay as they are. What is below the diagonal is work. */
+/* The upper triangle of M becomes its Cholesky factor. A pivot of at most `drop` times the diagonal is rounding: its
+ * row becomes 0 and its potential stays fixed. The lower triangle is workspace. */
 SK_INLINE void fg_upper(sk_size K, double drop, double *M) {
     double own[4];
     for (sk_size first = 0; first < K; first += 4) {
         const sk_size end = first + 4 < K ? first + 4 : K;
         for (sk_size i = first; i < end; i++) own[i - first] = M[i * K + i];
-        fg_less_block(first, first, K, first, K, M + first, M, M + first * K);
+        fg_subtract_block(first, first, K, first, K, M + first, M, M + first * K);
         for (sk_size i = first; i < end; i++) {
             double *row = M + i * K, root;
-            fg_less_rows(K - i, i - first, K, M + first * K + i, M + first * K + i, row + i);
+            fg_subtract_rows(K - i, i - first, K, M + first * K + i, M + first * K + i, row + i);
             root = row[i] > drop * own[i - first] ? 1.0 / sqrt(row[i]) : 0.0;
             for (sk_size j = i; j < K; j++) row[j] *= root;
         }
@@ -136,13 +136,13 @@ SK_INLINE void fg_upper(sk_size K, double drop, double *M) {
 }
 
 /* X (K, n) becomes U'^-1 X; lower: X's columns after the diagonal are 0 and stay so */
-SK_INLINE void fg_upper_under(sk_size K, const double *U, double *X, int lower) {
+SK_INLINE void fg_upper_solve_rows(sk_size K, const double *U, double *X, int lower) {
     for (sk_size first = 0; first < K; first += 4) {
         const sk_size end = first + 4 < K ? first + 4 : K, n = lower ? end : K;
-        fg_less_block(first, 0, n, first, K, U + first, X, X + first * K);
+        fg_subtract_block(first, 0, n, first, K, U + first, X, X + first * K);
         for (sk_size i = first; i < end; i++) {
             const double pivot = U[i * K + i] > 0.0 ? 1.0 / U[i * K + i] : 0.0;
-            fg_less_rows(n, i - first, K, U + first * K + i, X + first * K, X + i * K);
+            fg_subtract_rows(n, i - first, K, U + first * K + i, X + first * K, X + i * K);
             for (sk_size j = 0; j < n; j++) X[i * K + j] *= pivot;
         }
     }
@@ -155,24 +155,24 @@ SK_MULTI(void, fg_chain_block,
          (K, R, C, iw, ridge, drop, A, Y, B, Z, next)) {
     for (sk_size i = 0; i < K; i++) A[i * K + i] += R[i] + ridge;
     fg_upper(K, drop, A);
-    fg_upper_under(K, A, Y, 0);
+    fg_upper_solve_rows(K, A, Y, 0);
     memset(B, 0, (size_t)(K * K) * sizeof(double));
     for (sk_size i = 0; i < K; i++) B[i * K + i] = C[i] + ridge + iw[i];
-    for (sk_size i = 0; i < K; i += 4) fg_less_block(i, i, K, K, K, Y + i, Y, B + i * K);
-    /* the pivots' size is that of the diagonal before what was taken off */
+    for (sk_size i = 0; i < K; i += 4) fg_subtract_block(i, i, K, K, K, Y + i, Y, B + i * K);
+    /* pivots are compared with the diagonal before the subtraction */
     for (sk_size i = 0; i < K; i++)
         if (!(B[i * K + i] > drop * (C[i] + ridge + iw[i]))) B[i * K + i] = 0.0;
     fg_upper(K, drop, B);
     if (next == NULL) return;
     memset(Z, 0, (size_t)(K * K) * sizeof(double));
     for (sk_size i = 0; i < K; i++) Z[i * K + i] = iw[i];
-    fg_upper_under(K, B, Z, 1);
+    fg_upper_solve_rows(K, B, Z, 1);
     memset(next, 0, (size_t)(K * K) * sizeof(double));
     for (sk_size i = 0; i < K; i++) next[i * K + i] = iw[i];
-    for (sk_size i = 0; i < K; i += 4) fg_less_block(i, i, K, K - i, K, Z + i * K + i, Z + i * K, next + i * K);
+    for (sk_size i = 0; i < K; i += 4) fg_subtract_block(i, i, K, K - i, K, Z + i * K + i, Z + i * K, next + i * K);
 }
 
-/* Factors of the matrix of D, which lies in Y, and of its sums; whether it came to an end. */
+/* Factorises the matrix of D, which is stored in Y, and of its sums; whether it finished. */
 static int fg_chain_factor(fg_flow *t, double ridge, double drop, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K;
     double total = 0.0;
@@ -252,7 +252,7 @@ static void fg_chain_solve(const fg_flow *t, double *ra, double *rb) {
     }
 }
 
-/* x = scores less prices, which potentials are; the first position's sums to 1 */
+/* x = scores minus potentials; the first position sums to 1 */
 static void fg_chain_answer(fg_flow *t) {
     const sk_size T = t->T, K = t->K;
     double sum = 0.0, total = 0.0;

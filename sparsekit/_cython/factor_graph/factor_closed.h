@@ -1,5 +1,5 @@
 /* Local problems with a closed form: pairs (Proposition 10), a box cut by one linear constraint (D.1.3), OrOut
- * (D.2.6). Where f is not NULL the Jacobian is noted as well, as f + e coef (w e)'. */
+ * (D.2.6). If f is not NULL the Jacobian is written as well, as f + e coef (w e)'. */
 #ifndef SPARSEKIT_FACTOR_CLOSED_H
 #define SPARSEKIT_FACTOR_CLOSED_H
 
@@ -81,8 +81,8 @@ static double fg_next_bend(sk_size d, const double *v, const double *ad, double 
     return best;
 }
 
-/* Projection on the box cut by a.x <=, = or >= b: x = clip(v + tau ad) with the tau at which a.x, which rises
- * with tau, is b; 0 where an inequality holds by itself. Newton's method in a bracket, from the last tau: a.x is
+/* Projection on the box cut by a.x <=, = or >= b: x = clip(v + tau ad). a.x rises with tau; tau solves a.x = b, and is
+ * 0 for an inactive inequality. Newton's method in a bracket, from the last tau: a.x is
  * piecewise linear, so the step out of the right piece is exact. */
 static void fg_linear(sk_size d, const double *v, const double *a, const double *ad, int relation, double b,
                       double *tau, double *x, double *f, double *e, double *coef) {
@@ -102,7 +102,7 @@ static void fg_linear(sk_size d, const double *v, const double *a, const double 
         if (slope > 0.0) next = t - miss / slope;
         else {
             double bend = fg_next_bend(d, v, ad, t, miss > 0.0 ? -1 : 1);
-            if (bend == DBL_MAX) break; /* all are at their bounds: b is the most or the least there is */
+            if (bend == DBL_MAX) break; /* all are at their bounds: a.x is at its maximum or minimum */
             bend += 1e-6 + 8.0 * DBL_EPSILON * (fabs(t) + bend);
             next = miss > 0.0 ? t - bend : t + bend;
         }
@@ -139,8 +139,8 @@ static void fg_orout(sk_size d, const double *v, const double *a, const double *
     }
     out = x[d - 1];
     if (most > out) {
-        /* Proposition 8: tau = weighted mean of the last and of those above it. It rises from the last one's score
-         * as members join, so what is above it once stays in. */
+        /* Proposition 8: tau = weighted mean of the last score and those above it. It only rises as members join, so a
+         * member stays one. */
         double up = w[d - 1] * y[d - 1], weight = w[d - 1], next;
         branch = 2;
         level = y[d - 1];
@@ -180,8 +180,8 @@ static void fg_orout(sk_size d, const double *v, const double *a, const double *
         }
 }
 
-/* Largest rho.x over the box cut by a.x <=, = or >= b, by its dual: the least over t, of the constraint's sign, of
- * t b + sum max(0, rho - t a), a convex function with bends at rho / a. */
+/* Maximum of rho.x over the box cut by a.x <=, = or >= b. Its dual minimises t b + sum max(0, rho - t a) over t with
+ * the constraint's sign. That function is convex, with breakpoints at rho / a. */
 static double fg_linear_support(sk_size d, const double *rho, const double *a, int relation, double b) {
     double best = DBL_MAX;
     for (sk_size i = 0; i <= d; i++) {

@@ -1,11 +1,10 @@
-/* Nonprojective trees of weak scores, whose mixtures have a structure for almost each variable: the polytope's own
- * constraints in place of structures. Words have one head each, and every set of words is entered at least once, the
- * set of all words just once with a single root; no mixture of arborescences is more than that (Edmonds, 1967).
+/* Nonprojective trees of weak scores. Their mixtures have a structure for almost each variable, so the constraints of
+ * the polytope replace structures. They describe all mixtures of arborescences (Edmonds, 1967): each word has one head,
+ * and arcs enter every set of words at least once. With a single root they enter the set of all words exactly once.
  *
- * With multipliers y >= 0 of sets, each row is a projection on a simplex, x_i = max(0, v_i + d_i (sums of y - tau_i)),
- * d = 1 / w, and the dual that is left is concave and smooth in y, with the gradient 1 - x(arcs that enter).
- * Few sets are entered just once unless scores are strong: Newton's method on those known, then flows that find others
- * which x enters too little, until there are none. */
+ * With multipliers y >= 0 of sets, each row is a projection on a simplex: x_i = max(0, v_i + d_i (sums of y - tau_i)),
+ * d = 1 / w. The dual is concave and smooth in y, with the gradient 1 - x(entering arcs). Few sets are tight unless
+ * scores are strong. Newton's method solves for the known sets; maximum flows then find violated ones, until none is. */
 #ifndef SPARSEKIT_FACTOR_CUTS_H
 #define SPARSEKIT_FACTOR_CUTS_H
 
@@ -19,16 +18,16 @@
 #define FG_CUT_ROUNDS 100
 
 struct fg_cuts {
-    sk_size n, m, room;           /* words; sets, and room for them */
+    sk_size n, m, capacity;           /* words; sets, and how many fit */
     int one, factored, whole;     /* one: the first set is that of all words, entered just once; whole: factor_face.h */
     double near;                  /* an entry not above this is 0 */
     double *v, *d, *x, *u, *free; /* (n, n); free: d where x is not 0 */
     double *tau, *mass, *row;     /* (n): of rows: potentials, sums of d over free entries; workspace */
-    double *out;                  /* (room, n): 0 for the words of a set, else 1 */
-    double *part;                 /* (room, n): sums of d over free entries of a row that enter */
-    double *y, *g, *step, *to;    /* (room): multipliers, gradient, a direction, where it leads */
-    sk_size *in, n_in;            /* (room): the sets that count */
-    sk_size *on, *keep, n_on;     /* (room): places in `in` of those that move freely; workspace */
+    double *out;                  /* (capacity, n): 0 for the words of a set, else 1 */
+    double *part;                 /* (capacity, n): sums of d over free entries of a row that enter */
+    double *y, *g, *step, *to;    /* (capacity): multipliers, gradient, a direction, where it leads */
+    sk_size *in, n_in;            /* (capacity): the sets that count */
+    sk_size *on, *keep, n_on;     /* (capacity): indices in `in` of free sets; workspace */
     double *S, *L;                /* (size, size): the Hessian of the sets `in`, and a factor of the part `on` */
     sk_size size;
     sk_cuts flow;
@@ -39,28 +38,28 @@ static void fg_free_cuts(fg_cuts *t) {
     free(t);
 }
 
-/* room for so many sets; whether there is */
+/* Allocates buffers for so many sets; whether it succeeded. */
 static int fg_grow_cuts(fg_cuts *t, sk_size least) {
-    const sk_size n = t->n, m = t->m, room = 2 * least;
+    const sk_size n = t->n, m = t->m, capacity = 2 * least;
     double *block, *at;
-    if (least <= t->room) return 1;
-    at = block = calloc((size_t)(room * (2 * n + 7)), sizeof(double));
+    if (least <= t->capacity) return 1;
+    at = block = calloc((size_t)(capacity * (2 * n + 7)), sizeof(double));
     if (at == NULL) return 0;
-    at += 2 * room * n;
+    at += 2 * capacity * n;
     if (t->out != NULL) {
         memcpy(block, t->out, (size_t)(m * n) * sizeof(double));
         memcpy(at, t->y, (size_t)m * sizeof(double));
         free(t->out);
     }
-    t->room = room;
-    t->out = block, t->part = block + room * n;
-    t->y = at, at += room;
-    t->g = at, at += room;
-    t->step = at, at += room;
-    t->to = at, at += room;
-    t->in = sk_take_indices(&at, room);
-    t->on = sk_take_indices(&at, room);
-    t->keep = sk_take_indices(&at, room);
+    t->capacity = capacity;
+    t->out = block, t->part = block + capacity * n;
+    t->y = at, at += capacity;
+    t->g = at, at += capacity;
+    t->step = at, at += capacity;
+    t->to = at, at += capacity;
+    t->in = sk_take_indices(&at, capacity);
+    t->on = sk_take_indices(&at, capacity);
+    t->keep = sk_take_indices(&at, capacity);
     return 1;
 }
 
@@ -69,7 +68,7 @@ static fg_cuts *fg_make_cuts(const fg_spec *f, const double *w) {
     fg_cuts *t = calloc(1, sizeof *t);
     double *at;
     if (t == NULL) return NULL;
-    t->v = at = calloc((size_t)(5 * n * n + 3 * n + sk_cuts_room(n)), sizeof(double));
+    t->v = at = calloc((size_t)(5 * n * n + 3 * n + sk_cuts_buffer_size(n)), sizeof(double));
     if (at == NULL) {
         free(t);
         return NULL;
@@ -99,7 +98,7 @@ SK_INLINE void fg_add_entering(sk_size n, sk_size i, double s, const double *out
     x[i] += s * d[i];
 }
 
-/* answers for the multipliers y, and the gradient there */
+/* x for the multipliers y, and the gradient there */
 static void fg_cuts_at(fg_cuts *t, const double *y) {
     const sk_size n = t->n;
     memcpy(t->u, t->v, (size_t)(n * n) * sizeof(double));
@@ -107,7 +106,7 @@ static void fg_cuts_at(fg_cuts *t, const double *y) {
         for (sk_size i = 0; y[k] != 0.0 && i < n; i++)
             if (t->out[k * n + i] == 0.0) fg_add_entering(n, i, y[k], t->out + k * n, t->d + i * n, t->u + i * n);
     for (sk_size i = 0; i < n; i++)
-        t->tau[i] = fg_column(n, t->u + i * n, t->d + i * n, 1, t->tau[i], t->x + i * n);
+        t->tau[i] = fg_project_simplex(n, t->u + i * n, t->d + i * n, 1, t->tau[i], t->x + i * n);
     for (sk_size k = 0; k < t->m; k++) {
         t->g[k] = 1.0;
         for (sk_size i = 0; i < n; i++)
@@ -148,7 +147,7 @@ static void fg_cuts_hessian(fg_cuts *t) {
             for (sk_size j = 0; j < n; j++) q[j] = d[j] * out[j];
             q[i] = d[i];
             for (sk_size j = 0; j < n; j++) part[i] += q[j];
-            if (!(part[i] > 0.0 && part[i] < t->mass[i])) continue; /* what all take, or none, does not move */
+            if (!(part[i] > 0.0 && part[i] < t->mass[i])) continue; /* no curvature */
             share = part[i] / t->mass[i];
             for (sk_size c = 0; c <= r; c++) {
                 const double *other = t->out + t->in[c] * n;
@@ -172,7 +171,7 @@ static void fg_factor_cuts(fg_cuts *t, double ridge) {
 
 SK_INLINE int fg_cut_is_held(const fg_cuts *t, sk_size k) { return t->y[k] > 0.0 || (t->one && k == 0); }
 
-/* what the gradient at y can still gain; `size` of what rounding is of */
+/* Largest entry of the projected gradient at y; `size`: the scale of its rounding errors. */
 static double fg_cuts_miss(const fg_cuts *t, double *size) {
     double miss = 0.0;
     *size = 1.0;
@@ -185,8 +184,8 @@ static double fg_cuts_miss(const fg_cuts *t, double *size) {
     return miss;
 }
 
-/* step (n_in): where the dual's quadratic model less `ridge` step^2 / 2 is largest among y + step >= 0. Sets that would
- * fall below 0 go there, those that have more to gain there come back, until none does. */
+/* step (n_in) maximises the dual's quadratic model minus `ridge` step^2 / 2 subject to y + step >= 0. Sets that would
+ * fall below 0 are fixed there and freed if their gradient is positive, until none changes. */
 static void fg_cuts_step(fg_cuts *t, double ridge) {
     const sk_size K = t->n_in;
     double *z = t->to;
@@ -232,8 +231,7 @@ static void fg_cuts_step(fg_cuts *t, double ridge) {
 /* whether the multiplier of a set may not fall below 0 */
 SK_INLINE int fg_cut_is_bounded(const fg_cuts *t, sk_size k) { return !t->one || k > 0; }
 
-/* Answers at y + length times the direction, which lie in `to`: fg_line_search minimises, so the slope has its sign
- * turned. What is missing is for fg_cuts_miss. */
+/* Evaluates x at y + length * direction, in `to`. fg_line_search minimises, so the slope's sign is changed. */
 static double fg_cuts_trial(void *problem, double length, double *slope) {
     fg_cuts *t = problem;
     for (sk_size k = 0; k < t->m; k++) {
@@ -246,8 +244,8 @@ static double fg_cuts_trial(void *problem, double length, double *slope) {
     return DBL_MAX;
 }
 
-/* The direction, in `step`, for the sets that are held or gain, and its slope: negative. most: how far no multiplier
- * falls below 0. */
+/* The Newton direction, in `step`, for sets with a multiplier or a positive gradient. Returns its slope, negative.
+ * most: the longest step with all multipliers >= 0. */
 static double fg_cuts_direction(fg_cuts *t, double ridge, double *most) {
     double start = 0.0;
     fg_cuts_hessian(t);
@@ -264,8 +262,7 @@ static double fg_cuts_direction(fg_cuts *t, double ridge, double *most) {
     return start;
 }
 
-/* Newton's method on the dual for the sets that are known, y kept from falling below 0; whether it came to the
- * solution. `tol` is what is missing at most. */
+/* Newton's method on the dual for the known sets, with y >= 0; whether it converged. `tol`: the largest residual. */
 static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
     fg_progress progress = FG_PROGRESS_BEGIN;
     t->factored = t->whole = 0;
@@ -293,7 +290,7 @@ static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
     return 0;
 }
 
-/* sets without multipliers leave; the dual has risen since they came, so that this comes to an end */
+/* Removes sets without multipliers. The dual has risen since they were added, so this cannot cycle. */
 static void fg_drop_cuts(fg_cuts *t) {
     const sk_size n = t->n;
     sk_size kept = t->one;
@@ -305,14 +302,14 @@ static void fg_drop_cuts(fg_cuts *t) {
     t->m = kept;
 }
 
-/* whether the set in place m is one of the first `before` */
+/* Whether set m equals one of the first `before`. */
 static int fg_cut_is_known(const fg_cuts *t, sk_size before) {
     for (sk_size k = 0; k < before; k++)
         if (!memcmp(t->out + k * t->n, t->out + t->m * t->n, (size_t)t->n * sizeof(double))) return 1;
     return 0;
 }
 
-/* Sets that x enters too little join; how many, -1 where flows failed */
+/* Adds the violated sets; returns their number, -1 if a flow failed. */
 static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
     const sk_size n = t->n;
     sk_size before, to;
@@ -329,7 +326,7 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
         for (sk_size i = 0; i < n; i++)
             if (out[i] == 0.0) enters += fg_line_dot(n, t->x + i * n, out) + t->x[i * n + i];
         if (!(enters < 1.0 - 0.5 * tol)) return -1;
-        if (fg_cut_is_known(t, before)) return -1; /* Newton left it */
+        if (fg_cut_is_known(t, before)) return -1; /* Newton did not satisfy it */
         t->y[t->m++] = 0.0;
     }
     return t->m - before;
@@ -339,7 +336,7 @@ static sk_size fg_cuts_find(fg_cuts *t, double tol, fg_watch *watch) {
 static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
     const sk_size n = t->n;
     double tol;
-    for (sk_size i = 0; i < n; i++) { /* what the scores of a row have in common costs no digits */
+    for (sk_size i = 0; i < n; i++) { /* a constant in a row's scores would cost digits */
         double top = -DBL_MAX;
         for (sk_size j = 0; j < n; j++) top = v[i * n + j] / t->d[i * n + j] > top ? v[i * n + j] / t->d[i * n + j] : top;
         for (sk_size j = 0; j < n; j++) t->v[i * n + j] = v[i * n + j] - top * t->d[i * n + j];
@@ -355,9 +352,9 @@ static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
     return 0;
 }
 
-/* The Jacobian becomes that of the smallest face that the answer lies in: all sets that are entered just once. The least
- * ones with a word and one of its heads are enough: where two of them meet, what enters both together and what both
- * share is what enters either. Flows to the word bound them all. */
+/* The Jacobian becomes that of the smallest face with the answer: all sets that are entered exactly once. The smallest
+ * tight sets with a word and one of its heads span the others: cuts are modular on sets that meet. Maximum flows to the
+ * word find them. */
 static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
     const sk_size n = t->n;
     t->whole = 1;
@@ -365,15 +362,15 @@ static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
     fg_drop_cuts(t);
     for (sk_size i = 0; i < n; i++) {
         sk_cuts_begin(&t->flow, t->x);
-        sk_cuts_into(&t->flow, t->x, i);
-        sk_cuts_reach(&t->flow, FG_FULL);
+        sk_cuts_max_flow(&t->flow, t->x, i);
+        sk_cuts_reach(&t->flow, FG_SUM_TOLERANCE);
         if (fg_stopped(watch, 2 * n * n)) return FG_INTERRUPTED;
         for (sk_size j = 0; j < n; j++) {
             double *out;
             if (j == i || !(t->x[i * n + j] > 0.0) || t->flow.source[j]) continue;
             if (!fg_grow_cuts(t, t->m + 1)) return FG_NO_MEMORY;
-            sk_cuts_closure(&t->flow, i, j, FG_FULL);
-            sk_cuts_alike(&t->flow, j, FG_FULL);
+            sk_cuts_closure(&t->flow, i, j, FG_SUM_TOLERANCE);
+            sk_cuts_merge_alike(&t->flow, j, FG_SUM_TOLERANCE);
             out = t->out + t->m * n;
             for (sk_size k = 0; k < n; k++) out[k] = t->flow.seen[k] ? 0.0 : 1.0;
             if (!fg_cut_is_known(t, t->m)) t->y[t->m++] = 0.0;
@@ -382,7 +379,7 @@ static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
     return fg_grow_factor(t, t->m) ? 0 : FG_NO_MEMORY;
 }
 
-/* y = J u by the sets that hold the answer */
+/* y = J u by the tight sets */
 static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
     const sk_size n = t->n;
     if (!t->factored) {
@@ -394,8 +391,8 @@ static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
         fg_factor_cuts(t, 0.0);
         t->factored = 1;
     }
-    memset(t->step, 0, (size_t)t->room * sizeof(double));
-    /* multipliers; once more refines them, and the last pass writes */
+    memset(t->step, 0, (size_t)t->capacity * sizeof(double));
+    /* pass 0 solves for the multipliers, pass 1 refines them, pass 2 writes y */
     for (int pass = 0; pass < 3; pass++) {
         for (sk_size i = 0; i < n * n; i++) y[i] = u[i];
         for (sk_size r = 0; r < t->n_in; r++) {

@@ -1,16 +1,16 @@
-/* Equations of the smallest face with a factor's answer inside, of structures whose polytope is known: what the answer
- * meets with equality. Only weights are looked at, and for sequences which transitions are tied. */
+/* Equations of the smallest face around a factor's answer, for known polytopes: the constraints that are tight. They
+ * depend on the weights, and for sequences on ties of transitions. */
 #ifndef SPARSEKIT_FACTOR_EQUATIONS_H
 #define SPARSEKIT_FACTOR_EQUATIONS_H
 
 #include "factor_graph/factor_chain.h"
 #include "factor_graph/factor_span.h"
 
-/* weights that are rounding, and losses beside the best score, relative to it, that are */
+/* largest weight, and largest relative difference to the best score, that count as rounding */
 #define FG_NO_WEIGHT 1e-10
 #define FG_TIED_SCORE 3e-9
 
-/* what the variables scale with: D = W^-1 */
+/* Sets the diagonal D = W^-1. */
 static int fg_span_ready(const fg_spec *f, const double *w, fg_span *s) {
     double *scale = malloc((size_t)(f->d + 1) * sizeof(double));
     int ready = scale != NULL;
@@ -39,7 +39,7 @@ static int fg_span_matching(const fg_spec *f, const double *x, fg_span *s) {
 }
 
 /* The lowest word above both in a tree of heads, -1: the root. depth: arcs from the root. */
-static sk_size fg_meet(const int32_t *head, const int32_t *depth, sk_size a, sk_size b) {
+static sk_size fg_lowest_common_head(const int32_t *head, const int32_t *depth, sk_size a, sk_size b) {
     while (a != b) {
         sk_size *lower = depth[a] >= depth[b] ? &a : &b;
         if (head[*lower] == *lower) return -1;
@@ -48,9 +48,9 @@ static sk_size fg_meet(const int32_t *head, const int32_t *depth, sk_size a, sk_
     return a;
 }
 
-/* Heads, and sets of words that each tree in use enters once: those are the ones that trees of the face enter once,
- * since each enters at least once. They follow from the smallest that hold a word and its head in one of the trees:
- * where two of them meet, what enters their union is what enters both less what enters both at once. */
+/* One head a word, and tight sets of words. A set is tight on the face if each tree in use enters it once, since every
+ * tree enters it at least once. The smallest such sets around a word and its head in a tree imply all others: cuts are
+ * modular on tight sets that meet. */
 static int fg_span_tree(const fg_spec *f, const fg_active *t, const double *x, fg_span *s) {
     const sk_size n = f->columns, m = t->m;
     int32_t *head = malloc((size_t)(2 * m * n + 1) * sizeof(int32_t)), *depth = head + m * n;
@@ -77,7 +77,7 @@ static int fg_span_tree(const fg_spec *f, const fg_active *t, const double *x, f
                 const int32_t *of = head + k * n;
                 sk_size top = i;
                 for (sk_size j = 0; j < n && top >= 0; j++)
-                    if (set[j]) top = fg_meet(of, depth + k * n, top, j);
+                    if (set[j]) top = fg_lowest_common_head(of, depth + k * n, top, j);
                 if (top < 0) grows = -1;
                 for (sk_size j = 0; j < n && top >= 0; j++)
                     if (set[j])
@@ -106,8 +106,8 @@ static int fg_span_tree(const fg_spec *f, const fg_active *t, const double *x, f
     return ready;
 }
 
-/* sets of tags at a position and the next one, that weights can flow around in: from a tag by a transition that is
- * tied with the best, and back by one in use. side (2 K) becomes the set's number, from `first` on; how many. */
+/* Strongly connected sets of tags at two adjacent positions: forward by transitions tied with the best, back by those
+ * in use. Weight can circulate in them. side (2 K) becomes the set's number, from `first` on; returns how many. */
 static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned char *used, const unsigned char *here,
                             sk_size first, int32_t *side, int32_t *queue, unsigned char *seen) {
     sk_size count = 0;
@@ -115,7 +115,7 @@ static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned
     for (sk_size from = 0; from < K; from++) {
         if (!here[from] || side[from] >= 0) continue;
         memset(seen, 0, (size_t)(2 * K));
-        for (int way = 1; way <= 2; way++) { /* what it reaches, and what reaches it */
+        for (int way = 1; way <= 2; way++) { /* forward, then backward reachability */
             const unsigned char *right = way == 1 ? tied : used, *left = way == 1 ? used : tied;
             sk_size n = 1;
             queue[0] = (int32_t)from;
@@ -138,8 +138,8 @@ static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned
     return count;
 }
 
-/* Within each such set, as much weight as leaves one position comes to the next. g: scores less the answer. With
- * `tied_below` negative, what is in use counts alone, and for variables alone. */
+/* In each such set the weight that leaves one position equals what enters the next. g: scores minus the answer. If
+ * `tied_below` is negative, only transitions in use count, and only for variables. */
 static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *x, const double *g, const double *c,
                             double tied_below, fg_span *s) {
     const sk_size T = f->rows, K = f->columns, n = T * K, arcs = (T - 1) * K * K;
@@ -184,7 +184,7 @@ static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *
         const sk_size p = i / K, k = i % K;
         if (here[i]) {
             if (p == 0) fg_rows_enter(&s->on, 0, 1.0);
-            /* a flow may bring a tag so little weight that no transition counts as in use */
+            /* a tag's weight may be so small that none of its transitions counts as in use */
             if (p > 0 && side[(2 * p - 1) * K + k] > 0) fg_rows_enter(&s->on, side[(2 * p - 1) * K + k], -1.0);
             if (p < T - 1 && side[2 * p * K + k] > 0) fg_rows_enter(&s->on, side[2 * p * K + k], 1.0);
         }

@@ -1,24 +1,23 @@
 /* The face that a factor's answer lies in, where scores tie.
  *
- * The derivative in the scores exists where the answer moves by a linear map: where its critical cone (the directions
- * in which it can move among structures that are tied with the best) is a subspace. That cone is the intersection of
- * the factors' own, and the largest subspace of an intersection is the intersection of the largest subspaces, which are
- * the spans of the smallest faces with the answers inside. So the Jacobian is the projection on what these spans share;
- * at a kink it is that of scores nearby which leave the answer where it is. Structures in use span less than their
- * face wherever they happen to be enough for the answer: those that are missing are added with weight 0. */
+ * The derivative in the scores exists if the critical cone is a subspace: the directions in which the answer can move
+ * among tied structures. That cone is the intersection of the factors' cones. Its largest subspace is the intersection
+ * of theirs, the spans of the smallest faces around the answers. The Jacobian is the projection on it. At a kink it is
+ * the Jacobian of nearby scores with the same answer. Structures in use may span less than their face; the missing ones
+ * are added with weight 0. */
 #ifndef SPARSEKIT_FACTOR_FACE_H
 #define SPARSEKIT_FACTOR_FACE_H
 
 #include "factor_graph/factor_equations.h"
 #include "factor_graph/factor_map.h"
 
-/* differences that are rounding */
+/* largest difference that counts as rounding */
 #define FG_TIED 1e-9
-/* weights and losses that are, where no other factor moves the scores: of many words there are some of all sizes */
+/* the same for weights and losses if no other factor changes the scores: long sentences have weights of all sizes */
 #define FG_NO_WEIGHT_ALONE 1e-15
 #define FG_TIED_SCORE_ALONE 1e-12
 
-/* numbers that a search for a factor's face works with */
+/* state of a search for a factor's face */
 typedef struct {
     const fg_spec *f;
     fg_active *t;
@@ -35,7 +34,7 @@ static double fg_noise(fg_face *s) {
     return (double)(s->seed >> 33) / 1073741824.0 - 1.0;
 }
 
-/* the level of structures in use */
+/* Computes the score of the structures in use. */
 static void fg_set_level(fg_face *s) {
     const fg_active *t = s->t;
     s->level = 0.0;
@@ -43,8 +42,8 @@ static void fg_set_level(fg_face *s) {
     s->size = 1.0 + fabs(s->level);
 }
 
-/* r: w times a random direction, less what lies in the span of the structures; its largest entry over w */
-static double fg_draw(fg_face *s) {
+/* r: w times a random direction, orthogonal to the structures' span; returns its largest entry over w. */
+static double fg_draw_direction(fg_face *s) {
     const sk_size d = s->f->d;
     double most = 0.0;
     fg_set_ones(s->t);
@@ -58,9 +57,9 @@ static double fg_draw(fg_face *s) {
     return most;
 }
 
-/* r less what lies in the span once the structure in place m, whose row is there, is one of them; its largest entry over
- * w. One pass over L: its part outside the span is the structure less its best affine mixture of the others. */
-static double fg_turn(fg_face *s) {
+/* Makes r orthogonal to structure m as well, whose row of L is computed; returns its largest entry over w. One pass
+ * over L: the new direction is the structure minus its best affine mixture of the others. */
+static double fg_orthogonalize(fg_face *s) {
     fg_active *t = s->t;
     const sk_size m = t->m, d = s->f->d;
     const double *row = t->L + m * t->size;
@@ -71,7 +70,7 @@ static double fg_turn(fg_face *s) {
     memset(q, 0, (size_t)d * sizeof(double));
     fg_add_parts(s->f, t, m, 1.0, q, NULL);
     for (sk_size k = 0; k < m; k++) fg_add_parts(s->f, t, k, -a[k] - (1.0 - total) / ones * t->ones[k], q, NULL);
-    /* the ones of all, by the bordered inverse */
+    /* K^-1 1 for all m + 1, by the bordered inverse */
     t->ones[m] = (1.0 - total) / (row[m] * row[m]);
     for (sk_size k = 0; k < m; k++) t->ones[k] -= t->ones[m] * a[k];
     for (sk_size i = 0; i < d; i++) along += s->r[i] * q[i], square += s->w[i] * q[i] * q[i];
@@ -82,9 +81,9 @@ static double fg_turn(fg_face *s) {
     return most;
 }
 
-/* Structures tied with the best join, until none is outside the hull on one side of a random plane through it. What
- * spans the smallest face is on both sides of every such plane. A structure that gains `rho` in direction r but loses
- * `gap` is of no use for steps up to gap / rho, so shorter ones end at a tied one, or at none. */
+/* Adds tied structures, until none lies outside the hull on one side of a random plane through it. Those that span the
+ * smallest face lie on both sides of every such plane. A structure that gains `rho` in direction r but loses `gap` is
+ * not better for steps up to gap / rho. Shorter steps therefore find a tied structure, or none. */
 static int fg_collect(fg_face *s, sk_size most_extra) {
     const fg_spec *f = s->f;
     fg_active *t = s->t;
@@ -92,12 +91,12 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
     double most = 0.0, left = 0.0;
     for (;;) {
         double base, step, best;
-        /* what is left of the last direction serves until little is */
+        /* reuse the rest of the last direction until it is small */
         const int fresh = !(left > 0.05 * most);
         int found = 0, status;
         if (fg_stopped(s->watch, (t->m + f->rows + f->columns) * d)) return FG_INTERRUPTED;
         if (fresh) {
-            most = fg_draw(s);
+            most = fg_draw_direction(s);
             if (most < 1e-7) return 0;
         }
         base = fg_of_parts(f, t, 0, s->r, NULL);
@@ -105,17 +104,17 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
         for (int trial = 0; trial < 40; trial++) {
             double gap, rho;
             for (sk_size i = 0; i < d; i++) s->y[i] = s->g[i] + step * s->r[i];
-            if ((status = fg_ask(f, t, s->y, s->c, s->work, &best))) return status;
+            if ((status = fg_call_oracle(f, t, s->y, s->c, s->work, &best))) return status;
             gap = s->level - fg_of_parts(f, t, t->m, s->g, s->c);
             rho = fg_of_parts(f, t, t->m, s->r, NULL) - base;
             if (gap <= s->tied * s->size) {
-                found = rho > 1e-9 && fg_row(f, t, s->w, s->zero) > FG_DEPENDENT;
+                found = rho > 1e-9 && fg_factor_row(f, t, s->w, s->zero) > FG_DEPENDENT;
                 break;
             }
             if (step * rho <= gap) break;
             step = 0.5 * gap / rho;
         }
-        left = found ? fg_turn(s) : 0.0;
+        left = found ? fg_orthogonalize(s) : 0.0;
         if (!found && fresh) return 0;
         if (!found) continue;
         t->p[t->m++] = 0.0;
@@ -123,7 +122,7 @@ static int fg_collect(fg_face *s, sk_size most_extra) {
     }
 }
 
-/* q becomes the structures of t that have weights, which are the first ones: so is their part of L */
+/* q becomes a view of the structures with weights: they are the first ones, and so are their rows of L */
 static int fg_in_use(fg_face *s, fg_active *q) {
     const fg_spec *f = s->f;
     const fg_active *t = s->t;
@@ -144,9 +143,8 @@ static int fg_in_use(fg_face *s, fg_active *q) {
     return 0;
 }
 
-/* Whether the answer can move away from the structures that joined, which it can from all in its smallest face. If not,
- * what holds it back is a direction in which the scores may move and the answer stays: g moves, and those that are
- * tied no longer leave. */
+/* Whether the answer can move away from the added structures, as it can from all of its smallest face. If not, some
+ * direction of the scores leaves the answer unchanged. g moves along it, and the added structures are no longer tied. */
 static int fg_move_away(fg_face *s, int *inside) {
     const fg_spec *f = s->f;
     fg_active *t = s->t, q;
@@ -163,14 +161,14 @@ static int fg_move_away(fg_face *s, int *inside) {
         double miss = 0.0, least = DBL_MAX, top = -DBL_MAX;
         if ((status = fg_in_use(s, &q))) break;
         for (sk_size i = 0; i < d; i++) v[i] = s->x[i] + s->g[i] / s->w[i] - step * e[i];
-        if ((status = fg_active_solve(f, &q, v, s->w, s->c, FG_ROUNDS, x, s->work, s->watch))) break;
+        if ((status = fg_active_solve(f, &q, v, s->w, s->c, FG_MAX_ORACLE_CALLS, x, s->work, s->watch))) break;
         for (sk_size i = 0; i < d; i++) {
             double by = fabs(x[i] - s->x[i] + step * e[i]);
             miss = by > miss ? by : miss;
         }
         *inside = miss <= 1e-3 * step * most;
         if (*inside) break;
-        /* a step too large meets other structures, or gives up some in use */
+        /* too long a step makes other structures best, or removes some in use */
         loss = 0.0;
         for (sk_size k = 0; k < q.m; k++) {
             double gap = s->level - fg_of_parts(f, &q, k, s->g, s->c);
@@ -187,12 +185,12 @@ static int fg_move_away(fg_face *s, int *inside) {
         fg_set_level(s);
         for (sk_size k = m - 1; k >= used; k--)
             if (s->level - fg_of_parts(f, t, k, s->g, s->c) > s->tied * s->size) {
-                fg_leave(f, t, k);
+                fg_remove_structure(f, t, k);
                 t->extra--;
             }
         break;
     }
-    if (!*inside && !status && t->extra == m - used) { /* no step was small enough: leave it at what was in use */
+    if (!*inside && !status && t->extra == m - used) { /* no step was small enough: keep the structures in use */
         t->m = used;
         t->extra = 0;
         *inside = 1;
@@ -202,7 +200,7 @@ static int fg_move_away(fg_face *s, int *inside) {
     return status;
 }
 
-/* the face by its equations, which are fewer than the structures that span it */
+/* Describes the face by its equations, which are fewer than the structures that span it. */
 static int fg_find_span(fg_face *s) {
     const fg_spec *f = s->f;
     fg_active *t = s->t;
@@ -227,26 +225,26 @@ static int fg_find_span(fg_face *s) {
 static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                        int alone, double *work, fg_watch *watch) {
     const sk_size d = f->d;
-    double *room = calloc((size_t)(5 * d + 1), sizeof(double));
-    fg_face s = {f, t, w, c, room, room + d, room + 2 * d, room + 3 * d, room + 4 * d, work,
+    double *buffer = calloc((size_t)(5 * d + 1), sizeof(double));
+    fg_face s = {f, t, w, c, buffer, buffer + d, buffer + 2 * d, buffer + 3 * d, buffer + 4 * d, work,
                  alone, alone ? FG_TIED_SCORE_ALONE : FG_TIED_SCORE, 0.0, 1.0, 1, watch};
     int status = 0, inside = 0;
     double sum = 0.0;
-    if (room == NULL) return FG_NO_MEMORY;
-    t->m -= t->extra; /* of a call that was interrupted */
+    if (buffer == NULL) return FG_NO_MEMORY;
+    t->m -= t->extra; /* left by an interrupted call */
     t->extra = 0;
     for (sk_size k = t->m - 1; k >= 0 && t->m > 1; k--)
-        if (t->p[k] <= (alone ? FG_NO_WEIGHT_ALONE : FG_NO_WEIGHT)) fg_leave(f, t, k);
+        if (t->p[k] <= (alone ? FG_NO_WEIGHT_ALONE : FG_NO_WEIGHT)) fg_remove_structure(f, t, k);
     for (sk_size k = 0; k < t->m; k++) sum += t->p[k];
     for (sk_size k = 0; k < t->m; k++) t->p[k] /= sum;
     for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], s.x, NULL);
     for (sk_size i = 0; i < d; i++) s.g[i] = w[i] * (v[i] - s.x[i]);
     fg_set_level(&s);
     if (f->kind == FG_SEQUENCE || f->kind == FG_TREE || f->kind == FG_MATCHING) {
-        status = fg_collect(&s, 1); /* is there more than what is in use? */
+        status = fg_collect(&s, 1); /* is the face larger than the structures in use? */
         if (!status && t->extra > 0) status = fg_find_span(&s);
         inside = 1;
-    } else if (f->kind == FG_PROJECTIVE && fg_is_of_stars(f, s.x, alone ? FG_EVEN : FG_EVEN_ABOUT, s.y)) {
+    } else if (f->kind == FG_PROJECTIVE && fg_is_of_stars(f, s.x, alone ? FG_STAR_TOLERANCE : FG_STAR_TOLERANCE_SHARED, s.y)) {
         status = fg_find_span(&s);
         inside = 1;
     }
@@ -256,11 +254,11 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
         status = fg_move_away(&s, &inside);
     }
     fg_set_ones(t);
-    free(room);
+    free(buffer);
     return status;
 }
 
-/* Closed forms: a constraint that the answer meets is one, also where its multiplier is 0, and so is a bound. */
+/* Closed forms: a constraint that is met with equality is active even if its multiplier is 0, and so is a bound. */
 #define FG_INSIDE(x) (((x) > FG_TIED) & ((x) < 1.0 - FG_TIED))
 
 static void fg_complete_linear(sk_size d, const double *x, const double *a, const double *ad, double b, double *f,
@@ -297,7 +295,7 @@ static void fg_complete_orout(sk_size d, const double *x, const double *a, const
         if (negated[k]) e[k] = -e[k];
 }
 
-/* Pairs whose variables (or one, and what the other lacks of 1) are equal. Where the score is 0 nothing ties them. */
+/* Pairs with x = y or x = 1 - y. With a score of 0 they are not tied. */
 static void fg_complete_pair(const fg_plan *g, fg_state *t, sk_size i, double a, double b, double way_a, double way_b) {
     const sk_size o = g->n_pair + i;
     const double share = g->deg[i] * g->deg[o] * t->q[i];

@@ -1,11 +1,11 @@
-/* Sequences of weak scores, whose mixtures have a structure for almost each variable: flows through a layered graph in
- * place of structures. The weight E_ij of a transition flows from one tag to the next; no mixture of sequences is more
- * than that. With prices that potentials make, x = v - (a_t + b_t-1) / w, optimal are E >= 0 with row sums x_t and
- * column sums x_t+1, and c + a_i + b_j <= 0, = 0 where E_ij > 0.
+/* Sequences of weak scores. Their mixtures have a structure for almost each variable, so flows through a layered graph
+ * replace structures. The weight E_ij of a transition flows from one tag to the next; such flows are exactly the
+ * mixtures of sequences. With potentials a and b, x = v - (a_t + b_t-1) / w. Optimal are E >= 0 with row sums x_t and
+ * column sums x_t+1, and c + a_i + b_j <= 0, with equality where E_ij > 0.
  *
- * From nothing an interior point method comes near (factor_barrier.h). Proximal points, each by Newton's method on
- * potentials, E = max(0, E + (c + a_i + b_j) / eps), end exactly on the right piece (Rockafellar, 1976; Li, Sun, Toh,
- * 2018), and start from the potentials of the last scores where these are near. */
+ * Without an initial point, an interior-point method comes first (factor_barrier.h). The proximal point method then
+ * ends exactly (Rockafellar, 1976; Li, Sun, Toh, 2018): E = max(0, E + (c + a_i + b_j) / eps), each point by Newton's
+ * method on the potentials. If the last scores were near, it starts from their potentials. */
 #ifndef SPARSEKIT_FACTOR_FLOW_H
 #define SPARSEKIT_FACTOR_FLOW_H
 
@@ -15,16 +15,16 @@
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_simplex.h"
 
-/* factorisations for proximal points: from the last solution, where starting afresh costs a dozen, and at all */
+/* largest numbers of factorisations for proximal points: from the last solution (a new start takes a dozen), and in all */
 #define FG_WARM_STEPS 12
 #define FG_PROXIMAL_STEPS 80
 /* smallest eps, relative to potentials */
-#define FG_FINE 1e-3
-/* largest reduced cost of a transition in use where proximal points stall */
+#define FG_MIN_EPS 1e-3
+/* largest reduced cost of a transition in use at which stalled proximal points are accepted */
 #define FG_DUAL_TOLERANCE 1e-11
-/* times that near ties may stall proximal points */
+/* largest number of stalls by near ties */
 #define FG_ABSORPTIONS 8
-/* weights that are rounding */
+/* largest weight that counts as rounding */
 #define FG_NO_FLOW 1e-12
 
 /* sums of the rows and columns of the proximal point max(0, E + (c + a_i + b_j) / eps) */
@@ -64,7 +64,7 @@ SK_MULTI(void, fg_proximal_slopes,
     }
 }
 
-/* E becomes the proximal point; the largest |c + a_i + b_j| that it shows, where there is weight or should be */
+/* E becomes the proximal point; returns the largest |c + a_i + b_j| among transitions with weight */
 SK_MULTI(double, fg_proximal_move,
          (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
           double *restrict E, double inverse),
@@ -82,7 +82,7 @@ SK_MULTI(double, fg_proximal_move,
     return most;
 }
 
-/* gradients at a step; the largest miss of a sum. Potentials move with it. */
+/* Moves the potentials to a step and computes the gradients; returns the largest error of a sum. */
 static double fg_proximal_at(void *problem, double step, double *slope) {
     fg_flow *t = problem;
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
@@ -124,12 +124,13 @@ static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
     return start;
 }
 
-/* rounding of the sums at scores of this size, and potentials of that */
+/* Rounding error of the sums for scores and potentials of these sizes. */
 static double fg_proximal_tolerance(const fg_flow *t, double size, double potentials) {
     return 8.0 * DBL_EPSILON * (1.0 + size + potentials / t->eps);
 }
 
-/* v and c absorb the potentials, which become 0: sequences keep their scores, and reduced costs near 0 all digits. */
+/* Adds the potentials to v and c and resets them to 0: sequences keep their scores, and reduced costs near 0 keep all
+ * digits. */
 static void fg_absorb_potentials(fg_flow *t) {
     const sk_size K = t->K, m = (t->T - 1) * K;
     for (sk_size i = 0; i < m; i++) {
@@ -143,7 +144,7 @@ static void fg_absorb_potentials(fg_flow *t) {
     }
 }
 
-/* Proximal points until one stays; whether it does within so many factorisations. */
+/* Iterates proximal points to a fixed point; whether it is reached within `most` factorisations. */
 static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
     const fg_progress begin = FG_PROGRESS_BEGIN;
@@ -166,7 +167,7 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     for (int rounds = 0; rounds < 20 * most; rounds++) {
         if (fg_stopped(watch, T * KK) || fg_late(watch)) return 0;
         if (fg_is_rounding(&progress, miss, tol)) {
-            const double before = change, least = FG_FINE * size;
+            const double before = change, least = FG_MIN_EPS * size;
             change = 0.0;
             for (sk_size p = 0; p < T - 1; p++) {
                 double by = fg_proximal_move(K, t->c + p * KK, t->a + p * K, t->b + p * K, t->E + p * KK, 1.0 / t->eps);
@@ -174,14 +175,14 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
             }
             if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
             if (change > 0.9 * before && (t->absorbed || t->eps <= least || change < 1e-9 * (1.0 + size))) {
-                /* stalled, as by near ties: weights move by change / eps a point */
+                /* stalled by near ties: weights change by change / eps a point */
                 if (change <= FG_DUAL_TOLERANCE) return 1;
                 if (t->absorbed == FG_ABSORPTIONS) return 0;
                 if (t->absorbed++ == 0) t->eps0 = t->eps;
                 fg_absorb_potentials(t);
                 potentials = t->eps = 100.0 * change;
                 change = INFINITY;
-            } else /* nearer and nearer, as far as sums keep their digits */
+            } else /* decrease eps as long as sums keep their digits */
                 t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
             tol = fg_proximal_tolerance(t, size, potentials);
             miss = fg_proximal_at(t, t->moved, &start);
@@ -197,7 +198,7 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     return 0;
 }
 
-/* eps: weights and slacks of transitions at the sizes that they have here, and no more digits than sums keep */
+/* Sets eps to the ratio of slacks to weights, and no smaller than the digits of the sums allow. */
 static void fg_flow_scale(fg_flow *t) {
     double slack = 0.0, size = 0.0;
     const sk_size K = t->K, m = (t->T - 1) * K;
@@ -214,13 +215,13 @@ static void fg_flow_scale(fg_flow *t) {
     t->eps = t->eps > 1e-12 ? t->eps : 1e-12;
 }
 
-/* x and E of the solution for v, w, c, from the last one or from nothing; whether it was found */
+/* Solves for x and E at v, w, c, from the last solution or `afresh`; whether it succeeded. */
 static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const double *c, int afresh, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K;
     int found;
     if (T == 1) {
         for (sk_size k = 0; k < K; k++) t->v[k] = v[k], t->iw[k] = 1.0 / w[k];
-        fg_column(K, t->v, t->iw, 1, 0.0, t->x);
+        fg_project_simplex(K, t->v, t->iw, 1, 0.0, t->x);
         return 1;
     }
     fg_flow_begin(t, v, w, c);
@@ -245,8 +246,8 @@ static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const dou
     return 1;
 }
 
-/* Work on structures, in units of t->spent, beyond which a flow takes over: a quarter of what that takes itself, by
- * experiment (5 to 100 tags): how many structures it will take is not known before. */
+/* Work on structures, in units of t->spent, after which a flow takes over. It is a quarter of the flow's own work
+ * (measured for 5 to 100 tags), since the number of structures is not known in advance. */
 static double fg_flow_work(const fg_spec *f) {
     const double T = (double)f->rows, K = (double)f->columns;
     return 2e4 + (T - 1.0) * K * K * (90.0 + K);
@@ -261,12 +262,12 @@ static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, co
     if (t->by_flow) {
         t->calls++;
         found = fg_flow_solve(t->flow, v, w, c, 0, watch);
-        /* other scores than those of the last solve may have few structures */
+        /* new scores may need few structures */
         t->by_flow = found || !is_first;
     }
     if (!t->by_flow) {
         t->most = fg_flow_work(f);
-        t->spent = 0.0; /* of each answer: structures that are known already make the next one cheap */
+        t->spent = 0.0; /* per answer: known structures make the next answer cheap */
         status = fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
         if (status || t->solved || t->spent <= t->most || fg_late(watch)) return status;
     }
@@ -286,14 +287,14 @@ static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, co
         return 0;
     }
     if (watch != NULL && fg_is_stopped(watch->call)) return FG_INTERRUPTED;
-    /* it did not come to an end (scores of very different sizes, or late): structures */
+    /* it did not converge (scores of very different sizes, or the time limit): use structures */
     fg_free_flow(t->flow);
     t->flow = NULL;
     t->refused = 1;
     return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
 }
 
-/* The Jacobian: of the transitions in use, or, where it is to be that of the smallest face, of those that are tied. */
+/* The Jacobian on the transitions in use or, if `whole`, on the tied ones, which span the smallest face. */
 static int fg_flow_span(const fg_spec *f, fg_active *t, const double *w, int whole) {
     const fg_flow *flow = t->flow;
     const sk_size n = f->d;

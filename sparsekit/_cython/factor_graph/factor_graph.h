@@ -1,9 +1,9 @@
 /* What an LP-SparseMAP problem is in memory.
  *
- * A slot is a place of a variable in a factor. Factors of one kind lie together: pairs first (all first
- * variables, then all second ones), then linear constraints, OrOut, and factors with a MAP oracle. Everything
- * is in the coordinates of the marginals themselves: with w = 1 / deg a factor minimises
- * sum_k w_k / 2 (x_k - v_k)^2 - <c, N p>, x = M p, which is line 8 of Algorithm 1 with mu~ = x / delta. */
+ * A slot is one variable's position in one factor. Factors of one kind are adjacent: pairs first (all first variables,
+ * then all second ones), then linear constraints, OrOut, and factors with a MAP oracle. All coordinates are those of
+ * the marginals. With w = 1 / deg a factor minimises sum_k w_k / 2 (x_k - v_k)^2 - <c, N p>, x = M p. This is line 8 of
+ * Algorithm 1 with mu~ = x / delta. */
 #ifndef SPARSEKIT_FACTOR_GRAPH_H
 #define SPARSEKIT_FACTOR_GRAPH_H
 
@@ -23,7 +23,7 @@ typedef struct {
     sk_size rows, columns;  /* of its variables: positions and tags, words and words, a table's sides */
     sk_size n_on, n_bonus;  /* entries that a structure has among them; FG_CUSTOM: all, with values */
     const sk_size *sizes, *offsets; /* FG_DENSE: of the variables, and where their indicators begin */
-    sk_size room;           /* doubles that its oracle works in */
+    sk_size buffer_size;           /* doubles that its oracle works in */
     void *object;           /* FG_CUSTOM: the Python object */
 } fg_spec;
 
@@ -50,8 +50,8 @@ typedef struct fg_potentials fg_potentials; /* factor_matching.h */
 typedef struct fg_cuts fg_cuts;             /* factor_cuts.h */
 typedef struct fg_flow fg_flow;             /* factor_chain.h */
 
-/* structures in use by a factor with an oracle, and the Cholesky factor of K = M' W M + shift 1 1' on them;
- * its first m rows and columns are those of the structures, `size` apart */
+/* Structures in use by a factor with an oracle, and the Cholesky factor L of K = M' W M + shift 1 1' on them. Its rows
+ * are `size` apart; the first m belong to the structures. */
 typedef struct {
     sk_size m, size;
     int32_t *on, *bonus;
@@ -61,14 +61,14 @@ typedef struct {
     double shift;                       /* 0 until there is a structure */
     int solved;                         /* whether the last call ended because no structure is better */
     sk_size calls;                      /* of the oracle since the solve began */
-    sk_size extra;                      /* so many of the m, the last ones, have no weight: factor_face.h */
-    struct fg_span *span;               /* what the Jacobian projects on where the structures span less, or NULL */
+    sk_size extra;                      /* number of structures without weight, the last ones: factor_face.h */
+    struct fg_span *span;               /* the Jacobian's range if the structures span less, or NULL */
     fg_potentials *potentials;          /* of a matching with many structures, else NULL */
     fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
     fg_flow *flow;                      /* of a sequence with many structures, else NULL */
     int by_constraints, by_flow;        /* whether the last answer is theirs */
     int refused;                        /* whether they failed in this solve: factor_structured.h */
-    double spent, most;                 /* work on structures for an answer, and where it ends; 0: nowhere */
+    double spent, most;                 /* work on structures for an answer, and its limit; 0: none */
 } fg_active;
 
 typedef struct {
@@ -83,10 +83,10 @@ typedef struct {
     double *cg;                         /* (5 n_var) */
     double *work;                       /* of the active sets and oracles */
     fg_active *active;                  /* (n_struct) */
-    unsigned char *off, *off_add;       /* (n_var), (n_add): what -inf forbids; its score is a large finite loss */
-    /* what the last solve says of itself */
+    unsigned char *off, *off_add;       /* (n_var), (n_add): forbidden by -inf; their score is a large finite loss */
+    /* results of the last solve */
     double gamma, primal, dual, residual;
-    double inv;                         /* that the last answers' additional scores had */
+    double inv;                         /* scale of the additional scores in the last answers */
     sk_size n_iter, n_newton, calls;    /* calls: of one factor's oracle at most */
     int status, warm, whole;            /* whole: Jacobians are those of whole faces: factor_face.h */
     fg_watch *watch;                    /* of the thread that works on it, or NULL */
@@ -98,7 +98,7 @@ typedef struct {
     int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
 } fg_options;
 
-/* whether a status says that a limit was reached: what has been found is the answer then, as far as it goes */
+/* Whether a status says that a limit was reached: the current point is then the answer. */
 SK_INLINE int fg_is_limit(int status) { return status == FG_MAX_ITER || status == FG_MAX_TIME; }
 
 SK_INLINE double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }

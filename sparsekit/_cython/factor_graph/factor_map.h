@@ -4,16 +4,16 @@
 
 #include "factor_graph/factor_solve.h"
 
-/* LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho */
-#define FG_BLURRED 1e-7
+/* LP-MAP: largest residual of an answer at a small rho; above it rounding dominates */
+#define FG_SPOILT_RESIDUAL 1e-7
 
-/* LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores eta / rho + the mu before, and once mu
- * stays it solves the linear program. The number of steps is finite; rho falls from step to step, so that small scores
- * beside large ones have their turn. Every step starts from the multipliers of the last one. */
+/* LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores eta / rho + the previous mu. A fixed
+ * point solves the linear program. The number of steps is finite. rho decreases from step to step, to resolve small
+ * scores next to large ones. Every step starts from the multipliers of the last one. */
 typedef struct {
     double size, most, smallest; /* of the scores: their sum, the largest, the smallest that is not 0 */
     double rho, first;           /* weight of the quadratic term, and the one at the start */
-    double least, exact;         /* it tells the smallest score apart; answers to a smaller one are rounding, or 0 */
+    double least, exact;         /* rho that resolves the smallest score; below it answers are rounding, or 0 */
 } fg_proximal;
 
 static fg_proximal fg_proximal_begin(const fg_plan *g, const fg_state *t) {
@@ -26,7 +26,7 @@ static fg_proximal fg_proximal_begin(const fg_plan *g, const fg_state *t) {
         p.smallest = score > 0.0 && score < p.smallest ? score : p.smallest;
     }
     if (p.size > 0.0) p.rho = 0.2 * p.size / (double)(g->n_var + g->n_add);
-    else p.smallest = 1.0; /* nothing to tell apart, but what is forbidden still weighs against rho */
+    else p.smallest = 1.0; /* no scores to resolve, but forbidden variables still compare with rho */
     p.least = 0.5 * p.smallest > 1e-13 * p.most ? 0.5 * p.smallest : 1e-13 * p.most;
     p.rho = p.first = p.rho < p.least ? p.least : p.rho;
     return p;
@@ -37,13 +37,13 @@ static void fg_proximal_scores(const fg_plan *g, fg_state *t, double rho) {
     memcpy(t->h0, t->mu, (size_t)g->n_var * sizeof(double));
     for (sk_size j = 0; j < g->n_var; j++) {
         t->eta[j] = t->eta0[j] / rho + t->mu[j];
-        /* alone: on or off at once */
+        /* in no factor: on or off at once */
         if (g->var_start[j] == g->var_start[j + 1]) t->eta[j] = t->h0[j] = t->eta0[j] > 0.0;
     }
     for (sk_size k = 0; k < g->n_add; k++) t->add[k] = t->add0[k] / rho;
 }
 
-/* multipliers are in units of rho, which changes */
+/* Rescales the multipliers, which are in units of rho. */
 static void fg_proximal_rescale(const fg_plan *g, fg_state *t, fg_proximal *p, double rho) {
     for (sk_size s = 0; s < g->n_slot; s++) t->l[s] *= p->rho / rho;
     for (sk_size i = 0; i < g->n_linear + g->n_orout; i++) t->tau[i] *= p->rho / rho;
@@ -56,7 +56,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
     sk_size passes = 0, newton = 0;
     int status;
     o.quadratic = 1;
-    t->gamma = o.step_size; /* the last solve's may be that of strong scores: here they are in units of rho */
+    t->gamma = o.step_size; /* the last solve's scores may have been large; here they are in units of rho */
     memcpy(t->eta0, t->eta, (size_t)g->n_var * sizeof(double));
     memcpy(t->add0, t->add, (size_t)g->n_add * sizeof(double));
     if (!t->warm) memset(t->mu, 0, (size_t)g->n_var * sizeof(double));
@@ -64,15 +64,15 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
         double moved = 0.0, next = 0.25 * p.rho, worth = 0.0;
         fg_proximal_scores(g, t, p.rho);
         o.max_iter = given->max_iter - passes;
-        /* scores that are large beside rho leave fewer digits for the marginals */
+        /* scores that are large relative to rho leave fewer digits for the marginals */
         o.tol_primal = given->tol_primal * (1e-3 * p.most / p.rho > 1.0 ? 1e-3 * p.most / p.rho : 1.0);
-        if (o.tol_primal > FG_BLURRED && given->tol_primal < FG_BLURRED) o.tol_primal = FG_BLURRED;
+        if (o.tol_primal > FG_SPOILT_RESIDUAL && given->tol_primal < FG_SPOILT_RESIDUAL) o.tol_primal = FG_SPOILT_RESIDUAL;
         status = fg_solve(g, t, &o, o.step_size);
         passes += t->n_iter;
         newton += t->n_newton;
-        if (status || p.size == 0.0) break; /* of scores that are all 0 every mu is best */
-        if (t->residual > fmax(o.tol_primal, FG_BLURRED) && p.rho < p.first && passes < given->max_iter) {
-            /* rounding of scores in units of so small a rho is no solution: back to the last mu and a larger one */
+        if (status || p.size == 0.0) break; /* if all scores are 0, every mu is optimal */
+        if (t->residual > fmax(o.tol_primal, FG_SPOILT_RESIDUAL) && p.rho < p.first && passes < given->max_iter) {
+            /* rounding dominates at so small a rho: go back to the last mu and a larger rho */
             memcpy(t->mu, t->h0, (size_t)g->n_var * sizeof(double));
             p.exact = fmin(4.0 * p.rho, p.first);
             p.least = fmax(p.least, p.exact);
@@ -85,12 +85,12 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
             if (!t->off[j]) worth += fabs(t->eta0[j] * t->mu[j]);
         }
         t->dual = sqrt(moved);
-        /* mu is best for scores that differ by rho times the step: it lacks no more than that over the box */
+        /* mu is optimal for scores that differ by rho * step, which bounds its error in value over the box */
         if (p.rho * t->dual * sqrt((double)g->n_var) <= 1e-9 * worth) break;
-        /* a step moves no less than its own error */
+        /* a step is at least as large as its own error */
         if (t->dual <= given->tol_dual + 30.0 * o.tol_primal) {
             if (p.rho <= p.least) break;
-            next = p.least; /* where it stays for the smallest score as well, it stays for good */
+            next = p.least; /* a fixed point for the smallest score too is final */
         }
         if (passes >= given->max_iter) {
             status = FG_MAX_ITER;
@@ -98,7 +98,7 @@ static int fg_map(const fg_plan *g, fg_state *t, const fg_options *given) {
         }
         t->warm = 1;
         next = next < p.exact ? p.exact : next;
-        /* near ties of scores take a rho as near to 0 */
+        /* near ties of scores need a small rho */
         if (next < 1e-10 * (worth > p.smallest ? worth : p.smallest)) next = p.rho;
         if (next < p.rho) fg_proximal_rescale(g, t, &p, next);
     }
@@ -124,9 +124,9 @@ static int fg_map_separate(const fg_plan *g, fg_state *t) {
         for (sk_size k = 0; k < f->d; k++) u[k] = t->eta[g->var[f->slot + k]];
         active->m = active->by_constraints = active->by_flow = active->refused = 0;
         active->shift = 0.0;
-        if ((status = fg_ask(f, active, u, t->add + f->add, t->work + 2 * f->d, &best))) return t->status = status;
+        if ((status = fg_call_oracle(f, active, u, t->add + f->add, t->work + 2 * f->d, &best))) return t->status = status;
         memset(zeros, 0, (size_t)f->d * sizeof(double));
-        fg_row(f, active, g->w + f->slot, zeros);
+        fg_factor_row(f, active, g->w + f->slot, zeros);
         active->p[0] = 1.0;
         active->m = active->solved = 1;
         memset(x, 0, (size_t)f->d * sizeof(double));
@@ -139,7 +139,7 @@ static int fg_map_separate(const fg_plan *g, fg_state *t) {
 
 static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
-    /* what derivatives have added to the last solution */
+    /* added by derivatives of the last solution */
     t->whole = 0;
     for (sk_size i = 0; i < g->n_struct; i++) {
         t->active[i].calls = 0;
@@ -153,27 +153,26 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
         const int is_closed = g->n_pair + g->n_linear + g->n_orout > 0;
         return g->is_separate && !is_closed ? fg_map_separate(g, t) : fg_map(g, t, o);
     }
-    /* multipliers have as far to go as scores are large */
-    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmin(FG_STRONG, fmax(1.0, fg_strength(g, t))) : 1.0));
+    /* the distance to the multipliers grows with the scores */
+    return fg_solve(g, t, o, o->step_size * (o->adaptive ? fmin(FG_MAX_FIRST_FACTOR, fmax(1.0, fg_strength(g, t))) : 1.0));
 }
 
-/* What one of the threads of a call does of `total` graphs. The one that made the call goes on looking at the
- * interpreter until the others are done. */
+/* One thread's share of the `total` graphs of a call. The calling thread checks for signals until the others are done. */
 static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_size total, fg_call *call, int is_caller) {
     fg_watch watch = {call, is_caller, 0, 0.0, 0};
     sk_size i;
     while ((i = atomic_fetch_add_explicit(&call->next, 1, memory_order_relaxed)) < total) {
         t[i]->watch = &watch;
-        /* an oracle that failed ends them all: its error is what the call raises */
+        /* a failed oracle ends all graphs: the call raises its error */
         if (fg_run(g[i], t[i], o) == FG_ORACLE_FAILED) fg_stop(call);
         t[i]->watch = NULL;
         atomic_fetch_add_explicit(&call->done, 1, memory_order_relaxed);
     }
     if (!is_caller) return;
-    watch.due = fg_seconds() + FG_LOOK_SECONDS;
+    watch.due = fg_seconds() + FG_POLL_SECONDS;
     for (sk_size turn = 0; atomic_load_explicit(&call->done, memory_order_relaxed) < total && !fg_is_stopped(call); turn++) {
         if (turn % 64 == 0) fg_look(&watch);
-        if (turn > 10000) fg_pause(); /* the first moments are too short to sleep in */
+        if (turn > 10000) fg_pause(); /* do not sleep during the first moments */
     }
 }
 

@@ -1,11 +1,12 @@
-/* Matchings of weak scores, whose mixtures have a structure for almost each variable: the polytope's own constraints
- * in place of structures. Each of the fewer ("rows", R) has one partner, each of the others ("columns", C) at most one,
- * or one where there are as many; no mixture of matchings is more than that (Birkhoff, von Neumann).
+/* Matchings of weak scores. Their mixtures have a structure for almost each variable, so the constraints of the
+ * polytope replace structures. The smaller side is called rows (R), the other columns (C). A row has one partner; a
+ * column has at most one, or exactly one if R = C. These constraints describe all mixtures of matchings (Birkhoff, von
+ * Neumann).
  *
- * With d = 1 / w, x_ij = max(0, v_ij - d_ij (a_i + b_j)). For given a the best b is a projection of each column on its
- * simplex, and the dual that is left is convex and smooth in a, with the gradient 1 - sum_j x_ij and the generalised
- * Hessian S = sum over free entries of d_ij e_i e_i' less, of a column that is full, its vector of d times itself over
- * their sum: Newton's method ends exactly on the right piece. S is a Laplacian of the rows. */
+ * With d = 1 / w, x_ij = max(0, v_ij - d_ij (a_i + b_j)). For given a the best b projects each column on its simplex.
+ * The remaining dual is convex and smooth in a, with the gradient 1 - sum_j x_ij. Its generalised Hessian S is the sum
+ * of d_ij e_i e_i' over free entries, minus d_j d_j' / sum(d_j) for every full column. S is a Laplacian of the rows.
+ * Newton's method ends exactly, since the dual is piecewise quadratic. */
 #ifndef SPARSEKIT_FACTOR_MATCHING_H
 #define SPARSEKIT_FACTOR_MATCHING_H
 
@@ -62,17 +63,17 @@ static void fg_free_potentials(fg_potentials *t) {
     free(t);
 }
 
-/* a start: each row by itself, so that what its scores have in common costs no steps and no digits */
+/* Initial potentials: each row alone, since a constant in its scores would cost steps and digits. */
 static void fg_potentials_start(fg_potentials *t) {
     const sk_size R = t->R, C = t->C;
     double *v = t->line, *d = v + C;
     for (sk_size i = 0; i < R; i++) {
         for (sk_size j = 0; j < C; j++) v[j] = t->v[j * R + i], d[j] = t->d[j * R + i];
-        t->a[i] = fg_column(C, v, d, 1, 0.0, d + C);
+        t->a[i] = fg_project_simplex(C, v, d, 1, 0.0, d + C);
     }
 }
 
-/* answers at a + step times the direction; the largest row's miss */
+/* Evaluates x at a + step * direction; returns the largest error of a row's sum. */
 static double fg_potentials_at(void *problem, double step, double *slope) {
     fg_potentials *t = problem;
     const sk_size R = t->R;
@@ -82,7 +83,7 @@ static double fg_potentials_at(void *problem, double step, double *slope) {
         double *x = t->x + j * R;
         const double *v = t->v + j * R, *d = t->d + j * R;
         for (sk_size i = 0; i < R; i++) t->u[i] = v[i] - t->row[i] * d[i];
-        t->tau[j] = fg_column(R, t->u, d, t->equal, t->tau[j], x);
+        t->tau[j] = fg_project_simplex(R, t->u, d, t->equal, t->tau[j], x);
         for (sk_size i = 0; i < R; i++) t->g[i] -= x[i];
     }
     *slope = 0.0;
@@ -107,10 +108,10 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
             mass += t->q[i];
             S[i * R + i] += t->q[i];
         }
-        t->mass[j] = t->equal || t->tau[j] > 0.0 || (t->whole && sum > 1.0 - FG_FULL) ? mass : 0.0;
+        t->mass[j] = t->equal || t->tau[j] > 0.0 || (t->whole && sum > 1.0 - FG_SUM_TOLERANCE) ? mass : 0.0;
         if (!(t->mass[j] > 0.0)) continue;
         for (sk_size i = 0; i < R; i++)
-            if (t->q[i] != 0.0) fg_row_less(i + 1, t->q[i] / mass, t->q, S + i * R);
+            if (t->q[i] != 0.0) fg_subtract_row(i + 1, t->q[i] / mass, t->q, S + i * R);
     }
     for (sk_size i = 0; i < R; i++) t->q[i] = 0.0;
     for (sk_size j = 0; j < t->C; j++)
@@ -118,7 +119,7 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
     fg_factor_hessian(R, R, ridge, t->q, S);
 }
 
-/* Newton's method on the dual; whether it came to the solution */
+/* Newton's method on the dual; whether it converged. */
 static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
     const sk_size R = t->R, C = t->C;
     fg_progress progress = FG_PROGRESS_BEGIN;
@@ -180,7 +181,7 @@ static void fg_potentials_jvp(const fg_spec *f, fg_potentials *t, const double *
     t->factored = 1;
     memset(alpha, 0, (size_t)R * sizeof(double));
     for (int pass = 0; pass < 3; pass++) {
-        /* b, then y and what rows miss, for alpha so far: the second pass refines the first, the last one writes */
+        /* b, y and the rows' residuals for the current alpha; pass 1 refines pass 0, the last one writes */
         memset(t->g, 0, (size_t)R * sizeof(double));
         for (sk_size j = 0; j < C; j++) {
             const double *x = t->x + j * R, *d = t->d + j * R;

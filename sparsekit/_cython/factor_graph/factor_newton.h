@@ -1,5 +1,5 @@
-/* What Newton's methods on the duals of projections share: the line search, the ridge, the end by rounding, and factors
- * of Hessians in which some directions are rounding. */
+/* Newton's methods on the duals of projections: line search, ridge, stopping at rounding, and factors of singular
+ * Hessians. */
 #ifndef SPARSEKIT_FACTOR_NEWTON_H
 #define SPARSEKIT_FACTOR_NEWTON_H
 
@@ -7,16 +7,17 @@
 
 #include "factor_graph/factor_triangle.h"
 
-/* share of a row's own diagonal up to which a pivot is rounding */
-#define FG_CLOSED 1e-10
+/* largest pivot, relative to the diagonal, that counts as rounding */
+#define FG_PIVOT_TOLERANCE 1e-10
 
-/* Evaluates a problem at a step along its direction: what is missing there, or -1 to end. The slope rises with it. */
+/* Evaluates a problem at a step along its direction: returns the residual, or -1 to stop. The slope increases with the
+ * step. */
 typedef double (*fg_trial)(void *problem, double step, double *slope);
 
 enum { FG_SEARCH_ENDED = -1, FG_SEARCH_FAILED, FG_SEARCH_FOUND };
 
-/* A step at which the slope, `start` < 0 at 0, is a tenth smaller or what is missing is at most `tol`, and no longer
- * than `most`: secants in a bracket, after steps four times as long until the slope changes its sign. */
+/* Line search: a step of at most `most` that shrinks the slope, `start` < 0 at 0, to a tenth, or the residual to `tol`.
+ * It expands by factors of four until the slope changes its sign, then takes secant steps in the bracket. */
 static int fg_line_search(void *problem, fg_trial at, double start, double tol, double most, int trials, double *step,
                           double *miss) {
     double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, slope;
@@ -41,7 +42,7 @@ static int fg_line_search(void *problem, fg_trial at, double start, double tol, 
     return FG_SEARCH_FAILED;
 }
 
-/* what was missing after the last step, and steps in a row that did not halve it */
+/* Residual after the last step, and the number of successive steps that did not halve it. */
 typedef struct {
     double last;
     int slow;
@@ -49,20 +50,20 @@ typedef struct {
 
 #define FG_PROGRESS_BEGIN {DBL_MAX, 0}
 
-/* Whether what is missing is rounding of size `tol`: at most that, or not far above it and no longer falling. */
+/* Whether the residual is rounding of size `tol`: at most `tol`, or slightly above and no longer decreasing. */
 static int fg_is_rounding(fg_progress *p, double miss, double tol) {
     p->slow = miss > 0.5 * p->last ? p->slow + 1 : 0;
     p->last = miss;
     return miss <= tol || (miss <= 100.0 * tol && p->slow > 1);
 }
 
-/* Ridge of a Newton step: it moves what has no curvature, and vanishes with what is missing. */
+/* Ridge of a Newton step: it bounds steps without curvature and vanishes with the residual. */
 SK_INLINE double fg_ridge(double most, double miss) {
     return miss > 1.0 ? most : (most * miss > 1e-9 ? most * miss : 1e-9);
 }
 
 /* to[0 .. n) -= s q[0 .. n) */
-SK_MULTI(void, fg_row_less,
+SK_MULTI(void, fg_subtract_row,
          (sk_size n, double s, const double *restrict q, double *restrict to),
          (n, s, q, to)) {
     SK_SIMD for (sk_size i = 0; i < n; i++) to[i] -= s * q[i];
@@ -78,11 +79,11 @@ static void fg_factor_hessian(sk_size n, sk_size size, double ridge, const doubl
             row[k] = other[k] > 0.0 ? (row[k] - fg_line_dot(k, row, other)) / other[k] : 0.0;
             pivot -= row[k] * row[k];
         }
-        row[i] = pivot > FG_CLOSED * own[i] ? sqrt(pivot) : 0.0;
+        row[i] = pivot > FG_PIVOT_TOLERANCE * own[i] ? sqrt(pivot) : 0.0;
     }
 }
 
-/* r becomes a solution of L L' x = r, which has one */
+/* r becomes a solution of L L' x = r, a consistent system. */
 static void fg_solve_hessian(sk_size n, sk_size size, const double *L, double *r) {
     for (sk_size i = 0; i < n; i++) {
         const double *row = L + i * size;
@@ -91,7 +92,7 @@ static void fg_solve_hessian(sk_size n, sk_size size, const double *L, double *r
     for (sk_size i = n - 1; i >= 0; i--) {
         const double *row = L + i * size;
         r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
-        if (r[i] != 0.0) fg_row_less(i, r[i], row, r);
+        if (r[i] != 0.0) fg_subtract_row(i, r[i], row, r);
     }
 }
 

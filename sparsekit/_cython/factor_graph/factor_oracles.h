@@ -1,4 +1,4 @@
-/* The MAP oracles of the factors that have one, by one name. */
+/* The MAP oracles of all factors, behind one function. */
 #ifndef SPARSEKIT_FACTOR_ORACLES_H
 #define SPARSEKIT_FACTOR_ORACLES_H
 
@@ -6,18 +6,18 @@
 #include "shared/structures.h"
 #include "factor_graph/trees.h"
 
-/* The user's own oracle, called through the interpreter: writes the structure's parts, (d) and (n_add) numbers, and
- * returns 0, or what is not 0 where an exception waits. Set by the extension module when it is loaded. */
+/* The user's own oracle, called through the interpreter. It writes the structure's parts, (d) and (n_add) numbers. It
+ * returns 0, or another number if an exception is pending. The extension module sets the pointer when it is loaded. */
 static int (*fg_custom)(void *object, sk_size d, sk_size n_add, const double *u, const double *c, double *parts);
 
-/* doubles that an oracle works in, with its answer's indices */
-static sk_size fg_oracle_room(const fg_spec *f) {
+/* Number of doubles in an oracle's workspace, with its answer's indices. */
+static sk_size fg_oracle_buffer_size(const fg_spec *f) {
     switch (f->kind) {
-    case FG_DENSE: return f->rows + sk_dense_room(f->rows, f->sizes);
-    case FG_SEQUENCE: return f->rows + sk_viterbi_room(f->rows, f->columns);
-    case FG_TREE: return f->rows + sk_arborescence_room(f->rows);
-    case FG_PROJECTIVE: return f->rows + sk_eisner_room(f->rows);
-    case FG_MATCHING: return f->rows + f->columns + sk_matching_room(f->rows, f->columns);
+    case FG_DENSE: return f->rows + sk_dense_buffer_size(f->rows, f->sizes);
+    case FG_SEQUENCE: return f->rows + sk_viterbi_buffer_size(f->rows, f->columns);
+    case FG_TREE: return f->rows + sk_arborescence_buffer_size(f->rows);
+    case FG_PROJECTIVE: return f->rows + sk_eisner_buffer_size(f->rows);
+    case FG_MATCHING: return f->rows + f->columns + sk_matching_buffer_size(f->rows, f->columns);
     default: return 0;
     }
 }

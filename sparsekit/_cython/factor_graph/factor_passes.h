@@ -1,18 +1,18 @@
-/* Passes over all factors of a graph: their answers, products with their Jacobians, proofs of infeasibility; and the
- * memory that a graph's state takes. */
+/* Passes over all factors of a graph: answers, products with Jacobians, certificates of infeasibility; and the memory
+ * of a state. */
 #ifndef SPARSEKIT_FACTOR_PASSES_H
 #define SPARSEKIT_FACTOR_PASSES_H
 
 #include "factor_graph/factor_closed.h"
 #include "factor_graph/factor_structured.h"
 
-/* oracle calls for one local problem, when it is to be exact */
-#define FG_ROUNDS 2000
-/* distance from a bound at which a solution's marginal is there */
-#define FG_DUST 1e-9
+/* largest number of oracle calls for an exact local problem */
+#define FG_MAX_ORACLE_CALLS 2000
+/* largest distance from a bound at which a marginal is set to it */
+#define FG_BOUND_TOLERANCE 1e-9
 
-/* all factors' answers x to the scores v (n_slot) and inv times their additional ones; whether it failed, or, with
- * answers of some kind from all factors, that a limit was reached */
+/* Solves all factors for the scores v (n_slot) and inv times their additional ones, into x. Returns 0, an error, or a
+ * limit's status, with feasible answers from all factors. */
 static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_size rounds, double *x,
                      int jacobian) {
     const sk_size np = g->n_pair;
@@ -88,14 +88,14 @@ static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *
 }
 
 /* out = B in = mean J (copies of in): C~' J C~ of eq. (13). u, y: n_slot doubles each. */
-static void fg_agree(const fg_plan *g, fg_state *t, const double *in, double *out, double *u, double *y) {
+static void fg_multiply_mean_jacobian(const fg_plan *g, fg_state *t, const double *in, double *out, double *u, double *y) {
     fg_copies(g, in, u);
     fg_jacobian(g, t, u, y);
     fg_mean(g, y, out);
 }
 
-/* solution (n_var) of ((1 + eps) I - B) solution = right; with eps = 0, where the matrix is singular, the one of
- * least norm for a right side in its range. The residual is brought down to `tol`. */
+/* Solves ((1 + eps) I - B) solution = right, (n_var), by conjugate gradients until the residual is at most `tol`. With
+ * eps = 0 the matrix is singular: `right` is in its range, and the solution has least norm. */
 static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *right, double tol, double *solution,
                      double *u, double *y) {
     const sk_size n = g->n_var;
@@ -103,20 +103,20 @@ static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *ri
     sk_size most = 2 * n + 50, it;
     for (sk_size j = 0; j < n; j++) {
         solution[j] = 0.0;
-        /* variables in no factor have no part in it */
+        /* variables in no factor are left out */
         r[j] = p[j] = g->var_start[j] < g->var_start[j + 1] ? right[j] : 0.0;
         rr += r[j] * r[j];
     }
     for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot) && !fg_late(t->watch); it++) {
         double curvature = 0.0, square = 0.0, step, next = 0.0;
         for (sk_size j = 0; j < n; j++) ap[j] = p[j];
-        fg_agree(g, t, p, ap, u, y);
+        fg_multiply_mean_jacobian(g, t, p, ap, u, y);
         for (sk_size j = 0; j < n; j++) {
             ap[j] = (1.0 + eps) * p[j] - ap[j];
             curvature += p[j] * ap[j];
             square += p[j] * p[j];
         }
-        /* what is left is in the null space, where products are rounding */
+        /* the remainder is in the null space, where products are rounding */
         if (!(curvature > 1e-9 * square)) break;
         step = rr / curvature;
         for (sk_size j = 0; j < n; j++) {
@@ -130,19 +130,19 @@ static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *ri
     return it;
 }
 
-/* Whether the slots' vector r, of mean 0 over every variable's copies, proves that no mu serves all factors: any mu
- * has <r, copies of mu> = 0, so the factors' largest <r_f, x_f> cannot sum to less. */
+/* Whether the vector r over the slots, of mean 0 over each variable's copies, certifies infeasibility. Any mu has <r,
+ * copies of mu> = 0, so the factors' maxima of <r_f, x_f> must sum to at least 0. */
 static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
     double total = 0.0, size = 0.0, *rho = t->s, best;
     for (sk_size s = 0; s < g->n_slot; s++) {
         rho[s] = g->w[s] * r[s];
         size += fabs(rho[s]);
     }
-    /* Forbidden variables are 0 in every mu: there the direction may be anything. More than all others can gain is
-     * enough, and costs no digits. */
+    /* Forbidden variables are 0 in every mu, so r is arbitrary there. A loss just above the possible gain of all others
+     * costs no digits. */
     for (sk_size s = 0; s < g->n_slot; s++)
         if (t->off[g->var[s]]) rho[s] = -2.0 * size;
-    for (sk_size i = 0; i < g->n_flip; i++) { /* of 1 - x, less what x counts for */
+    for (sk_size i = 0; i < g->n_flip; i++) { /* of 1 - x: subtract the constant */
         total += rho[g->flip[i]];
         rho[g->flip[i]] = -rho[g->flip[i]];
     }
@@ -162,13 +162,13 @@ static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
         const fg_spec *p = g->spec + i;
         double *c = t->work;
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->off_add[p->add + k] ? -2.0 * size : 0.0;
-        if (fg_ask(p, t->active + i, rho + p->slot, c, t->work + p->n_add, &best)) return 0;
+        if (fg_call_oracle(p, t->active + i, rho + p->slot, c, t->work + p->n_add, &best)) return 0;
         total += best;
     }
     return total < -1e-9 * size;
 }
 
-/* the largest of all scores that forbid nothing: so far multipliers may have to go */
+/* The largest finite score, which bounds the distance to the multipliers. */
 static double fg_largest_score(const fg_plan *g, const fg_state *t) {
     double most = 0.0;
     for (sk_size j = 0; j < g->n_var; j++)
@@ -178,7 +178,7 @@ static double fg_largest_score(const fg_plan *g, const fg_state *t) {
     return most;
 }
 
-/* Mean square root, over the variables, of what scores meet there: its own, and those of its pairs. */
+/* Root mean square, over the variables, of their scores and those of their pairs. */
 static double fg_strength(const fg_plan *g, const fg_state *t) {
     const double most = fg_largest_score(g, t), by = most > 0.0 ? 1.0 / most : 0.0;
     double total = 0.0;
@@ -190,22 +190,22 @@ static double fg_strength(const fg_plan *g, const fg_state *t) {
     return most * sqrt(total / (double)(g->n_var > 0 ? g->n_var : 1));
 }
 
-/* mu is a mean of copies that agree to rounding; where one of them is at a bound, or mu within the residual of it, mu
- * is there */
-static void fg_snap(const fg_plan *g, fg_state *t) {
-    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_DUST;
+/* Sets mu to a bound if one of its copies is there, or if mu is within the residual of it. Its copies agree to
+ * rounding. */
+static void fg_snap_to_bounds(const fg_plan *g, fg_state *t) {
+    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_BOUND_TOLERANCE;
     for (sk_size j = 0; j < g->n_var; j++) {
         if (fabs(t->mu[j]) < near) t->mu[j] = 0.0;
         if (fabs(t->mu[j] - 1.0) < near) t->mu[j] = 1.0;
     }
     for (sk_size s = 0; s < g->n_slot; s++) {
         double *mu = t->mu + g->var[s];
-        if (t->x[s] == 0.0 && fabs(*mu) < FG_DUST) *mu = 0.0;
-        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_DUST) *mu = 1.0;
+        if (t->x[s] == 0.0 && fabs(*mu) < FG_BOUND_TOLERANCE) *mu = 0.0;
+        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_BOUND_TOLERANCE) *mu = 1.0;
     }
 }
 
-/* arrays of one graph's state; whether there was memory. work: what the largest factor needs */
+/* Allocates one graph's state; whether there was memory. work: as large as the largest factor needs. */
 static int fg_allocate(const fg_plan *g, fg_state *t) {
     const sk_size nv = g->n_var, ns = g->n_slot, np = g->n_pair, closed = np + g->n_linear + g->n_orout;
     sk_size work = 1, total;
@@ -214,7 +214,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
         work = g->orout[i + 1] - g->orout[i] > work ? g->orout[i + 1] - g->orout[i] : work;
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *f = g->spec + i;
-        sk_size need = f->n_add + 2 * f->d + f->room;
+        sk_size need = f->n_add + 2 * f->d + f->buffer_size;
         work = need > work ? need : work;
     }
     total = 12 * nv + 2 * g->n_add + 7 * ns + 4 * np + closed + g->n_linear + g->n_orout + work;

@@ -1,4 +1,4 @@
-/* Projection on a simplex in the norm of 1 / d: x = max(0, v - tau d) with the tau at which it sums to 1. */
+/* Projection on a simplex in the norm of 1 / d: x = max(0, v - tau d), where tau makes it sum to 1. */
 #ifndef SPARSEKIT_FACTOR_SIMPLEX_H
 #define SPARSEKIT_FACTOR_SIMPLEX_H
 
@@ -6,11 +6,11 @@
 
 #include "shared/simd.h"
 
-/* what a sum may lack of 1 by rounding */
-#define FG_FULL 1e-9
+/* largest rounding error of a sum of 1 */
+#define FG_SUM_TOLERANCE 1e-9
 
 /* x = max(0, v - tau d), its sum, and that of d where it is positive */
-SK_MULTI(void, fg_column_sweep,
+SK_MULTI(void, fg_simplex_sum,
          (sk_size n, const double *restrict v, const double *restrict d, double tau, double *restrict x, double *sum,
           double *slope),
          (n, v, d, tau, x, sum, slope)) {
@@ -26,17 +26,17 @@ SK_MULTI(void, fg_column_sweep,
     *slope = q;
 }
 
-/* The tau at which x sums to 1 (0 where it sums to less already and may): the sum is convex in tau, so that Newton's
- * method comes from the left after one step, and ends on the right piece. */
-static double fg_column(sk_size n, const double *v, const double *d, int equal, double tau, double *x) {
+/* The tau at which x sums to 1, or 0 if `equal` is 0 and the sum is less. The sum is convex in tau, so Newton's method
+ * converges from the left after one step, and ends exactly. */
+static double fg_project_simplex(sk_size n, const double *v, const double *d, int equal, double tau, double *x) {
     double sum, slope;
     if (!equal) {
-        fg_column_sweep(n, v, d, 0.0, x, &sum, &slope);
+        fg_simplex_sum(n, v, d, 0.0, x, &sum, &slope);
         if (sum <= 1.0) return 0.0;
     }
     for (int round = 0; round < 100; round++) {
         double next;
-        fg_column_sweep(n, v, d, tau, x, &sum, &slope);
+        fg_simplex_sum(n, v, d, tau, x, &sum, &slope);
         if (fabs(sum - 1.0) <= 2.0 * DBL_EPSILON) return tau;
         if (slope > 0.0) {
             next = tau + (sum - 1.0) / slope;
@@ -47,7 +47,7 @@ static double fg_column(sk_size n, const double *v, const double *d, int equal, 
         }
         tau = next;
     }
-    fg_column_sweep(n, v, d, tau, x, &sum, &slope);
+    fg_simplex_sum(n, v, d, tau, x, &sum, &slope);
     return tau;
 }
 

@@ -1,27 +1,27 @@
 /* LP-SparseMAP: ADMM (Algorithm 1), then Newton's method on the dual.
  *
- * With l = delta lambda (the sign of line 11), x the factors' answers to scores v and mu the means of the copies,
- * an iteration is
+ * Let l = delta lambda (the sign of line 11), x the factors' answers to scores v, and mu the means of the copies. An
+ * iteration is
  *     v = (eta + l + gamma mu) / (1 + gamma),   mu = mean x,   l += gamma (mu - x),
- * and in between only z = l - gamma x is kept. The dual of (10) is smooth: its gradient at l is mu - x for the
- * answers x to v = eta + l (gamma = 0), and vanishes only at the solution. The answers are piecewise linear with the
- * local Jacobians J, orthogonal projections in the inner product of fg_dot, so Newton's method ends exactly. */
+ * Only z = l - gamma x is stored. The dual of (10) is smooth. Its gradient at l is mu - x for the answers x to v = eta
+ * + l (gamma = 0), and vanishes only at the solution. The answers are piecewise linear. Their local Jacobians J are
+ * orthogonal projections in the inner product of fg_dot, so Newton's method ends exactly. */
 #ifndef SPARSEKIT_FACTOR_SOLVE_H
 #define SPARSEKIT_FACTOR_SOLVE_H
 
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_passes.h"
 
-/* residual at which Newton's method is tried; iterations between changes of the step size, and the largest change */
-#ifndef FG_NEAR
-#define FG_NEAR 0.05
-#define FG_ADAPT 5
-#define FG_MOST 4.0
-/* times so much the first step is longer at most: longer ones cost digits */
-#define FG_STRONG 1e5
+/* residual at which Newton's method is tried; iterations between changes of the step size; largest factor of a change */
+#ifndef FG_NEWTON_RESIDUAL
+#define FG_NEWTON_RESIDUAL 0.05
+#define FG_ADAPT_INTERVAL 5
+#define FG_MAX_STEP_FACTOR 4.0
+/* largest factor of the first step for strong scores: longer steps cost digits */
+#define FG_MAX_FIRST_FACTOR 1e5
 #endif
 
-/* One iteration of Algorithm 1. `relaxation` mixes the answers with the last mu (Boyd et al., 2011, 3.4.3). */
+/* One iteration of Algorithm 1. `relaxation` combines the answers with the last mu (Boyd et al., 2011, 3.4.3). */
 SK_MULTI(void, fg_gather,
          (const fg_plan *g, fg_state *t, double inv, double step),
          (g, t, inv, step)) {
@@ -51,13 +51,13 @@ static int fg_admm_step(const fg_plan *g, fg_state *t, const fg_options *o, doub
         moved += d * d;
     }
     *dual = sqrt(moved);
-    /* another pass, which mu that still moves makes superfluous */
+    /* an extra pass, not needed while mu still moves */
     *primal = *dual < enough ? fg_residual(g, t->mu, t->x) : INFINITY;
     for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = relax * t->mu[j] + (1.0 - relax) * t->old[j];
     return status;
 }
 
-/* mu and l become what the iteration starts from */
+/* Sets mu and l to the initial point. */
 static void fg_admm_begin(const fg_plan *g, fg_state *t) {
     memcpy(t->old, t->mu, (size_t)g->n_var * sizeof(double));
     for (sk_size s = 0; s < g->n_slot; s++) {
@@ -82,7 +82,7 @@ SK_MULTI(void, fg_dual_scores,
     SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) v[s] = eta[var[s]] + l[s] + step * d[s];
 }
 
-/* s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), of r in v and J r in z, less its means */
+/* s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), minus its means; r is in v, J r in z */
 SK_MULTI(void, fg_newton_step,
          (const fg_plan *g, const double *restrict v, const double *restrict z, double eps,
           double *restrict mean, double *restrict d),
@@ -99,7 +99,7 @@ static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope)
     int status;
     fg_dual_scores(g, t, step);
     t->n_iter++;
-    status = fg_answer(g, t, t->v, 1.0, FG_ROUNDS, t->x, 1);
+    status = fg_answer(g, t, t->v, 1.0, FG_MAX_ORACLE_CALLS, t->x, 1);
     if (status && !fg_is_limit(status)) return status;
     fg_mean(g, t->x, t->mu);
     t->residual = fg_residual(g, t->mu, t->x);
@@ -107,7 +107,7 @@ static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope)
     return status;
 }
 
-/* rounding of what answers are made of */
+/* Scale of rounding errors in the answers. */
 static double fg_dual_rounding(const fg_plan *g, const fg_state *t) {
     double size = 1.0;
     for (sk_size s = 0; s < g->n_slot; s++) {
@@ -119,10 +119,10 @@ static double fg_dual_rounding(const fg_plan *g, const fg_state *t) {
     return 64.0 * DBL_EPSILON * sqrt((double)g->n_slot) * size;
 }
 
-/* The Newton direction in s, and its slope. (P J P + eps) s = mu - x on what has mean 0, P taking off means: with nu
- * from the n_var equations ((1 + eps) I - B) nu = -mean J r, s = (J + eps)^-1 (r - nu), where
- * (J + eps)^-1 = (I - J) / eps + J / (1 + eps) as J is a projection. Where J is 0 answers are at their bounds, and a
- * small eps moves l far enough to free them. */
+/* The Newton direction s, and its slope: (P J P + eps) s = mu - x, where P subtracts the means of copies. Let nu solve
+ * the n_var equations ((1 + eps) I - B) nu = -mean J r. Then s = (J + eps)^-1 (r - nu), and (J + eps)^-1 = (I - J) /
+ * eps + J / (1 + eps) since J is a projection. If J is 0, answers are at their bounds, and a small eps moves l far
+ * enough to free them. */
 static double fg_dual_direction(const fg_plan *g, fg_state *t) {
     const double last = t->residual, eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
     double *nu = t->cg + 3 * g->n_var, *right = nu + g->n_var;
@@ -155,9 +155,8 @@ static double fg_dual_trial(void *problem, double step, double *slope) {
     return d->t->residual;
 }
 
-/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged, all answers being
- * optimal; l is then the
- * solution's, else the best that was met. */
+/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged with optimal answers. l
+ * is then the solution, else the best iterate. */
 static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
     const double rounding = fg_dual_rounding(g, t);
     fg_dual dual = {g, t, most, 0};
@@ -188,8 +187,8 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
     return t->residual <= tol && fg_all_solved(g, t);
 }
 
-/* Where a solve starts; first: gamma where nothing is known. */
-static void fg_begin(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
+/* Sets the initial point of a solve; first: gamma of a cold start. */
+static void fg_start_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
     for (sk_size i = 0; i < g->n_pair; i++) {
         t->c[i] = t->add[g->pair_add[i]];
         t->q[i] = 1.0 / (g->deg[i] + g->deg[g->n_pair + i]);
@@ -214,7 +213,7 @@ static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o)
     while (t->status == FG_MAX_ITER && t->n_iter < o->max_iter) {
         int status;
         t->n_iter++;
-        status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_ROUNDS : o->inner_iter, t->x, 1);
+        status = fg_answer(g, t, t->v, 1.0, o->exact ? FG_MAX_ORACLE_CALLS : o->inner_iter, t->x, 1);
         if (status) {
             t->status = status;
             if (fg_is_limit(status)) break;
@@ -224,17 +223,17 @@ static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o)
     }
     fg_mean(g, t->x, t->mu);
     t->dual = t->residual = 0.0;
-    t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* how much is missing is not known */
-    if (t->status == FG_CONVERGED) fg_snap(g, t);
+    t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* the residual is not known */
+    if (t->status == FG_CONVERGED) fg_snap_to_bounds(g, t);
     return t->status;
 }
 
-/* gamma follows the ratio of the residuals, up to `longest`: where there is no solution the disagreement never ends, and
- * no step is large enough */
+/* Adapts gamma to the ratio of the residuals, up to `longest`: without a solution the primal residual stays, and gamma
+ * would grow forever. */
 static void fg_adapt_step(const fg_plan *g, fg_state *t, const fg_options *o, double longest) {
     double by = sqrt(t->primal / (t->dual + 1e-300)), gamma;
     if (by <= 1.5 && by >= 0.67) return;
-    by = by > FG_MOST ? FG_MOST : (by < 1.0 / FG_MOST ? 1.0 / FG_MOST : by);
+    by = by > FG_MAX_STEP_FACTOR ? FG_MAX_STEP_FACTOR : (by < 1.0 / FG_MAX_STEP_FACTOR ? 1.0 / FG_MAX_STEP_FACTOR : by);
     gamma = by * t->gamma;
     if (gamma > longest) gamma = longest;
     if (gamma < 1e-3 * o->step_size) gamma = 1e-3 * o->step_size;
@@ -243,8 +242,8 @@ static void fg_adapt_step(const fg_plan *g, fg_state *t, const fg_options *o, do
     fg_admm_begin(g, t);
 }
 
-/* The iteration ends without a solution: mu without relaxation, which leaves the box, and the answers' Jacobians where
- * the last pass left them. is_stale: v is not the iteration's. */
+/* Ends without a solution: recomputes mu without relaxation, which leaves the box. The Jacobians are those of the last
+ * pass. is_stale: v is not the iteration's. */
 static int fg_end_early(const fg_plan *g, fg_state *t, const fg_options *o, int is_stale) {
     int status;
     fg_admm_end(g, t, o->relaxation);
@@ -275,10 +274,10 @@ static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
         t->primal = t->residual;
         t->dual = 0.0;
         t->status = FG_CONVERGED;
-        fg_snap(g, t);
+        fg_snap_to_bounds(g, t);
         return 1;
     }
-    if (status) { /* answers that are not the best ones disagree by no known amount */
+    if (status) { /* the residual of answers that are not optimal is not known */
         t->primal = t->dual = INFINITY;
         t->status = status;
         return 1;
@@ -288,17 +287,17 @@ static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
 }
 
 static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
-    double primal, moved, enough = FG_NEAR, longest;
-    sk_size check = 50, adapt = FG_ADAPT;
+    double primal, moved, enough = FG_NEWTON_RESIDUAL, longest;
+    sk_size check = 50, adapt = FG_ADAPT_INTERVAL;
     int status, is_due, is_stale = 1;
-    fg_begin(g, t, o, first);
+    fg_start_solve(g, t, o, first);
     if (g->n_slot == 0) {
         t->primal = t->dual = t->residual = 0.0;
         return t->status = FG_CONVERGED;
     }
     if (o->quadratic && g->is_separate) return fg_solve_separate(g, t, o);
     longest = fmax(fmax(1e3 * o->step_size, first), 0.1 * fg_largest_score(g, t));
-    t->gamma = fmin(t->gamma, longest); /* a warm start's may be that of larger scores */
+    t->gamma = fmin(t->gamma, longest); /* a warm start's scores may have been larger */
     fg_admm_begin(g, t);
     for (;;) {
         if (fg_has_ended(t, o)) break;
@@ -327,12 +326,12 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
         if (t->n_iter >= check) {
             check = 2 * t->n_iter;
             fg_mean(g, t->x, t->h);
-            fg_disagreement(g, t->h, t->x, t->e); /* which holds nothing until the end */
+            fg_disagreement(g, t->h, t->x, t->e); /* unused until the end */
             /* a direction as small as this is rounding */
             if (primal > 1e-7 && fg_is_infeasible(g, t, t->e)) return t->status = FG_INFEASIBLE;
         }
         if (o->adaptive && t->n_iter >= adapt) {
-            adapt = t->n_iter + (t->n_iter < 40 ? FG_ADAPT : t->n_iter / 4);
+            adapt = t->n_iter + (t->n_iter < 40 ? FG_ADAPT_INTERVAL : t->n_iter / 4);
             fg_adapt_step(g, t, o, longest);
         }
     }

@@ -4,8 +4,8 @@
 
 #include "factor_graph/factor_graph.h"
 
-/* equations by column, and the Cholesky factor of A D A' within its envelope; equations that follow from those before
- * them have a pivot of 0 and are left out */
+/* Equations by column, and the Cholesky factor of A D A' within its envelope. Dependent equations have a pivot of 0 and
+ * are left out. */
 typedef struct {
     sk_size n_row, n_column, n_entry;
     sk_size *start;                     /* (n_column + 1) */
@@ -14,7 +14,7 @@ typedef struct {
     double *value, *L, *y;              /* (n_entry), the envelope, (n_row) */
 } fg_rows;
 
-/* of the variables; of parts with additional scores, whose sums are variables (FG_SEQUENCE) */
+/* Equations of the variables, and of parts with additional scores, whose sums are variables (FG_SEQUENCE). */
 typedef struct fg_span {
     fg_rows on, part;
     int32_t *arc;                       /* (part.n_column): additional scores */
@@ -36,7 +36,7 @@ static void fg_span_release(fg_span *s) {
     free(s);
 }
 
-/* room for a matrix that fg_rows_enter fills, column after column */
+/* Allocates a matrix that fg_rows_enter fills column by column. */
 static int fg_rows_begin(fg_rows *a, sk_size n_row, sk_size n_column, sk_size n_entry) {
     a->n_row = n_row;
     a->n_column = a->n_entry = 0;
@@ -91,7 +91,7 @@ static int fg_rows_factor(fg_rows *a, const double *scale) {
     return 1;
 }
 
-/* y becomes a solution of A D A' x = y, which has one */
+/* y becomes a solution of A D A' x = y, a consistent system. */
 static void fg_rows_solve(const fg_rows *a, double *y) {
     for (sk_size r = 0; r < a->n_row; r++) {
         const double *row = a->L + a->at[r] - a->first[r];
@@ -121,8 +121,8 @@ static void fg_rows_times(const fg_rows *a, const double *x, const int32_t *plac
     }
 }
 
-/* Columns of variables outside the face are empty: they stay at 0. x = J (v, c) as fg_active_jvp has it; of parts that
- * have the same sums the one of least norm counts. */
+/* x = J (v, c), as in fg_active_jvp. Columns of variables outside the face are empty: they stay at 0. Among parts with
+ * the same sums the one of least norm counts. */
 static void fg_span_jvp(const fg_spec *f, const fg_span *s, const double *v, const double *w, const double *c,
                         double *x) {
     const sk_size K = f->columns;
@@ -143,7 +143,7 @@ static void fg_span_jvp(const fg_spec *f, const fg_span *s, const double *v, con
     for (sk_size i = 0; i < f->d; i++) x[i] -= fg_rows_column(&s->on, i) / w[i];
 }
 
-/* c = how parts move as the variables move by x, which is in the span */
+/* c = derivative of the parts as the variables move by x, which is in the span */
 static void fg_span_vjp(const fg_spec *f, const fg_span *s, const double *x, double *c) {
     const sk_size K = f->columns;
     memset(c, 0, (size_t)f->n_add * sizeof(double));

@@ -1,12 +1,14 @@
-/* Projective trees of scores that tell heads apart alike for all words, as where training begins and all are 0. With
- * v[i, h] = a_i + b_h the answer is a mixture of stars, the trees that hang all words on one: x[i, h] = p_h, where p is
- * the projection of b on the simplex, since no head is then worth more than those in use to any word.
+/* Projective trees whose scores rank heads alike for all words, as when training starts from 0. With v[i, h] = a_i +
+ * b_h the answer is a mixture of stars, the trees with one head for all words. x[i, h] = p_h, where p is the projection
+ * of b on the simplex: every head in use is then optimal for every word.
  *
- * The smallest face around such mixtures, and others, is a flow. Walk from a root to its right, then from the last word:
- * of the words strictly between a and b, the first hangs on b, or the last on a, and the others are left. Each arc is
- * one such step, so that trees of the face are paths through the intervals, and what enters an interval leaves it:
- * x[a, b] + x[b, a] = x[a + 1, b] + x[b - 1, a], x[modifier, head]; from the root r, x[r, r] = x[n - 1, r] = x[0, r],
- * and the roots sum to 1: n (n + 1) / 2 equations, of which the words' sums of heads are consequences. */
+ * The smallest face around such mixtures is a flow through intervals of words. Start at a root and attach words from
+ * the outside. Of the words strictly between a and b, either the first gets the head b or the last gets the head a; the
+ * others remain. Each arc is one such step, so trees of the face are paths, and what enters an interval leaves it. With
+ * x[modifier, head] this is
+ *     x[a, b] + x[b, a] = x[a + 1, b] + x[b - 1, a],
+ * at the root r it is x[r, r] = x[n - 1, r] = x[0, r], and the roots sum to 1. These n (n + 1) / 2 equations imply one
+ * head a word. */
 #ifndef SPARSEKIT_FACTOR_STARS_H
 #define SPARSEKIT_FACTOR_STARS_H
 
@@ -14,15 +16,15 @@
 #include "factor_graph/factor_equations.h"
 #include "factor_graph/factor_simplex.h"
 
-/* what an equation misses by rounding: of answers alone, and of those that other factors move */
-#define FG_EVEN 1e-12
-#define FG_EVEN_ABOUT 1e-10
+/* largest rounding error of an equation: without and with other factors that change the scores */
+#define FG_STAR_TOLERANCE 1e-12
+#define FG_STAR_TOLERANCE_SHARED 1e-10
 
 /* p (n): the weights of stars, and whether their mixture is the answer. work: (n). */
 static int fg_star_weights(const fg_spec *f, const double *v, const double *w, double *p, double *work) {
     const sk_size n = f->columns;
     for (sk_size h = 0; h < n; h++) work[h] = 1.0 / w[h];
-    fg_column(n, v, work, 1, 0.0, p);
+    fg_project_simplex(n, v, work, 1, 0.0, p);
     for (sk_size i = 0; i < n; i++) {
         double top = -INFINITY, mean = 0.0, size = 0.0;
         for (sk_size h = 0; h < n; h++) {
@@ -36,7 +38,7 @@ static int fg_star_weights(const fg_spec *f, const double *v, const double *w, d
     return 1;
 }
 
-/* Stars come into use where their mixture is the answer; whether there was memory. work: (2 d). */
+/* Adds the stars if their mixture is the answer; whether there was memory. work: (2 d). */
 static int fg_use_stars(const fg_spec *f, fg_active *t, const double *v, const double *w, double *work) {
     const sk_size n = f->columns;
     double *p = work + f->d;
@@ -47,20 +49,20 @@ static int fg_use_stars(const fg_spec *f, fg_active *t, const double *v, const d
         if (!(p[root] > 0.0)) continue;
         if (!fg_grow(f, t)) return 0;
         for (sk_size i = 0; i < n; i++) t->on[t->m * n + i] = (int32_t)(i * n + root);
-        fg_row(f, t, w, work);
+        fg_factor_row(f, t, w, work);
         t->p[t->m++] = p[root];
     }
     return 1;
 }
 
-/* the place of the interval from a to b, b - a >= 2, of n words: the narrow ones come first, so that few lie between
- * two that share an arc */
+/* Index of the interval from a to b, b - a >= 2, of n words. Narrow ones come first, so that intervals with a common
+ * arc are near each other. */
 static sk_size fg_interval(sk_size n, sk_size a, sk_size b) {
     const sk_size width = b - a;
     return (width - 2) * n - (width - 2) * (width + 1) / 2 + a;
 }
 
-/* Row and sign of the equations that the arc to word i from h has a part in; how many, at most 3. i == h: from the root. */
+/* Rows and signs of the equations with the arc from h to word i; returns how many, at most 3. i == h: from the root. */
 static int fg_star_equations(sk_size n, sk_size i, sk_size h, sk_size *row, double *value) {
     const sk_size inner = n > 2 ? (n - 1) * (n - 2) / 2 : 0;
     int count = 0;
@@ -70,7 +72,7 @@ static int fg_star_equations(sk_size n, sk_size i, sk_size h, sk_size *row, doub
         row[count] = inner + 2 * (n - 1), value[count++] = 1.0;
         return count;
     }
-    /* into the interval between them, out of the one that is a word wider */
+    /* into the interval between them, out of the one wider by a word */
     if (i > h + 1 || h > i + 1) row[count] = fg_interval(n, i < h ? i : h, i < h ? h : i), value[count++] = 1.0;
     value[count] = -1.0;
     if (h < i) row[count++] = i == n - 1 ? inner + 2 * h : fg_interval(n, h, i + 1);
@@ -95,7 +97,7 @@ static int fg_is_of_stars(const fg_spec *f, const double *x, double most, double
     return miss <= most;
 }
 
-/* the equations of its own face that x lies in, which are those of the arcs in use; whether there was memory */
+/* The equations of the face of x, those of the arcs in use; whether there was memory. */
 static int fg_span_stars(const fg_spec *f, const double *x, fg_span *s) {
     const sk_size n = f->columns;
     sk_size row[3];

@@ -1,5 +1,5 @@
-/* Answers of factors with an oracle, and their Jacobians: by structures (factor_active.h), or, of kinds whose polytope
- * is known by constraints that are fewer, by multipliers of these, or as a flow, once there are many structures. */
+/* Answers of factors with an oracle, and their Jacobians. Structures (factor_active.h) come first. If there are many,
+ * known polytopes change to multipliers of their constraints, or to a flow. */
 #ifndef SPARSEKIT_FACTOR_STRUCTURED_H
 #define SPARSEKIT_FACTOR_STRUCTURED_H
 
@@ -8,8 +8,9 @@
 #include "factor_graph/factor_matching.h"
 #include "factor_graph/factor_stars.h"
 
-/* Structures in use beyond which multipliers take over, for each of the fewer of rows and columns, and at least.
- * Multipliers at once take 0.86 to 0.90 of the time with weak scores (up to 10), 1.5 times of strong matchings. */
+/* Number of structures from which multipliers take over: at least FG_FEWEST, and FG_FEW_SHARE per row or column,
+ * whichever are fewer. Multipliers from the start take 0.86 to 0.90 of the time with weak scores (up to 10), 1.5 times
+ * for strong matchings. */
 #define FG_FEWEST 8
 #define FG_FEW_SHARE 0.5
 
@@ -58,7 +59,7 @@ static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, 
             return 0;
         }
         if (watch != NULL && fg_is_stopped(watch->call)) return FG_INTERRUPTED;
-        /* it did not come to an end (scores of very different sizes): structures for the rest of this solve */
+        /* it did not converge (scores of very different sizes): use structures for the rest of this solve */
         t->refused = 1;
         t->by_constraints = 0;
         fg_free_constraints(t);
@@ -69,7 +70,7 @@ static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, 
 /* y = J u */
 static void fg_structured_jvp(const fg_spec *f, fg_active *t, const double *u, const double *w, double *y,
                               double *work) {
-    if (t->by_flow && t->span == NULL && fg_flow_span(f, t, w, 0)) /* no memory: a poor direction, no wrong answer */
+    if (t->by_flow && t->span == NULL && fg_flow_span(f, t, w, 0)) /* no memory: a zero direction */
         memset(y, 0, (size_t)f->d * sizeof(double));
     else if (!t->by_constraints) fg_active_jvp(f, t, u, w, NULL, y, work);
     else if (f->kind == FG_MATCHING) fg_potentials_jvp(f, t->potentials, u, y);

@@ -1,5 +1,5 @@
-/* The Cholesky factor L of K, for the structures that an active set has in use: triangular systems, and what is left of
- * L without one of them. With many structures it fills the caches, and each pass over it is what a step costs. */
+/* The Cholesky factor L of K for the structures in use: triangular systems, and removal of a structure. With many
+ * structures L exceeds the caches, and passes over it dominate the time of a step. */
 #ifndef SPARSEKIT_FACTOR_TRIANGLE_H
 #define SPARSEKIT_FACTOR_TRIANGLE_H
 
@@ -25,10 +25,10 @@ SK_INLINE double fg_rotations(sk_size n, const double *restrict turn, double car
     return carry;
 }
 
-/* L without row `gone` of its m: rotations of columns that are neighbours bring back the triangle, and turn the vectors
- * a and b, L^-1 times something, as well. turn (2 m): work. Row after row, four at a time, since each entry of a row
- * waits for the one before it. */
-SK_MULTI(void, fg_lower_leave,
+/* Removes row `gone` of the m rows of L. Rotations of adjacent columns restore the triangle, and are applied to a and b
+ * too, which are L^-1 times vectors. turn (2 m): workspace. Four rows at a time, since each entry of a row depends on
+ * the one before it. */
+SK_MULTI(void, fg_lower_remove_row,
          (sk_size m, sk_size size, double *restrict L, sk_size gone, double *restrict a, double *restrict b,
           double *restrict turn),
          (m, size, L, gone, a, b, turn)) {
@@ -71,7 +71,7 @@ SK_MULTI(void, fg_lower_leave,
     }
 }
 
-/* sums of four rows of L times x: each waits for its own last sum alone */
+/* Four rows of L times x: four independent chains of additions. */
 SK_INLINE void fg_four_by_one(sk_size n, sk_size size, const double *restrict L, const double *restrict x,
                               double *restrict sums) {
     const double *restrict p = L, *restrict q = L + size, *restrict r = L + 2 * size, *restrict s = L + 3 * size;

@@ -1,5 +1,5 @@
-/* Ends that come from outside while solves run without the interpreter's lock: a key that was pressed, an oracle of
- * the user that failed, in this graph or in another one of the same call, or time that is up. */
+/* Interruption of solves that run without the interpreter's lock: by a signal, a failed oracle of the same call, or the
+ * time limit. */
 #ifndef SPARSEKIT_FACTOR_WATCH_H
 #define SPARSEKIT_FACTOR_WATCH_H
 
@@ -8,16 +8,16 @@
 
 #include "shared/simd.h"
 
-/* seconds between two looks at the interpreter, and units of work (about a nanosecond or a few) between two at the
- * clock: a pass over a small graph is not to pay for either */
-#define FG_LOOK_SECONDS 0.1
-#define FG_LOOK_WORK 100000
+/* Seconds between checks for signals; units of work (a few nanoseconds) between readings of the clock. Both are too
+ * dear for each pass over a small graph. */
+#define FG_POLL_SECONDS 0.1
+#define FG_POLL_WORK 100000
 
 /* What all threads of a call share. */
 typedef struct {
     atomic_int stop;
     _Atomic(sk_size) next, done;    /* graphs that were begun, and that are done */
-    void *held;                     /* what the interpreter keeps its exception in */
+    void *held;                     /* where the interpreter keeps its exception */
     double deadline;                /* in fg_seconds, or infinite */
 } fg_call;
 
@@ -34,13 +34,13 @@ SK_INLINE void fg_stop(fg_call *call) { atomic_store_explicit(&call->stop, 1, me
 
 SK_INLINE int fg_is_stopped(fg_call *call) { return atomic_load_explicit(&call->stop, memory_order_relaxed); }
 
-/* What a thread has; only the one that made the call may look at the interpreter. */
+/* State of one thread; only the calling thread may check for signals. */
 typedef struct {
     fg_call *call;
     int is_caller;
     sk_size work;
     double due;
-    int late;                       /* the deadline is past: what has been found is the answer */
+    int late;                       /* the deadline is past: the current point is the answer */
 } fg_watch;
 
 /* Whether a signal's handler has raised; set by the extension module when it is loaded. */
@@ -55,7 +55,7 @@ static double fg_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* a fifth of a millisecond, where there is a way that all compilers of the system know */
+/* Sleeps a fifth of a millisecond on systems where all compilers can. */
 static void fg_pause(void) {
 #if defined(_POSIX_TIMERS) || defined(__unix__) || defined(__APPLE__)
     struct timespec rest = {0, 200000};
@@ -67,17 +67,17 @@ static void fg_look(fg_watch *w) {
     double now = fg_seconds();
     if (now >= w->call->deadline) w->late = 1;
     if (!w->is_caller) return;
-    /* a clock that was set back is no reason to wait */
-    if (now < w->due && w->due < now + 2.0 * FG_LOOK_SECONDS) return;
-    w->due = now + FG_LOOK_SECONDS;
+    /* do not wait for a clock that was set back */
+    if (now < w->due && w->due < now + 2.0 * FG_POLL_SECONDS) return;
+    w->due = now + FG_POLL_SECONDS;
     if (fg_interrupted != NULL && fg_interrupted(w->call->held)) fg_stop(w->call);
 }
 
-/* Whether to end; `work` is what has been done since the last time. Without a watch nothing ends. */
+/* Whether to stop; `work`: done since the last call. Without a watch the answer is no. */
 SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
     if (w == NULL) return 0;
     if (fg_is_stopped(w->call)) return 1;
-    if ((w->work += work) < FG_LOOK_WORK) return 0;
+    if ((w->work += work) < FG_POLL_WORK) return 0;
     w->work = 0;
     fg_look(w);
     return fg_is_stopped(w->call);

@@ -1,8 +1,8 @@
 /* Marginals of labels with pair scores, and perhaps factors over them, for one row of scores.
  *
- * Most labels of a row are decided before any iteration: a label whose score stays <= 0 with all that its pairs could
- * add is off, one whose score stays >= 1 (>= 0 in LP-MAP) with all that they could take is on, whatever the others
- * are; and each decision settles its pairs. What is left is a small graph of its own. */
+ * Most labels of a row are decided before any iteration. A label is off if its score is <= 0 even with all positive
+ * scores of its pairs. It is on if its score is >= 1 (>= 0 in LP-MAP) even with all negative ones. Each decision
+ * settles its pairs. The open labels form a small graph. */
 #ifndef SPARSEKIT_LABEL_GRAPH_H
 #define SPARSEKIT_LABEL_GRAPH_H
 
@@ -15,7 +15,7 @@ typedef struct {
     const double *plus, *minus;   /* (n_pairs): score = plus - minus, both >= 0 */
     const double *gain, *loss;    /* (n_labels): sums of plus and of minus over a label's pairs */
     const int32_t *alone;         /* whether no factor holds a label */
-    const int32_t *may_fall, *may_rise; /* whether no factor minds a label being less, or more */
+    const int32_t *may_fall, *may_rise; /* whether no factor forbids a label to decrease, or to increase */
     /* factors over labels, as in fg_plan */
     sk_size n_linear, n_orout;
     const sk_size *linear, *orout;
@@ -23,10 +23,10 @@ typedef struct {
     const double *a, *bound;
 } fg_labels;
 
-/* One row: what its labels are known to be, and the graph of those that are open. */
+/* One row: the decided labels, and the graph of the open ones. */
 typedef struct {
-    double *score, *up, *down;  /* (n_labels): scores with pairs that are settled; what other pairs add, and take */
-    int32_t *number, *queue;    /* (n_labels): place among the open labels, from 1 on, or what was decided */
+    double *score, *up, *down;  /* (n_labels): scores with settled pairs; most that open pairs add, subtract */
+    int32_t *number, *queue;    /* (n_labels): index among the open labels, from 1 on, or the decision */
     double enough;              /* score from which a label is on */
     sk_size tail;               /* of the queue of labels that are decided */
     sk_size n, n_pair, n_slot;  /* of the graph */
@@ -34,7 +34,7 @@ typedef struct {
 
 enum { FG_LABEL_OFF = -2, FG_LABEL_ON = -1, FG_LABEL_OPEN = 0 };
 
-/* a label joins the queue once its pairs no longer matter */
+/* Queues a label once its open pairs cannot change its value. */
 SK_INLINE void fg_decide(const fg_labels *g, fg_label_row *r, sk_size j) {
     if (g->may_fall[j] && r->score[j] + r->up[j] <= 0.0) r->number[j] = FG_LABEL_OFF;
     else if (g->may_rise[j] && r->score[j] - r->down[j] >= r->enough) r->number[j] = FG_LABEL_ON;
@@ -42,7 +42,7 @@ SK_INLINE void fg_decide(const fg_labels *g, fg_label_row *r, sk_size j) {
     r->queue[r->tail++] = (int32_t)j;
 }
 
-/* Labels that are decided whatever the others are, one after the other. */
+/* Decides labels whose value does not depend on the open ones. */
 static void fg_decide_labels(const fg_labels *g, fg_label_row *r) {
     for (sk_size j = 0; j < g->n_labels; j++) fg_decide(g, r, j);
     for (sk_size head = 0; head < r->tail; head++) {
@@ -58,7 +58,7 @@ static void fg_decide_labels(const fg_labels *g, fg_label_row *r) {
     }
 }
 
-/* mu of the labels that are decided, or that nothing open has to do with; numbers of the others, and their slots. */
+/* Writes mu of decided labels and of open ones without open neighbours; numbers the others and their slots. */
 static void fg_number_labels(const fg_labels *g, fg_label_row *r, double *mu) {
     const sk_size K = g->n_labels;
     for (sk_size j = 0; j < K; j++) {
@@ -70,7 +70,7 @@ static void fg_number_labels(const fg_labels *g, fg_label_row *r, double *mu) {
         if (is_tied) r->number[j] = (int32_t)++r->n;
         else {
             mu[j] = fg_clip(r->score[j]);
-            r->number[j] = FG_LABEL_OFF; /* or what it is; nobody asks */
+            r->number[j] = FG_LABEL_OFF; /* its value is in mu */
         }
     }
     for (sk_size j = 0; j < K; j++)
@@ -128,7 +128,7 @@ static void fg_open_pairs(const fg_labels *g, const fg_label_row *r, fg_arrays *
         }
 }
 
-/* linear factors without the labels that are decided, and OrOut, whose labels never are; how many linear ones are left */
+/* Linear factors without their decided labels, and OrOut, whose labels stay open; returns the number of linear ones. */
 static sk_size fg_open_factors(const fg_labels *g, const fg_label_row *r, fg_arrays *t) {
     sk_size s = 2 * r->n_pair, left = 0;
     for (sk_size f = 0; f < g->n_linear; f++) {
@@ -206,11 +206,11 @@ static int fg_solve_open(const fg_labels *g, const fg_label_row *r, const fg_opt
     return status;
 }
 
-/* mu (n_labels) for scores eta; room: 4 n_labels doubles, queue: 2 n_labels integers */
-static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_options *o, double *mu, double *room,
+/* Marginals mu (n_labels) for scores eta; buffer: 4 n_labels doubles, queue: 2 n_labels integers. */
+static int fg_label_marginals(const fg_labels *g, const double *eta, const fg_options *o, double *mu, double *buffer,
                               int32_t *queue, sk_size *passes) {
     const sk_size K = g->n_labels;
-    fg_label_row r = {room, room + K, room + 2 * K, queue + K, queue, o->quadratic ? 1.0 : 0.0, 0, 0, 0, 0};
+    fg_label_row r = {buffer, buffer + K, buffer + 2 * K, queue + K, queue, o->quadratic ? 1.0 : 0.0, 0, 0, 0, 0};
     memcpy(r.score, eta, (size_t)K * sizeof(double));
     memcpy(r.up, g->gain, (size_t)K * sizeof(double));
     memcpy(r.down, g->loss, (size_t)K * sizeof(double));

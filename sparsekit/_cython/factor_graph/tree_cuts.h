@@ -1,25 +1,25 @@
-/* Sets of words that arcs of given mass enter too little: with all words' heads summing to `mass`, a mixture of
- * arborescences is whatever enters each set of words by that much (Edmonds, 1967). mass of arcs (n, n), row =
- * modifier, column = head, diagonal = root, as in trees.h. */
+/* Violated cuts: sets of words that arcs enter by less than `mass`. Arcs whose heads sum to `mass` for each word are a
+ * mixture of arborescences if none is violated (Edmonds, 1967). x (n, n), row = modifier, column = head, diagonal =
+ * root, as in trees.h. */
 #ifndef SPARSEKIT_TREE_CUTS_H
 #define SPARSEKIT_TREE_CUTS_H
 
 #include "shared/structures.h"
 
-/* flows not above this are rounding */
+/* largest flow that counts as rounding */
 #define SK_NO_FLOW 1e-15
 
-/* Largest flows from the root to each word in turn. A word that is done joins the source, since sets with it have been
- * looked at: most of what later words need comes from there at once. */
+/* Maximum flows from the root to each word in turn. A finished word joins the source, since all sets with it are
+ * checked. Most of the flow to later words then has length one. */
 typedef struct {
     sk_size n;
-    double *left;                 /* (n, n): what may still flow to a row's word from a column's */
-    double *direct, *supply;      /* (n): what the source gives a word, and what of it has not flowed */
+    double *left;                 /* (n, n): residual capacity to a row's word from a column's */
+    double *direct, *supply;      /* (n): capacity from the source to a word, and its unused part */
     sk_size *queue, *next;        /* (n) */
-    unsigned char *source, *seen; /* (n): the words that are done; the least set around the last one */
+    unsigned char *source, *seen; /* (n): the finished words; the smallest set around the last one */
 } sk_cuts;
 
-static sk_size sk_cuts_room(sk_size n) { return n * n + 4 * n + 2 * n / (sk_size)sizeof(double) + 2; }
+static sk_size sk_cuts_buffer_size(sk_size n) { return n * n + 4 * n + 2 * n / (sk_size)sizeof(double) + 2; }
 
 static void sk_cuts_take(sk_cuts *c, sk_size n, double *work) {
     c->n = n;
@@ -37,9 +37,9 @@ static void sk_cuts_begin(sk_cuts *c, const double *x) {
     for (sk_size i = 0; i < c->n; i++) c->direct[i] = x[i * c->n + i];
 }
 
-/* A shortest way back from the word `to` to the source on which something may flow: its first word, or -1, and then
- * `seen` are the words that lead to it. */
-static sk_size sk_cuts_way(sk_cuts *c, sk_size to) {
+/* A shortest augmenting path from the source to the word `to`: returns its first word, or -1 if none. Then `seen` are
+ * the words with a residual path to it. */
+static sk_size sk_cuts_find_path(sk_cuts *c, sk_size to) {
     const sk_size n = c->n;
     const double *into = c->left + to * n;
     sk_size count = 0;
@@ -60,15 +60,15 @@ static sk_size sk_cuts_way(sk_cuts *c, sk_size to) {
     return -1;
 }
 
-/* The most that flows to the word `to`, which lacks what is returned of what enters it: what enters `seen`, the least
- * set around it without words that are done, falls short by as much. */
-static double sk_cuts_into(sk_cuts *c, const double *x, sk_size to) {
+/* Maximum flow to the word `to`. Returns by how much it falls short, which is also the violation of `seen`: the
+ * smallest set around `to` without finished words. */
+static double sk_cuts_max_flow(sk_cuts *c, const double *x, sk_size to) {
     const sk_size n = c->n;
     double *into = c->left + to * n, lacks = 0.0, flow;
     sk_size a, b;
     memcpy(c->left, x, (size_t)(n * n) * sizeof(double));
     memcpy(c->supply, c->direct, (size_t)n * sizeof(double));
-    into[to] = c->supply[to] = 0.0; /* comes at once */
+    into[to] = c->supply[to] = 0.0; /* direct */
     for (a = 0; a < n; a++) {
         c->left[a * n + a] = 0.0;
         if (c->source[a]) into[a] = 0.0;
@@ -76,8 +76,8 @@ static double sk_cuts_into(sk_cuts *c, const double *x, sk_size to) {
         into[a] -= flow;
         c->supply[a] -= flow;
     }
-    /* there are no more shortest ways than this, unless rounding makes some */
-    for (sk_size ways = n * n * n; ways > 0 && (a = sk_cuts_way(c, to)) >= 0; ways--) {
+    /* a bound on the number of augmenting paths in exact arithmetic */
+    for (sk_size ways = n * n * n; ways > 0 && (a = sk_cuts_find_path(c, to)) >= 0; ways--) {
         flow = c->supply[a];
         for (b = a; b != to; b = c->next[b])
             flow = c->left[c->next[b] * n + b] < flow ? c->left[c->next[b] * n + b] : flow;
@@ -91,7 +91,7 @@ static double sk_cuts_into(sk_cuts *c, const double *x, sk_size to) {
     return lacks;
 }
 
-/* After flows to a word: `source` becomes the words that the root can still give more than `least`. */
+/* After a maximum flow: `source` becomes the words with more than `least` residual capacity from the root. */
 static void sk_cuts_reach(sk_cuts *c, double least) {
     const sk_size n = c->n;
     sk_size count = 0;
@@ -109,12 +109,12 @@ static void sk_cuts_reach(sk_cuts *c, double least) {
     }
 }
 
-/* `seen` becomes the words that can give the words `to` or `other` more than `least` */
+/* `seen` becomes the words with residual capacity above `least` to `to` or `other` */
 static void sk_cuts_closure(sk_cuts *c, sk_size to, sk_size other, double least) {
     const sk_size n = c->n;
     sk_size count = 1;
     memset(c->seen, 0, (size_t)n);
-    c->seen[to] = c->seen[other] = 1; /* nothing more comes to the first */
+    c->seen[to] = c->seen[other] = 1; /* the first has no residual capacity left */
     c->queue[0] = other;
     while (count > 0) {
         const double *into = c->left + c->queue[--count] * n;
@@ -126,8 +126,8 @@ static void sk_cuts_closure(sk_cuts *c, sk_size to, sk_size other, double least)
     }
 }
 
-/* words of `seen` to which `other` can give as well lead to the same set: they join `source` */
-static void sk_cuts_alike(sk_cuts *c, sk_size other, double least) {
+/* Words of `seen` that `other` reaches as well lead to the same set: they join `source`. */
+static void sk_cuts_merge_alike(sk_cuts *c, sk_size other, double least) {
     const sk_size n = c->n;
     sk_size count = 1;
     c->source[other] = 1;
@@ -142,14 +142,14 @@ static void sk_cuts_alike(sk_cuts *c, sk_size other, double least) {
     }
 }
 
-/* The next word, of those left the one to which the source gives most, and what it lacks; -1 after the last. */
+/* The next word: the unfinished one with most capacity from the source; `lacks`: the rest. -1 after the last. */
 static sk_size sk_cuts_next(sk_cuts *c, const double *x, double *lacks) {
     const sk_size n = c->n;
     sk_size to = -1;
     for (sk_size i = 0; i < n; i++)
         if (!c->source[i] && (to < 0 || c->direct[i] > c->direct[to])) to = i;
     if (to < 0) return -1;
-    *lacks = sk_cuts_into(c, x, to);
+    *lacks = sk_cuts_max_flow(c, x, to);
     c->source[to] = 1;
     for (sk_size i = 0; i < n; i++) c->direct[i] += i == to ? 0.0 : x[i * n + to];
     return to;

@@ -1,31 +1,31 @@
-/* The best dependency tree by scores (n, n), row = modifier, column = head, diagonal = the arc from
- * the root; head[i] = i says that word i hangs on the root. What structures.h says holds here. */
+/* The best dependency tree for scores (n, n): row = modifier, column = head, diagonal = the arc from the root. head[i]
+ * = i says that the root is the head of word i. The conventions are those of structures.h. */
 #ifndef SPARSEKIT_TREES_H
 #define SPARSEKIT_TREES_H
 
 #include "shared/structures.h"
 
-static sk_size sk_arborescence_room(sk_size n) { return n * n + 20 * n; }
+static sk_size sk_arborescence_buffer_size(sk_size n) { return n * n + 20 * n; }
 
-/* where the parts of a search for an arborescence are; words and sets of words are its nodes */
+/* Arrays of a search for an arborescence; its nodes are words and sets of words. */
 typedef struct {
     sk_size n, nodes;      /* nodes 0 .. n - 1 are the words */
     const double *scores;
     double *rows;          /* of the sets: the best arc into the set from each word, -inf from its own */
     double *root;          /* the best arc into a node from the root */
     double *entry;         /* the best arc into a node from all */
-    sk_size *source;       /* the word where that comes from, -1 for the root */
+    sk_size *source;       /* the word at its tail, -1 for the root */
     sk_size *parent, *child, *sibling; /* sets in sets */
     sk_size *first, *last, *next;      /* the words of a node, as a list */
     sk_size *node;         /* the largest node around a word */
-    sk_size *path, *state; /* nodes on the path; 0: not yet, 1: on the path, 2: hanging on the root */
+    sk_size *path, *state; /* nodes on the path; 0: not visited, 1: on the path, 2: connected to the root */
 } sk_arcs;
 
 SK_INLINE const double *sk_arcs_into(const sk_arcs *a, sk_size node) {
     return node < a->n ? a->scores + node * a->n : a->rows + (node - a->n) * a->n;
 }
 
-/* A word's own column is the root's: it is among the sources or, with any = 0, is not. */
+/* A word's own column stands for the root, which is a source unless any = 0. */
 SK_INLINE void sk_enter_word(const sk_arcs *a, sk_size i, int any) {
     const sk_size n = a->n;
     const double *restrict s = a->scores + i * n;
@@ -45,8 +45,8 @@ SK_INLINE void sk_enter_word(const sk_arcs *a, sk_size i, int any) {
     a->source[i] = j;
 }
 
-/* The nodes path[from .. to] are a cycle: they become one set. Arcs into it count by what they
- * are worth more than the arc that they replace, so the sets themselves cost nothing. */
+/* Contracts the cycle of nodes path[from .. to] to one set. An arc into it has its score minus that of the arc that it
+ * replaces, so the score of the set itself is not needed. */
 SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
     const sk_size n = a->n, set = a->nodes++;
     double *restrict row = a->rows + (set - n) * n;
@@ -93,7 +93,7 @@ SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
         j = -1;
     } else {
         j = sk_place(row, n, top);
-        if (j == n || a->node[j] == set) { /* no numbers: any word outside, so that it ends */
+        if (j == n || a->node[j] == set) { /* NaN scores: take any word outside, so that the loop ends */
             j = -1;
             for (sk_size k = 0; !any && k < n && j < 0; k++) j = a->node[k] == set ? -1 : k;
         }
@@ -102,8 +102,8 @@ SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
     a->source[set] = j;
 }
 
-/* From each word the best arcs are followed backwards; a path that runs into itself has a cycle,
- * which is contracted. With any = 0 the root is left out until all words are one set. */
+/* Follows the best arcs backwards from each word. A path that meets itself has a cycle, which is contracted. With any =
+ * 0 the root is left out until all words are one set. */
 SK_INLINE void sk_follow(sk_arcs *a, int any) {
     const sk_size n = a->n;
     sk_size tops = n;
@@ -142,9 +142,9 @@ SK_INLINE void sk_follow(sk_arcs *a, int any) {
     }
 }
 
-/* The word on which the one arc from the root is best when all words are one set: what it replaces
- * is the sum of the entries of all sets around a word. A word that must be the root has huge ones,
- * which cancel among the words of a set, so sums are taken in two doubles each. */
+/* The best word for the single arc from the root, once all words are one set. That arc replaces the entries of all sets
+ * around its word. Entries of a word that must be the root are huge and cancel among the words of a set. The sums are
+ * therefore in double-double arithmetic. */
 SK_INLINE sk_size sk_one_root(const sk_arcs *a, double *restrict high, double *restrict low) {
     double most = -INFINITY, rest = 0.0;
     sk_size best = 0;
@@ -176,8 +176,8 @@ SK_INLINE sk_size sk_one_root(const sk_arcs *a, double *restrict high, double *r
     return best;
 }
 
-/* Each set, from the outermost in, hands its arc to the one of its nodes that the arc enters; the
- * others keep the arcs of the cycle. */
+/* Expands the sets, outermost first: the arc into a set replaces the cycle's arc at the node that it enters. The other
+ * nodes keep the arcs of the cycle. */
 SK_INLINE double sk_expand(const sk_arcs *a, sk_size one, sk_size *restrict head) {
     const sk_size n = a->n;
     double value = 0.0;
@@ -203,10 +203,10 @@ SK_INLINE double sk_expand(const sk_arcs *a, sk_size one, sk_size *restrict head
     return value;
 }
 
-/* The method of Chu and Liu and of Edmonds, with rows of sets merged in place of copies of graphs:
- * O(n^2), as there are at most n - 1 sets, 2 n - 2 nodes in sets, and a row has n entries. The
- * entries of sets never grow huge if a tree of allowed arcs exists, as one of them enters each set;
- * but a set with the only root has none from other words, hence the care in sk_one_root. */
+/* The method of Chu and Liu and of Edmonds, which merges rows of sets instead of copying graphs. It takes O(n^2): there
+ * are at most n - 1 sets with 2 n - 2 nodes, and a row has n entries. If a tree of allowed arcs exists, one of them
+ * enters each set, so entries of sets stay finite. The exception is a set with the only possible root: hence the
+ * double-double sums in sk_one_root. */
 SK_MULTI(double, sk_arborescence,
          (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
          (n, scores, single_root, head, work)) {
@@ -234,11 +234,11 @@ SK_MULTI(double, sk_arborescence,
     for (sk_size i = 0; i < n; i++) roots += head[i] == i;
     if (roots == 1) return value;
     sk_follow(&a, 0);
-    /* the words' lists have served: their room holds the sums */
+    /* the words' lists are no longer needed: the sums use their memory */
     return sk_expand(&a, sk_one_root(&a, (double *)a.first, (double *)a.last), head);
 }
 
-static sk_size sk_eisner_room(sk_size n) { return 3 * n * n + 7 * n + 6; }
+static sk_size sk_eisner_buffer_size(sk_size n) { return 3 * n * n + 7 * n + 6; }
 
 /* where x + y is the largest in [from, to) */
 SK_INLINE sk_size sk_best_split(const double *restrict x, const double *restrict y, sk_size from,
@@ -253,11 +253,11 @@ SK_INLINE sk_size sk_best_split(const double *restrict x, const double *restrict
     return at;
 }
 
-/* Eisner's chart over the words. whole[h, e]: the best tree over the words from h to e, on either
- * side, whose head is h; whole_t is its transpose. half[h, d]: the same between h and d with the
- * arc from h to d and what is under d on this side. The root comes last, along the sentence:
- * rooted[e]: the best trees over the words before e; hung[d]: the same up to d, with d on the root
- * and nothing yet on its right. Each row of scores is taken relative to its largest. */
+/* Eisner's chart over the words. whole[h, e]: the best tree over the words from h to e, on either side, with head h;
+ * whole_t is its transpose. half[h, d]: the same between h and d, with the arc from h to d and d's subtree on this
+ * side. The root comes last, in the order of the sentence. rooted[e]: the best trees over the words before e. hung[d]:
+ * the same up to d, with the root as the head of d and no word yet on d's right. Each row of scores is taken relative
+ * to its largest. */
 SK_MULTI(double, sk_eisner,
          (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
          (n, scores, single_root, head, work)) {
@@ -312,7 +312,7 @@ SK_MULTI(double, sk_eisner,
         end = single_root ? 0 : sk_best_split(rooted, whole + d * n, 0, d + 1);
         stack[depth++] = d;
         stack[depth++] = end;
-        /* each step gives one word its head: at most 2 n + 2 trees wait, two indices each */
+        /* each step gives one word its head: the stack has at most 2 n + 2 trees of two indices */
         while (depth > 0) {
             const sk_size e = stack[--depth], h = stack[--depth];
             const double *restrict x = half + h * n, *restrict y = whole_t + e * n;

@@ -24,7 +24,7 @@ def ascend(const int64_t[::1] indptr, const int32_t[::1] indices, const real[::1
            double alpha):
     """Ascend by the rows ``order`` of compressed X, one after another.
 
-    P (n, K) are the rows' distributions and W (p + intercept, K) the table that belongs to them, both in place;
+    P (n, K) are the rows' distributions and W (p + intercept, K) their table, both updated in place.
     ``squares`` (n,) are the squared norms of the rows, with the intercept's.
     """
     cdef Py_ssize_t K = P.shape[1], p = W.shape[0] - intercept

@@ -31,9 +31,9 @@ def sparsemax_rows(const real[:, :] z, const real[:, :] q, const int64_t[::1] y,
                    int64_t[::1] size, double[::1] loss, bint minus, int n_threads):
     """Sparsemax of the rows of z (n, K), unit stride within a row, K > 0.
 
-    Each of the other arrays may be None: targets q (n, K) or codes y (n,); results p (n, K),
-    which may be z itself, tau (n,), size (n,), loss (n,). With ``minus`` p becomes p - q.
-    Returns whether all targets q were distributions.
+    All other arrays may be None. Targets are q (n, K) or codes y (n,). Results are p (n, K), which may be z
+    itself, tau (n,), size (n,), loss (n,). With ``minus`` p becomes p - q. Returns whether all targets q were
+    distributions.
     """
     cdef Py_ssize_t n = z.shape[0], K = z.shape[1], b, width
     cdef Py_ssize_t parts = max(min(<Py_ssize_t>n_threads, n // 16 if K <= 32 else n), 1)

@@ -1,5 +1,5 @@
-/* Block coordinate ascent on the dual of L2-regularised sparsemax regression: one row after another gets the
- * distribution that is best while the others keep theirs. */
+/* Block coordinate ascent on the dual of L2-regularised sparsemax regression: each row in turn gets its best
+ * distribution, at fixed distributions of the others. */
 #ifndef SPARSEKIT_DUAL_ASCENT_H
 #define SPARSEKIT_DUAL_ASCENT_H
 
@@ -28,7 +28,7 @@ SK_INLINE void sk_project_simplex(double *restrict v, sk_size K) {
  * (z + s p) / (1 + s). Returns the largest change, and the change in z; p becomes the new one. */
 SK_INLINE double sk_ascend_row(double *restrict z, double *restrict p, double s, double *restrict v, sk_size K) {
     double scale = 1.0 / (1.0 + s), high = z[0], most = 0.0;
-    /* relative to the largest score, for the sake of the digits that a weak penalty leaves */
+    /* relative to the largest score: weak penalties leave few digits */
     for (sk_size k = 1; k < K; k++) high = z[k] > high ? z[k] : high;
     for (sk_size k = 0; k < K; k++) v[k] = (z[k] - high + s * p[k]) * scale;
     sk_project_simplex(v, K);

@@ -1,22 +1,21 @@
 /* Sparsemax of rows, its Jacobian and its loss, without a sort.
  *
- * The threshold tau of a row solves g(t) = sum_j max(z_j - t, 0) = 1. g is convex, so Newton's
- * method from any lower bound rises to tau and ends exactly (Michelot 1986). A step that changes
- * the support divides the product of residual and support by four or more (Dinkelbach), so there
- * are few. What is left is to look at few entries: the maxima of 16 interleaved parts of the row
- * are a subset of it, their own threshold is a lower bound of tau, and only groups of 8 entries
- * whose maximum is above it are read again. The result is written as zeros and the support.
- * Entries are taken relative to the row's maximum, so that 1e9 costs no digits. */
+ * The threshold tau of a row solves g(t) = sum_j max(z_j - t, 0) = 1. g is convex, so Newton's method from any lower
+ * bound rises to tau and ends exactly (Michelot 1986). A step that changes the support divides the product of residual
+ * and support by four or more (Dinkelbach), so there are few. Few entries need to be read again. The maxima of 16
+ * interleaved parts are a subset of the row, so their threshold is a lower bound of tau. Only groups of 8 entries with
+ * a maximum above it are read again. The result is written as zeros and the support. Entries are taken relative to the
+ * row's maximum, so that 1e9 costs no digits. */
 #ifndef SPARSEKIT_SPARSEMAX_H
 #define SPARSEKIT_SPARSEMAX_H
 
 #include "shared/kernels.h"
 
-/* leave to vectorise, without which loops over lanes are unrolled into scalars first */
+/* constant sizes of loops over lanes, which the compiler then vectorises */
 #define SK_LANES 16
 #define SK_STEPS 8
 #define SK_BLOCK (SK_LANES * SK_STEPS)
-/* place of the lowest bit that is set */
+/* index of the lowest bit that is set */
 #if defined(__GNUC__) || defined(__clang__)
 #define SK_LOWEST(bits) __builtin_ctz(bits)
 #else
@@ -27,7 +26,7 @@ static int sk_lowest(unsigned bits) {
 }
 #define SK_LOWEST(bits) sk_lowest(bits)
 #endif
-/* longest rows that are worked 16 rows at once instead */
+/* longest rows that are processed 16 at once instead */
 #define SK_SHORT 32
 
 #define SK_SPARSEMAX(NAME, REAL, SLACK, SUM_TOL)                                                                 \
@@ -62,8 +61,8 @@ static int sk_lowest(unsigned bits) {
         }                                                                                                        \
         return t;                                                                                                \
     }                                                                                                            \
-    /* Entries above tau's lower bound into keep (relative to the maximum high) and where;                       \
-     * returns their number and tau - high in shift, or -1 if the row is not finite above. */                    \
+    /* Writes the entries above tau's lower bound to keep, relative to the maximum high, their indices to where, \
+     * and tau - high to shift. Returns their number, or -1 if the row has +inf or NaN. */                       \
     SK_INLINE sk_size sk_find_##NAME(const REAL *restrict z, sk_size K, REAL *restrict G,                        \
                                      REAL *restrict keep, sk_size *restrict where,                               \
                                      double *high_, double *shift) {                                             \
@@ -129,7 +128,7 @@ static int sk_lowest(unsigned bits) {
             }                                                                                                    \
             next = (s - 1.0) / c;                                                                                \
             if (pass == 0 && next < tau && t > (REAL)-1) {                                                       \
-                /* t was above tau after all: look at everything that can be a member */                         \
+                /* t was above tau after all: test every possible member */                         \
                 t = (REAL)-1;                                                                                    \
                 goto collect;                                                                                    \
             }                                                                                                    \

@@ -1,4 +1,4 @@
-"""Whether the arrays of a CSR or CSC matrix describe one; the other kernels trust them without looking."""
+"""Whether the arrays of a CSR or CSC matrix describe one; the other kernels trust them without checks."""
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
 
 ctypedef fused index:
@@ -13,7 +13,7 @@ cdef extern from "shared/compressed.h" nogil:
 
 
 def index_fault(const index[::1] indices, Py_ssize_t n):
-    """The first place of an index that is not one of 0 .. n - 1, or -1."""
+    """The first position of an index that is not one of 0 .. n - 1, or -1."""
     cdef Py_ssize_t size = indices.shape[0], found
     if size == 0:
         return -1

@@ -76,7 +76,7 @@ def curve_scores(float[:, ::1] S, const float[:, ::1] P, const int32_t[::1] top,
 
 
 def dot(const real[::1] a, const real[::1] b, int n_threads):
-    """<a, b>, the same for any number of threads, which BLAS does not promise."""
+    """<a, b>, the same for any number of threads, which BLAS does not guarantee."""
     cdef Py_ssize_t n = a.shape[0], i, parts = (n + _ENTRIES - 1) // _ENTRIES, lo
     cdef double[::1] sums = np.zeros(parts)
     for i in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):

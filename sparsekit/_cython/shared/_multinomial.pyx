@@ -323,7 +323,7 @@ cdef class _ClassOperator(QuadOperator):
     cdef int n_threads
 
     cdef double _load(self, const double* v) noexcept nogil:
-        # scaled to unit size, because float32 has little room for very small steps
+        # scaled to unit size, because very small steps underflow in float32
         cdef Py_ssize_t i, m = self.size
         cdef double scale = 0.0, a
         cdef float* V = &self.V[0, 0]

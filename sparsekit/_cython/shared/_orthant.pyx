@@ -6,11 +6,9 @@ def identify(const double[::1] x, const double[::1] g, const double[::1] l1, sig
              double[::1] size, bint one_sided=False):
     """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
 
-    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
-    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
-    ``one_sided``: variables with a penalty, l1 > 0, must not be negative, as if their penalty were infinite
-    below zero.
-    Returns (measure, |F|, |U|).
+    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (may leave zero). ``size`` gets the absolute
+    minimum-norm subgradient on U and zero elsewhere. ``one_sided``: variables with a penalty, l1 > 0, must
+    not be negative, as if their penalty were infinite below zero. Returns (measure, |F|, |U|).
     """
     cdef Py_ssize_t n = x.shape[0], j, n_free = 0, n_unsure = 0
     cdef double worst = 0.0, spoilt = 0.0, r, up, down

@@ -30,7 +30,7 @@ cdef extern from "shared/pairs.h" nogil:
     void sk_pair_norms(Py_ssize_t, const double*, const double*, const double*, const double*, double*)
 
 
-# pairs that there is room for at first: who asks for very many mostly needs few
+# initial capacity in pairs: large memories are seldom used
 ROOM = 64
 
 
@@ -43,46 +43,46 @@ cdef class Pairs:
     It is updated with the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n).
     Buffers begin with ROOM pairs at most, and double when they are full.
     """
-    cdef Py_ssize_t n, most, memory, c  # the pairs to keep, those that there is room for, and twice these
-    cdef Py_ssize_t count  # of the pairs that are here
+    cdef Py_ssize_t n, most, memory, c  # most pairs, capacity, and twice the capacity
+    cdef Py_ssize_t count  # of the stored pairs
     cdef double[:, ::1] W, sts, sty, gram, on_off
-    cdef double[::1] room, times, v, rhs, system, scale, yty
+    cdef double[::1] buffer, times, v, rhs, system, scale, yty
     cdef unsigned char[::1] free
     cdef int64_t[::1] rows
     cdef int[::1] pivots
-    cdef Py_ssize_t[::1] slots  # of the pairs that are here, the oldest first
-    cdef readonly double unit  # of curvature, in which Y is kept
+    cdef Py_ssize_t[::1] slots  # of the stored pairs, oldest first
+    cdef readonly double unit  # of curvature, by which Y is divided
 
     def __init__(self, Py_ssize_t n, Py_ssize_t memory):
         self.n, self.most, self.memory, self.c, self.count, self.unit = n, memory, 0, 0, 0, 1.0
         self.W = np.zeros((n, 0))
         self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
         self.gram, self.slots = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
-        self._make_room(min(memory, ROOM))
+        self._grow(min(memory, ROOM))
         self._set_no_free()
 
-    def _make_room(self, Py_ssize_t room):
+    def _grow(self, Py_ssize_t capacity):
         cdef Py_ssize_t old = self.memory
         W, gram = np.asarray(self.W), np.asarray(self.gram)
         sts, sty, yty = np.asarray(self.sts), np.asarray(self.sty), np.asarray(self.yty)
         slots = np.asarray(self.slots)
-        self.memory, self.c = room, 2 * room
+        self.memory, self.c = capacity, 2 * capacity
         self.W, self.gram = np.zeros((self.n, self.c)), np.zeros((self.c, self.c))
-        self.sts, self.sty, self.yty = np.zeros((room, room)), np.zeros((room, room)), np.zeros(room)
-        # the steps' halves stay first, those of the gradients come after the new room
-        halves = (slice(0, old), slice(0, old)), (slice(room, room + old), slice(old, 2 * old))
+        self.sts, self.sty, self.yty = np.zeros((capacity, capacity)), np.zeros((capacity, capacity)), np.zeros(capacity)
+        # the steps' halves stay first; those of the gradients follow
+        halves = (slice(0, old), slice(0, old)), (slice(capacity, capacity + old), slice(old, 2 * old))
         for here, there in halves:
             np.asarray(self.W)[:, here] = W[:, there]
             for also, too in halves:
                 np.asarray(self.gram)[here, also] = gram[there, too]
         np.asarray(self.sts)[:old, :old], np.asarray(self.sty)[:old, :old] = sts, sty
         np.asarray(self.yty)[:old] = yty
-        self.slots = np.zeros(room, dtype=np.intp)
+        self.slots = np.zeros(capacity, dtype=np.intp)
         np.asarray(self.slots)[:old] = slots
         self._allocate_workspace()
 
     def _allocate_workspace(self):
-        self.on_off, self.room = np.zeros((4, self.c)), np.zeros(4 * self.c)
+        self.on_off, self.buffer = np.zeros((4, self.c)), np.zeros(4 * self.c)
         self.times, self.v, self.rhs = np.zeros((3, self.c))
         self.scale, self.system = np.zeros(self.c), np.zeros(self.c * self.c)
         self.pivots = np.zeros(max(1, self.c), dtype=np.int32)
@@ -101,7 +101,7 @@ cdef class Pairs:
 
     def put(self, const double[::1] x, const double[::1] x_new, const double[::1] g, const double[::1] g_new,
             double length=1.0, double unit=1.0):
-        """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room.
+        """Take the pair s = x_new - x, y = g_new - g (n,), replacing the oldest if the memory is full.
 
         The pair is divided by ``length``, a power of two near |s|. All y are divided by ``unit``, a power of
         four near the curvature y.s / s.s of the first pair. Products of any pairs stay finite, and no digit
@@ -118,7 +118,7 @@ cdef class Pairs:
         else:
             slot = self.count
             if slot == self.memory:
-                self._make_room(min(2 * slot, self.most))
+                self._grow(min(2 * slot, self.most))
         if self.count == 0:
             self.unit = unit
         m, c = self.memory, self.c
@@ -128,7 +128,7 @@ cdef class Pairs:
                          1.0 / (length * self.unit))
             self.on_off[:, :] = 0.0
             sk_pairs_products(self.n, c, &self.W[0, 0], a, b, &self.free[0], &self.on_off[0, 0],
-                              &self.on_off[2, 0], &self.room[0])
+                              &self.on_off[2, 0], &self.buffer[0])
             for j in range(m):
                 self.sts[slot, j] = self.sts[j, slot] = self.on_off[0, j] + self.on_off[2, j]
                 self.sty[slot, j] = self.on_off[0, m + j] + self.on_off[2, m + j]  # s_slot . y_j
@@ -252,7 +252,7 @@ cdef class Pairs:
         cdef double t = theta / self.unit
         memset(&self.v[0], 0, c * sizeof(double))
         if k:
-            sk_pairs_times(self.n, c, &self.W[0, 0], &self.free[0], g, &self.times[0], &self.room[0])
+            sk_pairs_times(self.n, c, &self.W[0, 0], &self.free[0], g, &self.times[0], &self.buffer[0])
             self.assemble(t, shift, 1.0)
             for i in range(k):
                 self.rhs[i] = self.scale[i] * self.times[m + self.slots[i]]
@@ -317,7 +317,7 @@ cdef class LBFGSOperator(QuadOperator):
             dgesv(&size, &size, &pairs.system[0], &size, &pairs.pivots[0], &inverse[0, 0], &size, &info)
             for i in range(k):
                 pairs.scale[k + i] *= theta / pairs.unit
-            # the halves change places: S comes first in W
+            # the halves are swapped: S comes first in W
             for i in range(size):
                 for j in range(size):
                     self.middle[(i + k) % size, (j + k) % size] = (
@@ -338,7 +338,7 @@ cdef class LBFGSOperator(QuadOperator):
         if self.size == 0:
             return
         if c:
-            sk_pairs_times(self.size, c, &self.pairs.W[0, 0], &self.every[0], v, &self.times[0], &self.pairs.room[0])
+            sk_pairs_times(self.size, c, &self.pairs.W[0, 0], &self.every[0], v, &self.times[0], &self.pairs.buffer[0])
             dgemv(&no, &c, &c, &minus, &self.middle[0, 0], &c, &self.times[0], &one, &zero, &self.short[0], &one)
         # with minus in place of theta this is (v + W short) theta (1 + ridge)
         sk_pairs_direction(self.size, c, &self.pairs.W[0, 0], &self.every[0], v, &self.short[0], minus, out)

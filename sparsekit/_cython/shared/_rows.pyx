@@ -73,7 +73,7 @@ cdef class ModelRows:
         self.parts = np.ascontiguousarray(parts, dtype=np.intp)
         self.start = np.empty(n, dtype=np.int64)
         self.stop = np.empty(n, dtype=np.int64)
-        # one spare place: the branch-free copy writes before it knows whether to keep
+        # one spare entry: the branch-free copy writes before it knows whether to keep
         self.val = np.empty(capacity + 1, dtype=np.float32)
         self.n_threads = n_threads
 
@@ -276,7 +276,7 @@ cdef class DenseOperator(QuadOperator):
         cdef Py_ssize_t b, n = self.A.shape[0]
         cdef double acc, scale = 0.0
         self.n_products += 1
-        # scaled to unit size, because float32 has little room for very small steps
+        # scaled to unit size, because very small steps underflow in float32
         for i in range(m):
             acc = v[i] if v[i] >= 0.0 else -v[i]
             if acc > scale:

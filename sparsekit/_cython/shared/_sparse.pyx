@@ -96,8 +96,8 @@ def csr_slope_range(const index[::1] indptr, const index[::1] indices, const rea
                     const double[::1] c, double[:, ::1] out, double[:, :, ::1] work, int n_threads):
     """Bounds of sum_i X[i, j] u_i over all u with u_i between 0 and c_i, and entries a column.
 
-    ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries;
-    ``work`` (blocks, p, 3) is overwritten, and without blocks not used.
+    ``out`` (p, 3) gets minus the lower bound, the upper bound and the number of entries. ``work`` (blocks, p,
+    3) is overwritten; without blocks it is not used.
     """
     cdef Py_ssize_t n = indptr.shape[0] - 1, p = out.shape[0], b, j, n_blocks = work.shape[0]
     out[:] = 0.0
@@ -155,9 +155,9 @@ cdef inline void _column_slopes(Py_ssize_t start, Py_ssize_t stop, const index[:
 def csr_select(const index[::1] indptr, const index[::1] indices, const real[::1] data,
                const int32_t[::1] position, index[::1] out_indptr, int32_t[::1] out_indices,
                real[::1] out_data):
-    """X[:, cols] in CSR, where position[j] is column j's new place or -1.
+    """X[:, cols] in CSR, where position[j] is column j's new index or -1.
 
-    The outputs have room for one entry more than X; what they hold past ``out_indptr[n]`` is
+    The outputs are one entry longer than X's; what they hold past ``out_indptr[n]`` is
     undefined. Every entry is written and the cursor moves past those that stay: a branch would
     be a coin toss a non-zero.
     """
@@ -255,7 +255,7 @@ def dense_compress(const real[:, ::1] X, const int64_t[::1] indptr, int32_t[::1]
 cdef inline void _compress_row(const real[:, ::1] X, Py_ssize_t i, int64_t e, int64_t stop, int32_t[::1] indices,
                                real[::1] data) noexcept nogil:
     cdef Py_ssize_t j = 0
-    # branch-free, but never past the row's own room: the next row may be another thread's
+    # branch-free, but never past the row's own entries: the next row may be another thread's
     while e < stop:
         indices[e] = <int32_t>j
         data[e] = X[i, j]

@@ -5,7 +5,7 @@
 
 #include "shared/simd.h"
 
-/* entries between two looks at the signs: few enough to stay in the first cache for the second reading */
+/* entries between two checks of the signs: few, so that they stay in the first cache for the second reading */
 #define SK_LOOK 2048
 
 /* Indices are in 0 .. top, 0 <= top + 1: v < 0 has its own sign, and for others top - v cannot overflow. Pointers fall
@@ -22,7 +22,7 @@
         for (sk_size k = 0; k < n; k++) all |= (UNSIGNED)v[k + 1] | ((UNSIGNED)v[k + 1] - (UNSIGNED)v[k]);       \
         return all >> (8 * sizeof(INT) - 1);                                                                     \
     }                                                                                                            \
-    /* the first place of an index outside of 0 .. top, or -1 */                                                 \
+    /* the first position of an index outside of 0 .. top, or -1 */                                                 \
     static sk_size sk_index_fault_##NAME(const INT *v, sk_size n, INT top) {                                     \
         for (sk_size lo = 0; lo < n; lo += SK_LOOK) {                                                            \
             sk_size size = n - lo < SK_LOOK ? n - lo : SK_LOOK;                                                  \

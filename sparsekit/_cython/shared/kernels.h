@@ -7,9 +7,8 @@
 
 #include "shared/simd.h"
 
-/* exp(x) for x <= 0, within 1 ulp or so: 2^k times a degree-12 Taylor polynomial on
- * |r| <= ln(2)/2; below -708 the true value is no longer a normal number and 0 is close
- * enough for a probability. Branch-free, so that it vectorises. */
+/* exp(x) for x <= 0, within 1 ulp or so: 2^k times a degree-12 Taylor polynomial on |r| <= ln(2)/2. Below -708 the
+ * value is subnormal and 0 is returned. Branch-free, so that it vectorises. */
 SK_INLINE double sk_exp_neg(double x) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
     double clamped = x < -708.0 ? -708.0 : x;
@@ -37,8 +36,8 @@ SK_INLINE double sk_exp_neg(double x) {
     return x < -708.0 ? 0.0 : p * scale;
 }
 
-/* log(1 + e) for 0 <= e <= 1 by 2 atanh(s); above sqrt(2) - 1 the argument is halved first,
- * which keeps |s| <= 0.1716 and eleven terms enough for full precision. */
+/* log(1 + e) for 0 <= e <= 1 by 2 atanh(s). Above sqrt(2) - 1 the argument is halved first. Then |s| <= 0.1716, and
+ * eleven terms give full precision. */
 SK_INLINE double sk_log1p_unit(double e) {
     int upper = e > 0.41421356237309503;
     double num = upper ? e - 1.0 : e;

@@ -40,7 +40,7 @@ SK_MATMAT(i64_f64, int64_t, double)
 SK_MATMAT(i32_f32, int32_t, float)
 SK_MATMAT(i64_f32, int64_t, float)
 
-/* exp(z_k - max z) into e; returns the place of the maximum */
+/* exp(z_k - max z) into e; returns the index of the maximum */
 SK_INLINE sk_size sk_softmax_row(const double *restrict z, double *restrict e, sk_size K) {
     sk_size top = 0;
     double high;
@@ -266,7 +266,7 @@ typedef struct {
 } sk_class_entries;
 
 /* Lower triangle of G += the Hessian of rows lo .. hi on the variables: a row's entries are listed once in
- * ``list``, which has room for them, and then paired. */
+ * ``list``, which is long enough, and then paired. */
 #define SK_CLASS_GRAM(NAME, REAL)                                                                \
     static void sk_class_gram_##NAME(sk_class_rows of, const REAL *val, sk_class_variables on,   \
                                      sk_size lo, sk_size hi, double *G, sk_class_entries list) { \

@@ -24,14 +24,14 @@ SK_MULTI(void, sk_pairs_put,
 SK_MULTI(void, sk_pairs_products,
          (sk_size n, sk_size c, const double *restrict W, sk_size a, sk_size b,
           const unsigned char *restrict free, double *restrict on, double *restrict off,
-          double *restrict room),
-         (n, c, W, a, b, free, on, off, room)) {
+          double *restrict buffer),
+         (n, c, W, a, b, free, on, off, buffer)) {
     for (sk_size lo = 0; lo < n; lo += SK_ROWS_AT_ONCE) {
         sk_size hi = n - lo < SK_ROWS_AT_ONCE ? n : lo + SK_ROWS_AT_ONCE;
-        memset(room, 0, sizeof(double) * (size_t)(4 * c));
+        memset(buffer, 0, sizeof(double) * (size_t)(4 * c));
         for (sk_size i = lo; i < hi; i++) {
             const double *restrict w = W + i * c;
-            double *restrict t = room + (free[i] ? 0 : 2 * c), s = w[a], y = w[b];
+            double *restrict t = buffer + (free[i] ? 0 : 2 * c), s = w[a], y = w[b];
             SK_SIMD
             for (sk_size j = 0; j < c; j++) {
                 t[j] += s * w[j];
@@ -39,8 +39,8 @@ SK_MULTI(void, sk_pairs_products,
             }
         }
         for (sk_size j = 0; j < 2 * c; j++) {
-            on[j] += room[j];
-            off[j] += room[2 * c + j];
+            on[j] += buffer[j];
+            off[j] += buffer[2 * c + j];
         }
     }
 }
@@ -48,20 +48,20 @@ SK_MULTI(void, sk_pairs_products,
 /* out (c) = W_F^T g_F */
 SK_MULTI(void, sk_pairs_times,
          (sk_size n, sk_size c, const double *restrict W, const unsigned char *restrict free,
-          const double *restrict g, double *restrict out, double *restrict room),
-         (n, c, W, free, g, out, room)) {
+          const double *restrict g, double *restrict out, double *restrict buffer),
+         (n, c, W, free, g, out, buffer)) {
     memset(out, 0, sizeof(double) * (size_t)c);
     for (sk_size lo = 0; lo < n; lo += SK_ROWS_AT_ONCE) {
         sk_size hi = n - lo < SK_ROWS_AT_ONCE ? n : lo + SK_ROWS_AT_ONCE;
-        memset(room, 0, sizeof(double) * (size_t)c);
+        memset(buffer, 0, sizeof(double) * (size_t)c);
         for (sk_size i = lo; i < hi; i++) {
             const double *restrict w = W + i * c;
             double t = g[i];
             if (!free[i]) continue;
             SK_SIMD
-            for (sk_size j = 0; j < c; j++) room[j] += t * w[j];
+            for (sk_size j = 0; j < c; j++) buffer[j] += t * w[j];
         }
-        for (sk_size j = 0; j < c; j++) out[j] += room[j];
+        for (sk_size j = 0; j < c; j++) out[j] += buffer[j];
     }
 }
 
@@ -175,8 +175,8 @@ SK_MULTI(double, sk_longest_step,
     double most = 0.0;
     SK_SIMD_MAX(reduction(max : most))
     for (sk_size i = 0; i < n; i++) {
-        double room = p[i] > 0.0 ? u[i] - x[i] : x[i] - l[i];
-        double t = p[i] != 0.0 ? room / fabs(p[i]) : 0.0;
+        double gap = p[i] > 0.0 ? u[i] - x[i] : x[i] - l[i];
+        double t = p[i] != 0.0 ? gap / fabs(p[i]) : 0.0;
         most = t > most ? t : most;
     }
     return most;

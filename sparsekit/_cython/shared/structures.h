@@ -1,5 +1,5 @@
 /* The best structure of a factor, by its scores: sequences, matchings, joint assignments (trees are in
- * trees.h). Every function returns the score of the structure that it wrote, summed over its parts. Its _room
+ * trees.h). Every function returns the score of the structure that it wrote, summed over its parts. Its _buffer_size
  * function gives the size of its workspace in doubles.
  *
  * Scores are finite, their sums too. Forbidden parts may have huge negative scores, as -1e12. If an allowed
@@ -36,10 +36,10 @@ SK_INLINE double *sk_take(double **work, sk_size n) {
     return part;
 }
 
-/* indices live among the doubles, which are no smaller */
+/* indices are stored in the array of doubles, which are at least as large */
 SK_INLINE sk_size *sk_take_indices(double **work, sk_size n) { return (sk_size *)sk_take(work, n); }
 
-static sk_size sk_viterbi_room(sk_size T, sk_size K) { return (T + 1) * K; }
+static sk_size sk_viterbi_buffer_size(sk_size T, sk_size K) { return (T + 1) * K; }
 
 /* tags (T,): the best sequence by unary (T, K) and trans (T - 1, K, K) [position, previous, next] */
 SK_MULTI(double, sk_viterbi,
@@ -107,12 +107,12 @@ SK_MULTI(double, sk_viterbi,
     return value;
 }
 
-static sk_size sk_matching_room(sk_size m, sk_size n) {
+static sk_size sk_matching_buffer_size(sk_size m, sk_size n) {
     sk_size few = m < n ? m : n, many = m < n ? n : m;
     return 6 * many + 2 * few + (m > n ? m * n : 0);
 }
 
-/* column (m,): each row's own column by scores (m, n); with m > n each column's own row, (n,).
+/* column (m,): the column of each row by scores (m, n); with m > n the row of each column, (n,).
  *
  * Shortest augmenting paths: columns have prices, at which each matched row has one of its best
  * columns, and a column without a row costs nothing. Each row without a column finds by Dijkstra's algorithm
@@ -197,7 +197,7 @@ SK_MULTI(double, sk_matching,
     return value;
 }
 
-static sk_size sk_dense_room(sk_size K, const sk_size *sizes) {
+static sk_size sk_dense_buffer_size(sk_size K, const sk_size *sizes) {
     sk_size total = 1, rows = 1;
     for (sk_size k = 0; k < K - 1; k++) {
         rows *= sizes[k];

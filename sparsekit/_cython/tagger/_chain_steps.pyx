@@ -17,8 +17,8 @@ cdef extern from "tagger/chain_steps.h" nogil:
                                    const int32_t*, const int32_t*, int, const uint8_t*, double*, int64_t*, double*)
 
 
-cdef tuple _room(const int64_t[::1] start, const int64_t[::1] indptr, const int64_t[::1] order):
-    """The longest sequence's positions, and the most places of a difference."""
+cdef tuple _buffer_sizes(const int64_t[::1] start, const int64_t[::1] indptr, const int64_t[::1] order):
+    """The number of positions of the longest sequence, and the largest number of entries of a difference."""
     cdef Py_ssize_t i, T, longest = 1, most = 0
     for i in order:
         T = start[i + 1] - start[i]
@@ -33,18 +33,18 @@ def perceptron_steps(const int64_t[::1] start, const int64_t[::1] indptr, const 
                      double[::1] zeros, double count, bint ends):
     """Perceptron steps by the sequences ``order`` (n,), in place; returns how many positions were labelled wrongly.
 
-    sums, of the table's shape, gets each step times the number of sequences before it, ``count`` of them before
-    the first: the mean of the tables after each sequence so far is table - sums / (count + n). zeros is of the
+    sums, of the table's shape, gets each step times the number of sequences before it; ``count`` precede the
+    first. The mean of the tables after each sequence is then table - sums / (count + n). zeros is of the
     table's size, 0 before and afterwards.
     """
     cdef Py_ssize_t K = table.shape[1], p = table.shape[0] - K - 2, n = order.shape[0], s, i, t, T, at, m, wrong = 0
-    longest, most = _room(start, indptr, order)
+    longest, most = _buffer_sizes(start, indptr, order)
     cdef double a, b
     cdef int32_t[::1] best = np.zeros(longest, dtype=np.int32)
     cdef int64_t[::1] place = np.empty(most, dtype=np.int64)
-    cdef double[::1] unary = np.empty(longest * K), room = np.empty((longest + 1) * K), value = np.empty(most)
+    cdef double[::1] unary = np.empty(longest * K), buffer = np.empty((longest + 1) * K), value = np.empty(most)
     if indices.shape[0] == 0:
-        indices, data = np.zeros(1, dtype=np.int64), np.zeros(1)  # no entry is looked at
+        indices, data = np.zeros(1, dtype=np.int64), np.zeros(1)  # no entry is read
     cdef const uint8_t* moving = &free[0] if free.shape[0] else NULL
     cdef double* x = &table[0, 0]
     cdef double* summed = &sums[0, 0]
@@ -55,7 +55,7 @@ def perceptron_steps(const int64_t[::1] start, const int64_t[::1] indptr, const 
             if T == 0 or weight[i] == 0.0:
                 continue
             sk_chain_unary(T, K, p, &indptr[at], &indices[0], &data[0], x, &unary[0])
-            sk_chain_best(T, K, &unary[0], x + p * K, &best[0], &room[0])
+            sk_chain_best(T, K, &unary[0], x + p * K, &best[0], &buffer[0])
             for t in range(T):
                 wrong += y[at + t] != best[t]
             m = sk_chain_difference(T, K, p, &indptr[at], &indices[0], &data[0], &y[at], &best[0], ends, moving,

@@ -1,5 +1,5 @@
-"""Kernels of linear chains with one table of transition scores: forward-backward, the best sequences, and products
-with coefficients that only some pairs of features and labels have."""
+"""Kernels of linear chains with one table of transition scores: forward-backward, best sequences, and
+products with coefficients for selected pairs of features and labels."""
 import numpy as np
 
 from cython.parallel cimport prange
@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef extern from "tagger/chains.h" nogil:
     Py_ssize_t sk_chain_padded(Py_ssize_t)
-    Py_ssize_t sk_chain_room(Py_ssize_t, Py_ssize_t)
+    Py_ssize_t sk_chain_buffer_size(Py_ssize_t, Py_ssize_t)
     double sk_chain_range(Py_ssize_t, Py_ssize_t, const double*)
     double sk_chain_scaled(Py_ssize_t, Py_ssize_t, double*, const double*, const double*, double, double, double*,
                            double*)
@@ -21,10 +21,11 @@ def forward_backward(const int64_t[::1] start, const int64_t[::1] blocks, double
                      double[::1] value, double[:, ::1] pairs, int n_threads):
     """log Z of many sequences and their marginals; -inf and zeros where no labelling is allowed.
 
-    Sequence i has the rows start[i] .. start[i + 1] of unary (N, K); blocks (B + 1,) cut the sequences into parts,
-    whose sums are added in order. unary is overwritten by weight[i] times the marginals, value (S,) by log Z,
-    pairs (K, K) by the weighted sum of the transitions' marginals [previous, next]. trans (K, K) is without NaN or
-    inf, -inf forbids. Sequences whose scores of a position are at most ``near`` apart are summed without logarithms.
+    Sequence i has the rows start[i] .. start[i + 1] of unary (N, K); blocks (B + 1,) cut the sequences into
+    parts, whose sums are added in order. Written: unary, weight[i] times the marginals; value (S,), log Z;
+    pairs (K, K), the weighted sum of the transitions' marginals [previous, next]. trans (K, K) is without NaN
+    or inf, -inf forbids. Sequences whose scores of a position are at most ``near`` apart are summed without
+    logarithms.
     """
     cdef Py_ssize_t K = trans.shape[0], B = blocks.shape[0] - 1, P = sk_chain_padded(K), b, i, j, T, longest = 0
     cdef double top
@@ -42,7 +43,7 @@ def forward_backward(const int64_t[::1] start, const int64_t[::1] blocks, double
     wide[1, :, :K] = wide[0, :, :K].T
     outers, direct = np.zeros((B, K, P)), np.zeros((B, K, K))
     cdef double[:, :, ::1] E = wide, outer = outers, own = direct
-    cdef double[:, ::1] room = np.empty((B, sk_chain_room(longest, K)))
+    cdef double[:, ::1] buffer = np.empty((B, sk_chain_buffer_size(longest, K)))
     for b in prange(B, nogil=True, num_threads=n_threads, schedule='dynamic'):
         for i in range(blocks[b], blocks[b + 1]):
             T = start[i + 1] - start[i]
@@ -50,10 +51,10 @@ def forward_backward(const int64_t[::1] start, const int64_t[::1] blocks, double
                 value[i] = 0.0
             elif sk_chain_range(T, K, &unary[start[i], 0]) <= near:
                 value[i] = sk_chain_scaled(T, K, &unary[start[i], 0], &E[0, 0, 0], &E[1, 0, 0], top, weight[i],
-                                           &outer[b, 0, 0], &room[b, 0])
+                                           &outer[b, 0, 0], &buffer[b, 0])
             else:
                 value[i] = sk_chain_logs(T, K, &unary[start[i], 0], &trans[0, 0], weight[i], &own[b, 0, 0],
-                                         &room[b, 0])
+                                         &buffer[b, 0])
     for b in range(B):
         np.asarray(pairs)[:] += outers[b, :, :K] * wide[0, :, :K] + direct[b]
 
@@ -68,20 +69,20 @@ def best_sequences(const int64_t[::1] start, const double[:, ::1] unary, const d
         return
     for i in range(S):
         longest = max(longest, start[i + 1] - start[i])
-    cdef double[:, ::1] room = np.empty((parts, (longest + 1) * K))
+    cdef double[:, ::1] buffer = np.empty((parts, (longest + 1) * K))
     for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
         for i in range(S * b // parts, S * (b + 1) // parts):
             T = start[i + 1] - start[i]
             if T == 0:
                 value[i] = 0.0
             else:
-                value[i] = sk_chain_best(T, K, &unary[start[i], 0], &trans[0, 0], &tags[start[i]], &room[b, 0])
+                value[i] = sk_chain_best(T, K, &unary[start[i], 0], &trans[0, 0], &tags[start[i]], &buffer[b, 0])
 
 
 def pair_scores(const int64_t[::1] indptr, const int64_t[::1] indices, const double[::1] data,
                 const int64_t[::1] first, const int32_t[::1] label, const double[::1] x, double[:, ::1] unary,
                 int n_threads):
-    """unary (N, K) = X W for rows X (indptr (N + 1,), indices, data) and a W whose feature j has coefficients for the
+    """unary (N, K) = X W for rows X (indptr (N + 1,), indices, data). Feature j of W has coefficients for the
     labels label[first[j]:first[j + 1]] only; x has them in that order."""
     cdef Py_ssize_t N = unary.shape[0], K = unary.shape[1], t, k
     cdef int64_t e, q, j
@@ -97,8 +98,8 @@ def pair_scores(const int64_t[::1] indptr, const int64_t[::1] indices, const dou
 def pair_sums(const int64_t[::1] indptr, const int64_t[::1] indices, const double[::1] data,
               const int64_t[::1] first, const int32_t[::1] label, const double[:, ::1] D, double[::1] sums,
               int n_threads):
-    """sums = the entries of X^T D (p, K) that have a coefficient, as in `pair_scores`; columns of X are given (indptr
-    (p + 1,), indices, data), D is (N, K)."""
+    """sums = the entries of X^T D (p, K) that have a coefficient, as in `pair_scores`. X is given by columns
+    (indptr (p + 1,), indices, data); D is (N, K)."""
     cdef Py_ssize_t p = first.shape[0] - 1, j
     cdef int64_t e, q
     for j in prange(p, nogil=True, num_threads=n_threads, schedule='static'):

@@ -28,9 +28,9 @@ SK_MULTI(void, sk_chain_unary,
     }
 }
 
-/* places and values of the features of y less those of z, without those that cancel; returns how many.
- * zeros, of the table's size, is 0 before and afterwards; free, likewise, marks what may move, or is NULL. With ends
- * those of the sequence are features too. Room for 2 (entries + T + 1). */
+/* Indices and values of the features of y minus those of z, without those that cancel; returns how many. zeros, of the
+ * table's size, is 0 before and afterwards. free, of the same size, marks the free coefficients, or is NULL. With
+ * `ends` the sequence's ends are features too. The buffers have 2 (entries + T + 1) entries. */
 static sk_size sk_chain_difference(sk_size T, sk_size K, sk_size p, const int64_t *indptr, const int64_t *indices,
                                    const double *data, const int32_t *y, const int32_t *z, int ends,
                                    const uint8_t *free, double *zeros, int64_t *place, double *value) {

@@ -1,9 +1,9 @@
 /* Linear chains whose transition scores are the same at all positions: forward-backward and the best sequence.
  *
- * Scores of a sequence are unary (T, K) and trans (K, K) [previous, next]; -inf forbids. The fast way takes
- * exponentials once, U by position and E = exp(trans - top) for all sequences, and scales the forward sums of each
- * position to 1. It is for sequences whose scores are not so far apart that something that matters underflows
- * (the caller knows: _tagger/losses/chains.py); the other way adds in logarithms.
+ * Scores of a sequence are unary (T, K) and trans (K, K) [previous, next]; -inf forbids. The fast algorithm computes
+ * exponentials once: U by position and E = exp(trans - top) for all sequences. It scales the forward sums of each
+ * position to 1. It is used if no relevant term can underflow, which the caller decides (_tagger/losses/chains.py). The
+ * other algorithm adds in logarithms.
  *
  * Rows are padded to P, a multiple of 8 numbers that are zero: one register of eight, or two of four. */
 #ifndef SPARSEKIT_CHAINS_H
@@ -16,9 +16,9 @@
 SK_INLINE sk_size sk_chain_padded(sk_size K) { return (K + SK_CHAIN_WIDTH - 1) / SK_CHAIN_WIDTH * SK_CHAIN_WIDTH; }
 
 /* doubles that sk_chain_scaled and sk_chain_logs work in */
-static sk_size sk_chain_room(sk_size T, sk_size K) { return (2 * T + 4) * sk_chain_padded(K); }
+static sk_size sk_chain_buffer_size(sk_size T, sk_size K) { return (2 * T + 4) * sk_chain_padded(K); }
 
-/* by how much the finite scores of a position are apart at most; inf where one has none */
+/* The largest range of the finite scores of a position; inf if one has none. */
 SK_MULTI(double, sk_chain_range, (sk_size T, sk_size K, const double *restrict unary), (T, K, unary)) {
     double widest = 0.0;
     for (sk_size t = 0; t < T; t++) {
@@ -75,7 +75,7 @@ SK_MULTI(double, sk_chain_scaled,
         }
         SK_SIMD_WITH(reduction(+ : sum))
         for (sk_size k = 0; k < P; k++) sum += a[k];
-        if (sum == 0.0) { /* no way here is allowed */
+        if (sum == 0.0) { /* no sequence is allowed */
             for (sk_size k = 0; k < T * K; k++) unary[k] = 0.0;
             return -INFINITY;
         }
@@ -108,7 +108,7 @@ SK_MULTI(double, sk_chain_scaled,
     return value;
 }
 
-/* shares of what is below this are lost in rounding */
+/* terms below this are lost in rounding */
 #define SK_CHAIN_LOST -60.0
 
 /* out (K,) = row + shift + a, and its largest entry */
@@ -124,14 +124,14 @@ SK_INLINE double sk_chain_shifted(sk_size K, const double *restrict row, const d
 }
 
 /* the same by logarithms, for scores of any size; pairs (K, K) += weight times the marginals of the transitions.
- * -inf where no sequence is allowed; marginals are zeros then. Backwards the marginals of a label are shared out to
- * the labels before it. A row of which nothing counts takes no exponentials: so it is with most where scores are far
- * apart. */
+ * -inf where no sequence is allowed; marginals are zeros then. The backward pass distributes the marginals of a label
+ * over the labels before it. Rows without relevant terms take no exponentials; with large differences of scores these
+ * are most. */
 SK_MULTI(double, sk_chain_logs,
          (sk_size T, sk_size K, double *restrict unary, const double *restrict trans, double weight,
           double *restrict pairs, double *restrict work),
          (T, K, unary, trans, weight, pairs, work)) {
-    /* scores are kept beside the sums of what leads to them: their sum may have lost the smaller one's digits */
+    /* scores and forward sums are stored separately: their sum may lose the digits of the smaller one */
     double *restrict forward = work, *restrict into = forward + T * K, *restrict sums = into + T * K;
     double *restrict shift = sums + K;
     double *restrict now = shift + K, most, sum = 0.0, value;
@@ -195,7 +195,7 @@ SK_MULTI(double, sk_chain_logs,
     return value;
 }
 
-/* tags (T,) of the best sequence, and its score: -inf where none is allowed. room (T + 1) K */
+/* tags (T,) of the best sequence, and its score: -inf where none is allowed. buffer (T + 1) K */
 SK_MULTI(double, sk_chain_best,
          (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans, int32_t *restrict tags,
           double *restrict work),

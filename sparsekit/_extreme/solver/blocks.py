@@ -1,8 +1,8 @@
-"""Blocks of negatives: which classes stand side by side, and which blocks a step takes.
+"""Blocks of negatives: which classes are adjacent, and which blocks a step takes.
 
-A cache line holds the weights of 16 classes at one feature. Taken together as negatives they cost little
-more than one of them alone, so that a step sees many more classes in the same time; what is lost is that
-the classes of a block come together.
+A cache line holds the weights of 16 classes at one feature. Together they cost little more as negatives than
+one alone, so a step uses many more classes in the same time. The price is that the classes of a block are
+drawn together.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from ..._arrays import kernel_module, thread_arguments
 from ..._cython.extreme import _class_blocks as kernels
 from .noise import Noise
 
-# rows of a table that lie a multiple of so many bytes apart compete for the same places of a cache
+# rows of a table whose distance in bytes is a multiple of this compete for the same cache lines
 PAGE = 4096
 BLOCK = kernels.BLOCK
 
@@ -33,8 +33,8 @@ class BlockPlan:
     n_drawn: int
     noise: Noise | None
     log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
-    n_hard: int = 0  # and so many whose scores were highest, once these were looked for
-    looks: tuple[int, ...] = ()  # after these epochs
+    n_hard: int = 0  # number of blocks with the highest scores, once these are known
+    looks: tuple[int, ...] = ()  # epochs after which they are searched for
 
     @property
     def n_classes(self):
@@ -120,9 +120,9 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     counts : ndarray of shape (n_classes,)
     n_negatives : int
     noise : Noise or None
-        Of the classes. With one they stand by falling probability, and the most probable blocks, half of a
-        step's, are in every step: they are most of the sum. Without, classes stand in random order, since
-        neighbours among sorted labels may be alike.
+        Of the classes. With one they are sorted by decreasing probability. The most probable blocks, half of
+        a step's, are in every step, since they are most of the sum. Without, classes stand in random order,
+        since neighbours among sorted labels may be alike.
     itemsize : int
         Bytes of a weight.
     rng : numpy.random.Generator

@@ -1,9 +1,9 @@
-"""Hard negatives: the blocks of classes that a model takes for a row's label, looked for now and then.
+"""Hard negatives: the blocks of classes with a row's highest scores, searched for after some epochs.
 
-A sample of some hundred classes seldom has the few among ten thousand that a row is mistaken for, and counts
-them for many when it has. The blocks with a row's highest scores are therefore in each of its steps, as the
-most frequent classes are; only the rest of the sum is drawn. Where they are found late it is only drawn
-instead: the estimate of the sum is as before, and its error is larger.
+A sample of some hundred classes seldom contains the few among ten thousand with high scores. When it does,
+they have a large weight. The blocks with a row's highest scores are therefore in each of its steps, like the
+most frequent classes. Only the rest of the sum is sampled. Before the first search they are sampled too: the
+estimate of the sum is unbiased, with a larger error.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ import numpy as np
 
 from ..._cython.extreme import _class_blocks as kernels
 
-# looks at a block that take the time of one step on it, and the looks at one entry of a row that take that of
-# packing a feature's weights: rows meet a tile of the table that is in a cache
-LOOKS_A_STEP, PACKING = 22.0, 2.0
-# time of all looks, in parts of the epochs', and their number, at intervals that double
-SHARE, MOST = 0.5, 6
+# Scores of a block that take the time of one step on it; scores of one entry of a row that take the time of
+# packing a feature's weights. Rows use a tile of the table that is in a cache.
+SCORES_A_STEP, PACKING = 22.0, 2.0
+# Time of all searches, relative to that of the epochs; their largest number, at intervals that double.
+SEARCH_SHARE, MAX_SEARCHES = 0.5, 6
 
 
 def with_hard_blocks(plan, rows, max_iter):
-    """The plan with as many hard blocks again as a step takes of others, where looking for them pays.
+    """The plan with as many hard blocks as a step has others, if searching for them pays.
 
-    A look is at all classes: one may take as long as all epochs, more of them together half as long.
+    A search scores all classes. One may take as long as all epochs, several together half as long.
     """
     if plan.n_taken == plan.n_blocks:
         return plan
     n_hard = min(plan.n_taken, plan.n_blocks - plan.n_head)
     hard = replace(plan, n_hard=n_hard)
     entries = max(1.0, rows.width * len(rows.y))
-    epochs = plan.n_blocks / (LOOKS_A_STEP * hard.n_taken)
+    epochs = plan.n_blocks / (SCORES_A_STEP * hard.n_taken)
     epochs *= 1.0 + PACKING * min(rows.n_features, entries) / entries
     if epochs > max_iter:
         return plan
-    n_looks = min(MOST, max(1, int(SHARE * max_iter / epochs)))
-    return replace(hard, looks=tuple(e for e in (2**i for i in range(n_looks)) if e < max_iter))
+    n_searches = min(MAX_SEARCHES, max(1, int(SEARCH_SHARE * max_iter / epochs)))
+    return replace(hard, looks=tuple(e for e in (2**i for i in range(n_searches)) if e < max_iter))
 
 
 def is_due(options, epoch):
-    """Whether the hard blocks are looked for after so many epochs of a run."""
+    """Whether the hard blocks are searched for after this many epochs of a run."""
     return options.plan is not None and epoch in options.plan.looks
 
 
 def look_for_hard_blocks(state, rows, options, work, limits):
-    """Find those of each example by the weights as they are, for the steps to come."""
+    """Find the hard blocks of each example by the current weights, for the next steps."""
     plan = options.plan
     if work.hard is None:
         work.hard = np.empty((len(rows.y), plan.n_hard), dtype=np.int32)
@@ -58,7 +58,7 @@ def look_for_hard_blocks(state, rows, options, work, limits):
         used = np.flatnonzero(is_used)
     n_threads = max(1, min(options.n_threads, len(rows.y)))
     packed = np.empty((n_threads, rows.n_features * kernels.TILE * kernels.BLOCK), dtype=state.W.dtype)
-    # a tile at a time, to hear KeyboardInterrupt and the time's end
+    # a tile at a time, to check for KeyboardInterrupt and the time limit
     for first in range(plan.n_head, plan.n_blocks, kernels.TILE):
         if limits.reached() is not None:
             return

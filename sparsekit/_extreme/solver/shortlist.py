@@ -1,7 +1,7 @@
 """Weights in 8 bits that rule out most of very many classes, so that the others alone are read as they are.
 
-They are made of the features that rows have, when rows have them, and kept beside the array of weights for as
-long as that lives: a byte a weight, a quarter of float32.
+They are computed for features of the rows when first needed, and stored as long as the array of weights
+lives. They take a byte a weight, a quarter of float32.
 """
 
 import copy
@@ -12,20 +12,20 @@ import numpy as np
 
 from ..._cython.extreme import _shortlist as kernels
 
-# with fewer classes single rows gain nothing
+# smallest number of classes for which single rows gain time
 FEWEST = 2**12
-# bytes at most of one table in 8 bits
+# largest number of bytes of one table in 8 bits
 MOST_BYTES = 2**32
-# columns that are rounded at once where classes lie one behind the other: a cache line of them
+# columns that are rounded together if a class's weights are adjacent: one cache line
 LINE = 64
 # costs in products of a score: to round a weight, to fetch one of a class's row
 ROUND, FETCH = 3, 16
-# a class's place in an order by size, as products; features that tell its size; sizes that are much alike
-ORDER, TOLD_BY, ALIKE = 200, 64, 4.0
-# what rounding may cost, relative to the scores so far without it
+# cost of sorting a class by size, in products; features that determine its size; ratio of similar sizes
+ORDER, SIZE_FEATURES, SIMILAR_SIZES = 200, 64, 4.0
+# largest cost of rounding, relative to the scores computed without it
 CREDIT = 2
-# rows before it is judged whether shortlists help; entries of the weights that are compared before each call
-JUDGED, SEEN = 64, 512
+# rows after which the use of shortlists is decided; entries of the weights that are compared before each call
+DECISION_ROWS, COMPARED_ENTRIES = 64, 512
 
 _lock = threading.Lock()
 _kept: dict[int, tuple] = {}
@@ -71,7 +71,10 @@ class Shortlist:
         self.looked = np.zeros(2, dtype=np.int64)
         self.lock = threading.Lock()
         rng = np.random.default_rng(0)
-        self.seen = rng.integers(0, K, SEEN), rng.integers(0, p, SEEN) if p else np.zeros(0, dtype=int)
+        self.seen = (
+            rng.integers(0, K, COMPARED_ENTRIES),
+            rng.integers(0, p, COMPARED_ENTRIES) if p else np.zeros(0, dtype=int),
+        )
         self.values = self._values(coef, intercept)
         self.order = None
 
@@ -91,18 +94,18 @@ class Shortlist:
         with np.errstate(invalid="ignore", over="ignore"):
             sizes = np.abs(intercept - np.median(intercept))
             if self.by_feature:
-                for f in np.unique(self.seen[1][:TOLD_BY]):
+                for f in np.unique(self.seen[1][:SIZE_FEATURES]):
                     sizes = sizes + np.abs(coef[:, f])
-            else:  # neighbours come with the same cache line
-                for f in np.unique(self.seen[1][: TOLD_BY // 16]):
+            else:  # neighbours are in the same cache line
+                for f in np.unique(self.seen[1][: SIZE_FEATURES // 16]):
                     sizes = sizes + np.abs(coef[:, f : f + 16]).sum(axis=1)
             large, usual = np.max(sizes), np.median(sizes)
-            order = np.arange(self.n_classes) if large < ALIKE * usual else np.argsort(-sizes)
+            order = np.arange(self.n_classes) if large < SIMILAR_SIZES * usual else np.argsort(-sizes)
         self.order = order.astype(np.int32)
         if self.has_bias:
             bias = intercept.astype(np.result_type(intercept, np.float32), copy=False)
             _, q, parts = self._round(bias.reshape(-1, 1), [np.array([0])], 1)
-            self._note(self.n_features, q[0], parts[0])
+            self._store_addresses(self.n_features, q[0], parts[0])
 
     def _round(self, table, groups, n_threads):
         """Columns of ``table`` and their addresses; one array for all, since large ones get large pages."""
@@ -123,7 +126,7 @@ class Shortlist:
             parts.ctypes.data + parts.strides[0] * np.arange(len(columns)),
         )
 
-    def _note(self, columns, q, parts):
+    def _store_addresses(self, columns, q, parts):
         self.rounded[columns], self.parts[columns] = q, parts
 
     def covers(self, coef, intercept, features, work, n_threads):
@@ -144,13 +147,13 @@ class Shortlist:
             if self.order is None:
                 self._sort(coef, intercept)
             groups = [np.arange(g * width, min(self.n_features, (g + 1) * width)) for g in groups]
-            self._note(*self._round(coef, groups, n_threads))
+            self._store_addresses(*self._round(coef, groups, n_threads))
             return True
 
     @property
     def helps(self):
         """Whether most rows so far had a shortlist."""
-        return self.rows < JUDGED or 2 * self.failures < self.rows
+        return self.rows < DECISION_ROWS or 2 * self.failures < self.rows
 
     def given_up(self):
         """The same without the columns; a thread that still reads them has this one."""
@@ -163,7 +166,7 @@ class Shortlist:
         """Best scores and codes (n, k) of CSR rows whose features are there; returns which rows got them."""
         n, k = best.shape
         failed = np.zeros(n, dtype=np.int8)
-        # classes in doubt cost some hundred times what ruling them out does
+        # an undecided class costs some hundred times as much as an excluded one
         room = 512 + 4 * k + self.n_classes // 1024
         kernels.rank_shortlisted(
             data, indices, indptr, self.order, self.rounded, self.parts, self.has_bias, coef, intercept, room,

@@ -51,26 +51,25 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         "auto" is the best strength of a ridge regression of the labels by generalised cross-validation. The
         logistic loss takes a quarter of it, the hinge loss a tenth.
     loss : {"sparsemap", "hinge", "logistic"}, default="sparsemap"
-        "sparsemap" is eq. (16); "hinge" the structured hinge loss, with LP-MAP inference and a cost of 1 for
-        each wrong label; "logistic" a logistic loss for each label by itself, without pairs.
+        "sparsemap" is eq. (16). "hinge" is the structured hinge loss, with LP-MAP inference and a cost of 1
+        for each wrong label. "logistic" is a logistic loss for each label, without pairs.
     pairs : "all", int, None or array-like of shape (n_pairs, 2), default=None
-        Which pairs of labels have a score: all, the so many that most often occur together, none, or these
-        columns of y. Pairs cost time, and are for labels that go together more, or less, than features say.
+        Which pairs of labels have a score: all, that many of the most frequent ones, none, or these columns
+        of y. Pairs cost time. They help if labels occur together more, or less, than the features explain.
     pair_alpha : float, default=None
         Strength of the L2 penalty of s; None: alpha, or with alpha="auto" that of a feature
         whose variance is 1.
     factors : list of tuples, or callable, default=None
-        Logic that every set of labels obeys, in training and in prediction: tuples (factor class, columns of
-        y, further arguments, perhaps a dict of keywords), such as ``(Imply, [4, 7])`` or
-        ``(Budget, [0, 1, 2], 2, {"exactly": True})``; or a callable that gets the labels as variables of a
-        `FactorGraph` and returns factors.
+        Constraints on every set of labels, in training and in prediction. Either tuples (factor class,
+        columns of y, further arguments, optional dict of keywords), such as ``(Imply, [4, 7])`` or ``(Budget,
+        [0, 1, 2], 2, {"exactly": True})``. Or a callable that gets the labels as variables of a `FactorGraph`
+        and returns factors.
     fit_intercept : bool, default=True
         Whether to fit b.
     threshold : float, "expected_f1" or "auto", default="auto"
-        `predict` gives a row each label whose marginal is larger. "expected_f1" is half of the largest F1
-        that the row can expect by its marginals: at that threshold it is reached. "auto" lies between that
-        and 0.5, where the training rows' F1 is best as if each had been left out; with factors or
-        loss="hinge" it is "expected_f1".
+        `predict` gives a row each label whose marginal is larger. "expected_f1" is half of the row's largest
+        expected F1, the threshold that attains it. "auto" lies between that and 0.5, where the leave-one-out
+        F1 of the training rows is best. With factors or loss="hinge" it is "expected_f1".
     never_empty : bool, default=None
         Whether `predict` gives a row the best label or labels where it would give none. None: if no row
         of the training data was without a label.
@@ -108,7 +107,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
     threshold_share_ : float
         With threshold="auto" the part, from 0 to 1, of 0.5 in a row's threshold; the rest is that of
         "expected_f1". 0 with factors, loss="hinge" or y of one dimension; NaN where the fit had another
-        threshold and did not look for it: `predict` with threshold="auto" then asks for another fit.
+        threshold and did not choose one: `predict` with threshold="auto" then asks for another fit.
     pairs_ : ndarray of shape (n_pairs, 2)
         Columns of y that have a score together.
     pair_coef_ : ndarray of shape (n_pairs,)
@@ -143,8 +142,8 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
 
     Notes
     -----
-    y may be of one dimension: its classes are then labels of which exactly one is on (an `Xor` factor, and no
-    pairs), which is sparsemax regression.
+    y may be one-dimensional: its classes are then labels of which exactly one is on (an `Xor` factor without
+    pairs). This is sparsemax regression.
 
     References
     ----------
@@ -265,7 +264,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             else:
                 minimize = minimize_coupled_hinge if loss.loss == "hinge" else minimize_labels
             start, shape = self._start(loss, labels, columns), loss.n_variables
-        else:  # exactly one label a row: sparsemax regression, for which there is Newton's method
+        else:  # exactly one label a row: sparsemax regression, which has its own Newton method
             self._refuse_factors()
             loss = FenchelYoungLoss(
                 "sparsemax", X, Y.argmax(axis=1), Y.shape[1], weight, fit_intercept=self.fit_intercept,
@@ -279,7 +278,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             loss.alpha, loss.pair_alpha = alpha, pair_alpha
         else:
             minimize = partial(_minimize_classes, alpha=alpha)
-        # a set of one class always has it
+        # with one class y is never empty
         some = not multilabel or bool((Y.any(axis=1) | (weight == 0)).all())
         never_empty = some if self.never_empty is None else self.never_empty
         p, dtype = X.shape[1], X.dtype
@@ -294,7 +293,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 pairs = labels.pairs if loss.n_pairs else pairs
             intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
             if not multilabel and self.loss != "logistic":
-                intercept = intercept - intercept.mean()  # what they have in common changes nothing
+                intercept = intercept - intercept.mean()  # a common constant changes nothing
             return {
                 "coef_": columns.expand(in_type(xp.ascontiguousarray(table[:p].T), dtype)),
                 "intercept_": in_type(intercept, dtype),

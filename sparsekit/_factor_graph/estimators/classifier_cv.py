@@ -41,7 +41,7 @@ from .classifier import LPSparseMAPClassifier
 from .label_prediction import LabelSetsMixin
 from .label_sets import with_indicator
 
-# multiples of the strength that generalised cross-validation finds
+# factors of the strength chosen by generalised cross-validation
 _MULTIPLES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 _THRESHOLDS = ("auto", "expected_f1", 0.5)
 _SHARED = (

@@ -58,7 +58,7 @@ def decide(mu, eta, threshold, never_empty, factors, n_threads, *, share=0.0):
     empty = xp.flatnonzero(~sets.any(axis=1))
     if not len(empty):
         return sets
-    # where every marginal is 0 the scores still say which label is the nearest to be on
+    # if every marginal is 0, the scores still rank the labels
     none = mu[empty].max(axis=1) <= 0.0
     rank = xp.where(none[:, None], eta[empty], gain[empty])
     if factors is None:

@@ -22,7 +22,7 @@ from .label_sets import logic
 
 
 class LabelSetsMixin(FenchelYoungClassifierMixin):
-    """What `LPSparseMAPClassifier` and its twin with cross-validation predict."""
+    """Predictions of `LPSparseMAPClassifier` and `LPSparseMAPClassifierCV`."""
 
     pairs_: Any
     pair_coef_: Any
@@ -87,9 +87,8 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
     def predict(self, X: MatrixLike) -> Array:
         """Labels whose marginal exceeds the threshold; with loss="hinge" that of LP-MAP.
 
-        With ``factors`` it is the set of labels that obeys them and is nearest: LP-MAP with what marginals
-        exceed the threshold by as scores; a set that must not be empty is found by one factor more, an `Or`
-        of all labels.
+        With ``factors`` it is the nearest set of labels that obeys them: LP-MAP whose scores are marginals
+        minus the threshold. If the set must not be empty, an `Or` of all labels is added.
 
         Parameters
         ----------
@@ -105,7 +104,7 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         ValueError
             If no set of labels obeys all ``factors`` (with ``never_empty``, none that has a label).
         sklearn.exceptions.NotFittedError
-            If ``threshold`` is "auto", and was a number or "expected_f1" in fit, which chose nothing then.
+            If ``threshold`` is "auto" but was a number or "expected_f1" in fit, so that none was chosen.
         """
         scores = self._scores(X)
         if not self.multilabel_:
@@ -118,7 +117,7 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         )  # fmt: skip
 
     def _share(self):
-        # models that were saved by earlier versions have none
+        # models of earlier versions do not have it
         share = getattr(self, "threshold_share_", np.nan)
         if np.isnan(share):
             raise NotFittedError(

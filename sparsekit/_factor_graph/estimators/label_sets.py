@@ -16,9 +16,9 @@ from ..factors.factors import Factor
 from ..graphs.graph import FactorGraph
 from ..solver.layout import GraphOptions
 
-# how far from 0 and 1 a label may be that is decided
+# largest distance of a decided label from 0 or 1
 _ROUNDING = 1e-6
-# linear programs of one row, which one of hundreds of labels takes 10 ms for
+# largest number of linear programs of a row: 10 ms each for hundreds of labels
 _NODES = 50
 _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
@@ -78,7 +78,7 @@ def choose_pairs(pairs, Y):
     if isinstance(pairs, Integral):
         together = sp.csr_matrix(to_host(Y))
         together = sp.triu(together.T @ together, 1).tocoo()
-        # ties by their columns, so that the choice does not depend on the sort
+        # break ties by columns, so that the choice does not depend on the sort
         order = np.lexsort((together.col, together.row, -together.data))[:pairs]
         return np.column_stack([together.row[order], together.col[order]]).astype(np.int64)
     try:
@@ -156,9 +156,9 @@ def nearest_sets(scores, labels, factors, n_threads):
     """
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
     mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
-    # what is decided set by set is decided in main memory
+    # sets are decided one by one, in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
-    # ties of sets end between them: what is rounded there may obey all factors and be far from the best
+    # tied sets give a mixture: rounding it may obey all factors and be far from optimal
     wrong = labels.breaking(out) | to_host(_between(mu).any(axis=1))
     if wrong.any():
         graph, _ = logic(factors, scores.shape[1])
@@ -181,7 +181,7 @@ def _decide(graph, labels, scores):
     After `_NODES` linear programs it is the best set found till then, or the first one after them.
     """
     best, value, nodes = None, -np.inf, 0
-    left: list[dict[int, int]] = [{}]  # what is decided in the problems to come
+    left: list[dict[int, int]] = [{}]  # decided labels of the open problems
     while left and (best is None or nodes < _NODES):
         fixed = left.pop()
         nodes += 1
@@ -204,6 +204,6 @@ def _decide(graph, labels, scores):
             if not free:
                 continue
         j = max(free, key=lambda j: 0.5 - abs(found.x[j] - 0.5))
-        # the likelier of the two is looked at first
+        # the likelier of the two comes first
         left += [fixed | {j: int(found.x[j] < 0.5)}, fixed | {j: int(found.x[j] >= 0.5)}]
     return best

@@ -6,17 +6,17 @@ from ..._arrays import to_host
 from ..._linalg.special import expit
 from .label_decisions import decide
 
-# parts of a half in the thresholds that are compared; of equal ones the first
+# weights of 0.5 in the compared thresholds; the first of equal ones wins
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Largest part of a row's own pull that is taken off its curvature: a row that is nearly interpolated would
+# Largest leverage of a row that is subtracted in the leave-one-out formula: a nearly interpolated row would
 # otherwise move without a bound.
 _OWN = 0.9
-# least mean curvature of a label, as one whose rows are all decided has it
+# smallest mean curvature of a label, as if all its rows were decided
 _LEAST = 1e-4
 
 
 def may_choose(loss):
-    """Whether `threshold_share` looks at rows: not with factors, nor for the hinge, without curvature."""
+    """Whether `threshold_share` uses rows: not with factors, nor for the hinge, without curvature."""
     return loss.loss != "hinge" and loss.labels.are_free and loss.shape[1] > 0
 
 
@@ -55,7 +55,7 @@ def threshold_share(loss, x, spectrum, n, never_empty):
     own = mu * (1.0 - mu) if loss.loss == "logistic" else ((mu > 0.0) & (mu < 1.0)).astype(np.float64)
     mean = np.maximum(to_host(loss.weight @ own), _LEAST)
     nodes, times = (np.ravel(part) for part in spectrum)
-    # without a penalty, each direction that has a spread counts as one
+    # without a penalty, each direction with variance counts as one degree of freedom
     shrunk = mean[:, None] * nodes + max(loss.alpha, 1e-12 * float(nodes.max(initial=0.0)), 1e-300)
     q = (times * nodes / shrunk).sum(axis=1)
     q = loss.xp.asarray((q + loss.fit_intercept / mean) / n)

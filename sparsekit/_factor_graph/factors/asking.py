@@ -10,7 +10,7 @@ _holders: WeakSet = WeakSet()
 
 
 def lock_of(holder):
-    """A lock for ``holder.lock``. In the child of a fork it is free: who held it is not there."""
+    """A lock for ``holder.lock``. In the child of a fork it is free: its owner does not exist there."""
     _holders.add(holder)
     return threading.Lock()
 

@@ -67,7 +67,7 @@ def as_scores(scores, name):
 
 def repeated(index):
     """A variable that a row of indices (n, d) holds twice, or None."""
-    # graphs that are built for each sentence have many small factors
+    # a graph per sentence has many small factors: check them quickly
     if len(index) == 1 and index.size <= 100 and len(set(index[0].tolist())) == index.shape[1]:
         return None
     ranked = np.sort(index, axis=1)
@@ -148,7 +148,7 @@ class Factor:
     def _all_additional(self):
         """Its additional scores, (n_additional,)."""
         given = self._additional
-        # broadcasting would cost more than the rest of a small graph's start
+        # broadcasting is dear for small graphs
         given = given if given.shape == self._full_shape else np.broadcast_to(given, self._full_shape)
         return given.ravel()
 
@@ -188,7 +188,7 @@ class Factor:
         raise NotImplementedError(f"{type(self).__name__} has no maximize(scores, additional_scores)")
 
     def _structured(self):
-        """fg_spec's fields (factor_graph.h) that do not depend on the place in the graph."""
+        """fg_spec's fields (factor_graph.h) that do not depend on the position in the graph."""
         d = self.index.shape[1]
         return dict(kind=CUSTOM, rows=1, columns=d, n_on=d, n_bonus=self.n_additional, oracle=_Oracle(self))
 

@@ -334,7 +334,7 @@ class Knapsack(_Linear):
         self.budget = _for_each(budget, len(self.index), "budget")
 
     def _cut(self):
-        # a common factor changes nothing, and makes all knapsacks of a size
+        # a common factor changes nothing: scale all knapsacks alike
         size = self.costs.max(axis=1)
         size = np.where(size > 0, size, 1.0)
         return self.costs / size[:, None], self.budget / size

@@ -5,16 +5,16 @@ import numpy as np
 from ..._cython.factor_graph._structures import matching, sets_that_lack, tree
 from .structure_rows import entering
 
-# mass that rounding leaves
+# largest mass that counts as rounding
 LEAST = 1e-9
 
 
 def matchings(x):
     """Weights and matchings of a mixture, after Birkhoff and von Neumann.
 
-    Each of the fewer of rows and columns sums to 1, each of the others to at most 1. A matching on what is
-    left, which takes every one of the others that is as full as can be, goes as far as its smallest entry, or
-    as one of the others that it leaves out is full: one entry or more is used up, or full, each time.
+    The smaller side of x sums to 1 in each row, the larger side to at most 1. Each step takes a matching
+    within the remaining mass that covers every full member of the larger side. Its weight is the smallest
+    entry, or less if another member becomes full first. So each step uses up an entry or fills a member.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def matchings(x):
 def trees(x, single_root):
     """Weights and trees of a mixture, after Edmonds.
 
-    Every set of words is entered by a mass of 1 or more. A tree of arcs that are left, which enters once what
-    is entered just once, goes as far as the smallest of its arcs, or until another set is entered by no more
-    than the mass that is left: one arc or more is used up, or one set bound, each time.
+    Arcs enter every set of words with a mass of at least 1. Each step takes a tree of remaining arcs that
+    enters each tight set once. Its weight is its smallest arc, or less if another set becomes tight first. So
+    each step uses up an arc or makes a set tight.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def trees(x, single_root):
         Of 0 and 1.
     """
     left, mass, n = np.array(x, dtype=np.float64, order="C"), 1.0, len(x)
-    rows, bound = np.arange(n), np.zeros((n, n))  # how many bound sets an arc enters
+    rows, bound = np.arange(n), np.zeros((n, n))  # number of tight sets that an arc enters
     known, weights, structures = set(), [], []
     while mass > LEAST:
-        # one set more counts for more than all masses, one arc that is used up for more than all sets
+        # lexicographic order: used-up arcs, then sets, then masses
         forbidden = (left <= 0.1 * LEAST / n) * (n * (len(known) + 1.0))
         _, heads = tree(np.ascontiguousarray(0.5 * left / (n * mass) - bound - forbidden), False, single_root)
         on = np.zeros((n, n))
@@ -113,8 +113,8 @@ def _slack(words, left, mass, on):
 def sequences(x, flow):
     """Weights and sequences of a mixture.
 
-    A path along transitions that have weight, the heaviest one first, goes as far as its smallest: one
-    transition or more is used up each time.
+    Each step takes a path of transitions with weight, heaviest first. Its weight is its smallest transition,
+    so each step uses one up.
 
     Parameters
     ----------

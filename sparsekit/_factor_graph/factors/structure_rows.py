@@ -1,9 +1,9 @@
 """Rows of factors with an oracle whose polytope is known by rows, with variables of the factors' own.
 
-A table's own variables are the probabilities of its joint assignments, a sequence's those of its transitions:
-the additional scores are theirs. A matching needs none: its rows and columns are its polytope. Nor does a
-tree, whose arcs enter every set of words with a mass of 1 or more; of these rows those are taken that a
-solution without them violates, until it violates none.
+A table's own variables are the probabilities of its joint assignments, a sequence's those of its transitions.
+They have the additional scores. A matching needs none: its rows and columns describe its polytope. Neither
+does a tree: its arcs enter every set of words with a mass of at least 1. These rows are added as cutting
+planes, when a solution violates them.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..._cython.factor_graph._structures import sets_that_lack
 from .factors import DENSE, MATCHING, SEQUENCE, TREE
 
 KINDS = (DENSE, SEQUENCE, MATCHING, TREE)
-# mass that a set may lack
+# largest violation of a set's constraint
 LACK = 1e-11
 
 
@@ -22,7 +22,7 @@ class TreeSets:
     Attributes
     ----------
     found : dict from int to ndarray of bool of shape (n_sets, n)
-        By the place of the tree among the factors with an oracle.
+        By the index of the tree among the factors with an oracle.
     """
 
     def __init__(self, layout):

@@ -26,9 +26,9 @@ class FactorGraph:
               - \tfrac{1}{2} \|\mu\|^2
               \quad\text{subject to}\quad C_f \mu = M_f p_f,\; p_f \in \triangle,
 
-    where the columns of M_f and N_f are the structures that factor f allows: which variables are on, and
-    which of the factor's additional scores count. The solution is sparse, unique, and differentiable almost
-    everywhere. `map` finds the LP-MAP solution, without the quadratic term.
+    where the columns of M_f and N_f are the structures that factor f allows. A column of M_f says which
+    variables are on, one of N_f which additional scores count. The solution is sparse, unique, and
+    differentiable almost everywhere. `map` finds the LP-MAP solution, without the quadratic term.
 
     See Also
     --------
@@ -307,9 +307,9 @@ class FactorGraph:
     ) -> Solution:
         """The LP-MAP solution, eq. (8): the same without the quadratic term.
 
-        With ``exact=True`` proximal steps, each an LP-SparseMAP problem, lead to a solution of the linear
-        program in finitely many; with ``exact=False`` it is the iteration of AD3. Where the relaxation is
-        tight the marginals are 0 and 1; where several solutions are best, one of them or a mixture is found.
+        With ``exact=True`` finitely many proximal steps solve the linear program, each an LP-SparseMAP
+        problem. With ``exact=False`` it is the iteration of AD3. If the relaxation is tight, the marginals
+        are 0 and 1. If several solutions are optimal, one of them or a mixture is found.
 
         Parameters
         ----------

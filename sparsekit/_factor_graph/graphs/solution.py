@@ -93,7 +93,7 @@ class BatchSolution:
         self.optimality, self.step_size = report["primal"], report["step_size"]
         self.success = self.status == outcome.CONVERGED
         self.solver, self.n_fallbacks = run.solver.astype(str), report["n_fallbacks"]
-        # what no assignment can satisfy has no answer
+        # infeasible graphs have no answer
         self.x[self.status == outcome.INFEASIBLE] = np.nan
         self.additional[self.status == outcome.INFEASIBLE] = np.nan
 
@@ -184,7 +184,7 @@ class BatchSolution:
         namespace(x=self.x, **{name: values})
 
     def __getstate__(self):
-        # what the kernels know of it stays behind
+        # the kernels' state is not pickled
         return self.__dict__ | {"_run": None}
 
     def _check_fresh(self):
@@ -193,7 +193,7 @@ class BatchSolution:
                 "a copy of a solution has its marginals only: no derivatives, no local solutions"
             )
         if self._stale:
-            raise ValueError("a later solve with warm_start=True has taken this solution's place")
+            raise ValueError("a later solve with warm_start=True has replaced this solution")
 
     def _check(self):
         self._check_fresh()
@@ -250,7 +250,7 @@ class Solution(BatchSolution):
         self.message = MESSAGES[self.status]
         self.solver = str(self.solver[place])
         extra = namespace(x=self.x).asarray(graph.additional_scores)
-        # what is forbidden is off: its score times 0 is 0
+        # forbidden scores count as 0 times 0
         self.additional[run.low_too[place] & (self.additional < FORBIDDEN)] = 0.0
         on, on_too = self.x != 0, self.additional != 0
         self.fun = float(
@@ -296,7 +296,7 @@ class Solution(BatchSolution):
         k = layout.structured_place.get(id(factor))
         if k is not None:
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
-            if not len(found["weights"]):  # of a factor that was solved without
+            if not len(found["weights"]):  # the factor was solved without structures
                 start = layout.add_start[id(factor)]
                 additional = self._run.additionals()[0, start : start + factor.n_additional]
                 mixed = factor._mixture(found["x"], additional)

@@ -5,8 +5,8 @@ The dual's variables are the rows' marginals mu, of the relaxed sets that the fa
     sum_i w_i sum_k |mu_ik - y_ik| - |X^T w (mu - Y)|^2 / (2 alpha)
         - (|max(t - h, 0)|^2 + |max(l - t, 0)|^2) / (2 pair_alpha),    sum_i w_i (mu_i - y_i) = 0,
 
-h and l the sums over the rows of the most and the least that both labels of a pair can be on, t of how often
-they are; the last condition is that of free intercepts.
+t counts how often both labels of a pair are on, summed over the rows. h and l are the largest and smallest
+sums that mu allows. The last condition is that of free intercepts.
 """
 
 import numpy as np
@@ -17,10 +17,10 @@ from ..._bounded.solver.ridge_outputs import RidgeOutputs
 from ..._linalg.threads import blas_threads
 from .coupled_problem import CoupledHinge
 
-# sigma at first, with pairs after a fit without, and from another fit's coefficients.
+# First sigma; with pairs after a fit without; from another fit's coefficients.
 FIRST_SMOOTHING, SECOND_SMOOTHING, WARM_SMOOTHING = 1.0, 0.5, 0.1
 # Gap at which the fit without pairs ends, in units of tol.
-ROUGH = 100.0
+PAIRLESS_GAP = 100.0
 
 
 def minimize_coupled_hinge(loss, x0, *, tol, max_iter, max_time=None, callback=None, history=False):
@@ -36,10 +36,10 @@ def minimize_coupled_hinge(loss, x0, *, tol, max_iter, max_time=None, callback=N
     Returns
     -------
     OptimizeResult
-        ``optimality`` is the gap over the objective. Where a penalty is 0, or the labels' means lie on a face
-        of what factors allow, so that marginals of just these means are not to be had by mixing, the bound
-        behind it is an estimate, and ``dual_gap`` NaN. What a callback gets has the ``fun`` of the proximal
-        step's problem, whose minimum is below that of the objective, and the optimality before that step.
+        ``optimality`` is the gap over the objective. If a penalty is 0, ``optimality`` is an estimate and
+        ``dual_gap`` NaN. The same holds if the labels' means lie on a face of the factors' set, so that no
+        mixture has these means. A callback gets the ``fun`` of the proximal step's problem, whose minimum is
+        below that of the objective, and the optimality before that step.
     """
     steps = Steps.of_call(loss.n_variables, max_iter, max_time, callback, history)
     with blas_threads(loss.n_threads), np.errstate(over="ignore", invalid="ignore"):
@@ -60,7 +60,7 @@ def _fit(loss, x0, tol, steps):
         form = RidgeOutputs(
             loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)
         )
-        bounds, status = proximal_points(form, ROUGH * tol, steps)
+        bounds, status = proximal_points(form, PAIRLESS_GAP * tol, steps)
         x[: len(bounds.x)] = bounds.x
         status = None if status in GOES_ON else status
         loss.smoothing, loss.centre = SECOND_SMOOTHING, loss.Y + rows.centre

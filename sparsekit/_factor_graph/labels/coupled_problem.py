@@ -1,8 +1,8 @@
 """Proximal steps of the hinge loss for labels with pairs or factors: Newton's method in a box.
 
-The problem of a step is piecewise quadratic; `MarginalCurvature` says of what curvature. Pair scores that are
-0 and should be less stay there. Systems are solved by a factor with as many rows as there are ways for
-marginals to move (Woodbury's identity), of which there are few near the end, or by conjugate gradients.
+The problem of a step is piecewise quadratic; `MarginalCurvature` computes its curvature. Pair scores at 0
+with a positive slope stay there. Systems are solved by Woodbury's identity or by conjugate gradients. The
+factor has as many rows as the marginals have free directions, of which there are few near the end.
 """
 
 from functools import partial
@@ -19,13 +19,13 @@ from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
 from .label_curvature import MarginalCurvature
 
-# least curvature of scores, and of pair scores
+# smallest curvature of scores, and of pair scores
 _CURVATURE, _OF_PAIRS = 1e-4, 1e-6
-# by how much a bound is lowered, since marginals obey pairs and factors to 1e-8
+# a bound is lowered by this, since marginals obey pairs and factors to 1e-8
 _INEXACT = 5e-8
-# products of a step at most; residual of a system, relative to its gradient, at most and at least
+# largest number of products of a step; largest and smallest residual of a system, relative to its gradient
 _PRODUCTS, _FORCING, _EXACT = 100, 0.1, 1e-3
-# rows of a factor at most, and products that cost as much as it may
+# largest number of rows of a factor; its largest cost in products
 _FACTORS, _WORTH = 3000, 60
 
 
@@ -65,7 +65,7 @@ class CoupledHinge:
         smoothing, loss.smoothing = loss.smoothing, 0.0
         rows = loss.hinge_rows(eta, plus, minus, loss.inner_marginals(eta, plus, minus))
         loss.smoothing = smoothing
-        if self.mu is not None:  # LP-MAP ends short of the largest now and then
+        if self.mu is not None:  # LP-MAP sometimes ends below the maximum
             rows = np.maximum(rows, loss.hinge_rows(eta, plus, minus, self.mu))
         squares = loss.alpha * (table[:p] ** 2).sum() + loss.pair_alpha * (plus @ plus + minus @ minus)
         return loss.weight @ rows + 0.5 * squares
@@ -89,7 +89,7 @@ class CoupledHinge:
         if certain and loss.fit_intercept:
             mu = means_restored(loss, mu)
         if not certain or mu is None:
-            # about the minimum of the proximal step's problem, which is not above that of the loss
+            # estimate of the minimum of the proximal step's problem, which is at most that of the loss
             return xp.asarray(self.fun - self.norm * self._reach()), False
         E = (mu - loss.Y) * loss.weight[:, None]
         pulled = class_sums(loss.design, xp.ascontiguousarray(E), False)
@@ -136,12 +136,12 @@ class CoupledHinge:
             if status is not None:
                 return status
             d = self._direction(self.norm * max(min(_FORCING, np.sqrt(self.worst / unit)), _EXACT))
-            # to rounding the values of a step that is short enough are the same
+            # up to rounding, short steps leave the value unchanged
             rounding = 1e-15 * abs(self.fun)
             found = backtrack(partial(self._trial, steps, d), self.fun, t=longest, rounding=rounding)
             if found is None:
                 return outcome.NO_PROGRESS
-            # short steps come in succession
+            # short steps tend to follow each other
             longest = min(1.0, 2.0 * found.t)
             before = self.fun, self.worst
             self._put(*found.point)
@@ -178,17 +178,17 @@ class CoupledHinge:
 
     def _by_factor(self, curved, place, weight):
         loss, (q, K), p = self.loss, self.loss.shape, self.loss.design.shape[1]
-        # the system is a diagonal and the square of one row for each way to move
+        # the system is a diagonal plus a low-rank term with one row for each free direction
         own = np.ones(len(self.x))
         T = own[: self.size].reshape(q, K)
         features = np.append(loss.alpha + _CURVATURE * self.squares, [_CURVATURE] * (q - p))
-        features[features <= 0.0] = 1.0  # features that are 0, and no penalty
+        features[features <= 0.0] = 1.0  # zero features without a penalty
         T[:] = features[:, None]
         own[place] = loss.pair_alpha + _OF_PAIRS
         rows, of = np.unique(curved.place, return_inverse=True)
         shift = np.zeros(p)
         if loss.fit_intercept and isinstance(loss.design, DenseDesign):
-            # the intercept takes up the columns' means, large ones of which would leave nothing of the rest
+            # means of columns are moved to the intercept: large ones would cost all digits
             shift = loss.weight @ loss.design.X
         X = self._rows(rows, 1.0 / np.sqrt(features), shift)
         entries, ways = curved.G.tocoo(), np.zeros((len(of), K))
@@ -270,10 +270,10 @@ class CoupledHinge:
 
 
 def means_restored(loss, mu):
-    """Marginals near mu (n, K) with the means of Y, or None where there are none to be had by mixing.
+    """Marginals near mu (n, K) with the means of Y, or None if no mixture has them.
 
-    Labels that no factor holds are moved towards Y, each by itself. All rows of the others are mixed with one
-    and the same v, which lies beyond the mean of Y as seen from that of mu, as far as factors let it.
+    Labels in no factor are shifted towards Y, each separately. All rows of the others are mixed with one v.
+    It lies on the ray from the mean of mu through that of Y, as far as the factors allow.
     """
     xp, w, Y = loss.xp, loss.weight, loss.Y
     moved = Y + balanced((mu - Y) * w[:, None]) / xp.where(w > 0.0, w, 1.0)[:, None]

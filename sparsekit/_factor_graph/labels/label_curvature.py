@@ -1,18 +1,18 @@
-"""How marginals of label sets change with scores: the derivative with active constraints held.
+"""Derivative of the marginals of label sets in the scores, at fixed active constraints.
 
-Marginals are the nearest point of a polytope to the scores, of which pair scores take a part. A label that is
-0 or 1 stays so. Labels of a pair with a score that are equally on, or together just 1, stay so too, as does a
-factor that holds with equality. The derivative is the projection on what is left; of a row whose labels no
-factor holds it is the mean over labels that move together, some of them the other way.
+Marginals are the projection of the scores, shifted by pair scores, on a polytope. Active constraints stay
+active: labels at 0 or 1, tight factors, and scored pairs whose labels are equal or sum to 1. The derivative
+is the projection on the remaining directions. In a row without factors it is a mean over labels that move
+together, some with the opposite sign.
 """
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-# how far from a kink marginals are on it: they are exact to 1e-8
+# largest distance from a kink that counts as on it: marginals are exact to 1e-8
 _ROUNDING = 1e-7
-# entries of rows by pairs that are looked at together
+# largest number of entries (rows by pairs) of a block
 _TOGETHER = 2**22
 
 
@@ -79,7 +79,7 @@ class MarginalCurvature:
         one, other = number[ones], number[others]
         keep = (one >= 0) & (other >= 0)
         one, other, way = one[keep], other[keep], same[keep]
-        # each label has a node for each way to go, so that a group that goes both ways does not move
+        # each label has a node for each sign; a group with both nodes of a label cannot move
         ends = np.concatenate([one, one + size]), np.concatenate([other + size * ~way, other + size * way])
         graph = sp.coo_array((np.ones(2 * len(one), dtype=bool), ends), shape=(2 * size, 2 * size))
         _, group = connected_components(graph, directed=False)

@@ -1,9 +1,9 @@
 """Losses of label sets with scores that are linear in the rows, and scores of pairs of labels.
 
-The loss is a *mean* over the rows, sum_i w_i l(eta_i, s; y_i) with sum_i w_i = 1, eta = X W + b and one score
-s of each pair for all rows. The variables are one vector: the table (p + 1, K) of W and b, or (p, K), then
-for the pairs s+ and s- >= 0, s = s+ - s-. Both have a factor of their own: the loss is then as smooth in them
-as it is in the scores, and is never less than that of s, so with a penalty one of each two ends at 0.
+The loss is a *mean* over the rows, sum_i w_i l(eta_i, s; y_i) with sum_i w_i = 1. The scores are eta = X W +
+b, and each pair has one score s for all rows. The variables are one vector: the table (p + 1, K) of W and b,
+or (p, K), then s+ and s- >= 0 of the pairs, s = s+ - s-. s+ and s- have separate factors. The loss is then as
+smooth in them as in the scores. It is at least that of s, so with a penalty one of each two ends at 0.
 """
 
 from dataclasses import asdict, replace
@@ -20,7 +20,7 @@ from ..._solver import outcome
 from ..solver.layout import GraphOptions
 
 LOSSES = ("sparsemap", "hinge", "logistic")
-# pairs of labels of rows that one call sums over: some tenths of a second
+# largest number of rows times pairs in one call: some tenths of a second
 _PAIRS_A_CALL = 2**26
 # tolerance of LP-MAP: marginals that nearly solve a linear program can be far from those that do
 _LINEAR = 1e-10
@@ -56,7 +56,7 @@ class Labels:
                 a.append(c)
                 bound.append(limit)
                 relation.append(factor._relation)
-                # to be less breaks no limit from above on what it adds to, to be more none from below
+                # decreasing a term violates no upper limit of its sum, increasing it no lower limit
                 fall[index[~(factor._relation * c < 0)]] = False
                 rise[index[~(factor._relation * c > 0)]] = False
                 self._checks.append((factor, index, c, limit))
@@ -95,7 +95,7 @@ class Labels:
             "negated": flat(negated, np.int32),
         }
         self.are_free = not self._checks  # of factors
-        self.alone = arrays["alone"][:n_labels] > 0  # labels that no factor holds
+        self.alone = arrays["alone"][:n_labels] > 0  # labels in no factor
         self._graphs = OnEachDevice("factor_graph._label_graph", "LabelGraph", (n_labels, P, arrays))
         self._graph = self._graphs.like(arrays["alone"])
 
@@ -134,7 +134,7 @@ class Labels:
                 sign = 1.0 if factor._relation <= 0 else -1.0
                 yield index, sign * c, sign * limit, factor._relation == 0
                 continue
-            # the last is on if and only if one of the others is: not below any, not above their sum
+            # the last is the OR of the others: at least each, at most their sum
             turned, base = np.where(c, -1.0, 1.0), np.where(c, 1.0, 0.0)
             for j in range(len(index) - 1):
                 yield index[[j, -1]], turned[[j, -1]] * [1.0, -1.0], base[-1] - base[j], False
@@ -161,7 +161,7 @@ class Labels:
         if is_device(eta):
             return self._device_marginals(eta, plus, minus, options)
         mu = np.zeros(eta.shape)
-        # pairs without a score tie nothing together, and most are
+        # most pairs have no score and couple nothing
         live = np.append(((plus > 0) | (minus > 0))[self._pairs["pair"][:-1]], False)
         before = np.concatenate([[0], np.cumsum(live)])
         start = before[self._pairs["start"]].astype(np.intp)
@@ -193,7 +193,7 @@ class Labels:
         """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
         high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
         graph = self._graph_for(mu)
-        # Ctrl-C is heard between calls
+        # signals are handled between calls
         step = len(mu) if is_device(mu) else max(1, _PAIRS_A_CALL // len(high))
         for at in range(0, len(mu), max(step, 1)):
             graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)

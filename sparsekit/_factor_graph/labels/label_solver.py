@@ -10,7 +10,7 @@ from ..._bounded.solver import nqn
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 
-# what ends of NQN mean for a fit
+# statuses of a fit by those of NQN
 _MEANS = {
     outcome.SMALL_DECREASE: outcome.CONVERGED,
     outcome.NO_DIRECTION: outcome.NO_PROGRESS,
@@ -68,23 +68,24 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
 
     x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
-    # Rows are quick to solve as long as pairs have no scores, and most never get one: the table comes first.
-    stages = [False, True] if x0 is None and loss.n_pairs else [True]
+    # Rows without pair scores are quick to solve, and most pairs never get a score. So the table is fitted
+    # first.
+    with_pairs = [False, True] if x0 is None and loss.n_pairs else [True]
     status, nit = None, 0
-    for pairs in stages:
+    for pairs in with_pairs:
         top = upper
         if not pairs:
             top = upper.copy()
             top[loss.n_variables - 2 * loss.n_pairs :] = 0.0
         left = limits.max_time - limits.seconds
-        rough = replace(opts, max_iter=max_iter - nit, max_time=max(left, 0.0))
-        if not pairs:  # half of what is left is for the stage to come
-            rough = replace(
-                rough, gtol=10 * tol * unit, ftol=0.1 * tol, max_iter=(max_iter - nit + 1) // 2,
+        settings = replace(opts, max_iter=max_iter - nit, max_time=max(left, 0.0))
+        if not pairs:  # reserve half of the limits for the fit with pairs
+            settings = replace(
+                settings, gtol=10 * tol * unit, ftol=0.1 * tol, max_iter=(max_iter - nit + 1) // 2,
                 max_time=max(0.5 * left, 0.0),
             )  # fmt: skip
         before = nit
-        found = nqn.minimize(loss.value_and_gradient, x, lower, top, rough, callback=hook)
+        found = nqn.minimize(loss.value_and_gradient, x, lower, top, settings, callback=hook)
         x, nit = found.x, nit + found.nit
         if found.status == outcome.STOPPED or pairs:
             status = _MEANS.get(found.status, found.status)

@@ -7,17 +7,17 @@ from ..._arrays import namespace, to_host
 from ..._linalg.class_products import class_sums, matmat, squared_norms
 from ..._linalg.design import DenseDesign
 
-_NOTHING = np.zeros(1), np.zeros(1)  # the spectrum of rows that say nothing
-# strengths that are compared, over the spread of a row divided by the number of rows: ten to a factor of ten
+_NOTHING = np.zeros(1), np.zeros(1)  # the spectrum of identical rows
+# compared strengths, in units of a row's variance over the number of rows: ten per decade
 _GRID = 10.0 ** (np.arange(-30, 21) / 10.0)
-# what takes the place of strengths that overflow: products of it with finite tables are finite
+# replaces strengths that overflow: its products with finite tables are finite
 _LARGEST = 1e150
-# steps of Lanczos; combinations of many labels, and random vectors for the trace, that stand for all
+# steps of Lanczos; random combinations of many labels; random vectors for the trace
 _STEPS, _LABELS, _PROBES = 24, 8, 6
-# Columns, and entries of X, up to which the spectrum itself is computed: Lanczos' method costs no less.
+# Largest numbers of columns and entries of X for an exact spectrum: Lanczos' method costs no less.
 _COLUMNS, _ENTRIES = 320, 2**22
-# Least share of the rows' freedom that is left to a fit which is judged: near interpolation the criterion is
-# a quotient of two small numbers, and the sums over a few vectors err most.
+# Smallest share of residual degrees of freedom at which the criterion is used. Near interpolation it is a
+# quotient of two small numbers, and estimates from a few vectors are worst.
 _LEFT = 0.2
 # The curvature of the logistic loss is at most a quarter of the squared one's. The hinge loss has none; its
 # best strengths were a tenth and less on the sets that this was chosen on (benchmarks/label_sets.py).
@@ -27,10 +27,10 @@ _SHARES = {"sparsemap": 1.0, "logistic": 0.25, "hinge": 0.1}
 def strengths(alpha, pair_alpha, loss, design, Y, weight, centred):
     """(alpha, pair_alpha) as numbers, and for alpha="auto" the spectrum that `count_and_spectrum` has.
 
-    alpha="auto" is the strength at which generalised cross-validation (Golub, Heath, Wahba 1979) finds a
-    ridge regression of the labels on the rows best, one strength for all labels: the least
-    sum_k |y_k - X w_k|^2 / (1 - df / n)^2, df the trace of the hat matrix. pair_alpha=None is alpha where
-    that is a number; with "auto" that of a feature of variance 1, since pairs are of no feature's scale.
+    alpha="auto" is the best strength of a ridge regression of the labels by generalised cross-validation
+    (Golub, Heath, Wahba 1979), one for all labels. It minimises sum_k |y_k - X w_k|^2 / (1 - df / n)^2, where
+    df is the trace of the hat matrix. pair_alpha=None is alpha if that is a number. With "auto" it is the
+    strength for a feature of variance 1, since pairs have no feature's scale.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def count_and_spectrum(design, Y, weight, centred, spectrum=None):
 def _counted(weight):
     """Number of rows, and their weights of sum 1."""
     share = weight / weight.max()
-    # the sum of weights that are counts; never less than how many are above zero, so that weights which
-    # were made small are no large penalty
+    # The sum of the weights, if they are counts. At least the number of positive ones: small weights must not
+    # make a large penalty.
     n = max(float(weight.max()) * float(share.sum()), float((weight > 0).sum()))
     return n, share / share.sum()
 
@@ -83,14 +83,14 @@ def _ridge_ratio(design, Y, share, n, centred):
         spread -= float((mean * mean).sum())
     if not np.isfinite(spread):
         return 1.0, _LARGEST, _NOTHING
-    if not (spread > 0.0 and Y.shape[1]):  # rows that are all the same say nothing of a strength
+    if not (spread > 0.0 and Y.shape[1]):  # identical rows determine no strength
         return 1.0, 1.0, _NOTHING
 
     def centre(Z):
         return (Z - share @ Z if centred else Z) * ones
 
     exact = design.shape[1] <= _COLUMNS and design.shape[0] * design.shape[1] <= _ENTRIES
-    # fixed signs: what is known of all labels and of the trace is known of a few sums
+    # fixed random signs: a few combinations estimate all labels and the trace
     rng, p, K = np.random.default_rng(0), design.shape[1], Y.shape[1]
     if K > _LABELS and not exact:
         Y = Y @ xp.asarray(rng.choice([-1.0, 1.0], (K, _LABELS)))
@@ -121,7 +121,7 @@ def _ridge_ratio(design, Y, share, n, centred):
     score[left > _LEFT] = (np.maximum(total - explained, 0.0)[left > _LEFT]) / left[left > _LEFT] ** 2
     if not np.isfinite(score).any():  # a row or two
         return 1.0, spread, spectrum
-    # of equal ones the strongest
+    # the strongest of equal ones
     return float(_GRID[::-1][np.argmin(score[::-1])]), spread, spectrum
 
 
@@ -150,7 +150,7 @@ def _quadrature(product, start):
         W = W - a * V
         b = np.sqrt((W**2).sum(axis=0))
         diagonal[:, k] = to_host(a)
-        # of an invariant subspace nothing is left but rounding
+        # in an invariant subspace the remainder is rounding
         b = np.where(b > 1e-10 * abs(a), b, 0.0)
         sides[:, k] = to_host(b)
         before, V = V, W / np.where(b > 0.0, b, np.inf)

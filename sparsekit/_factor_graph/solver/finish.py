@@ -12,11 +12,11 @@ from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
 
-# simplex iterations that count as one pass
+# number of simplex iterations per pass
 SIMPLEX = 100
-# duality gap of a linear program, relative to what its solution is worth
+# duality gap of a linear program, relative to the value of its solution
 GAP = 1e-9
-# residual of the interior-point method up to which passes start from where it ended
+# largest residual of the interior-point method from which passes are warm started
 NEAR = 1e-6
 
 
@@ -59,7 +59,7 @@ def _with_trees(solve, layout, scores, additional, off, off_additional, most, de
 
 
 def _marginals(layout, p, scores, off, most, deadline):
-    # the kernels have a large loss for -inf, which would cost multipliers their digits
+    # the kernels use a large loss for -inf, which would cost multipliers their digits
     scores = np.where(off, 0.0, scores)
     target = _with_own(scores, p)
     reduced = presolve(p)
@@ -68,7 +68,7 @@ def _marginals(layout, p, scores, off, most, deadline):
     inner_target = target[reduced.free]
     try:
         point = project(inner_target, reduced.inner, min(most, MOST_STEPS), deadline)
-    except RuntimeError:  # a singular factor: SuperLU has no other way to say so
+    except RuntimeError:  # SuperLU raises this for a singular factor
         return None
     if not point.residual < NEAR:
         return None
@@ -104,8 +104,8 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     Returns
     -------
     tuple or None
-        Marginals of the variables (n_variables,) and of the factors' own, their largest violation of a row,
-        what the solver counts in passes; None unless the duality gap proves them best.
+        Marginals of the variables (n_variables,) and of the factors' own, the largest violation of a row, the
+        solver's work in passes. None unless the duality gap certifies them.
     """
     return _with_trees(_assignment, layout, scores, additional, off, off_additional, most, deadline)
 
@@ -130,7 +130,7 @@ def _assignment(layout, p, scores, off, most, deadline):
 
 
 def _program(q, gain, size, most, deadline):
-    """The best x of what is left of a polytope, and passes; None unless the duality gap proves it best."""
+    """The best x of what is left of a polytope, and passes; None unless the duality gap certifies it."""
     price = q.most / size
     found = best(gain, q, price, most * SIMPLEX, deadline)
     if found is None:

@@ -13,7 +13,7 @@ from ..factors.structure_rows import own_places
 from ..plan import PASSES, plan_of
 from . import finish
 
-FORBIDDEN = 1e-6  # of something forbidden more than rounding is on: what is allowed has no solution
+FORBIDDEN = 1e-6  # a larger marginal of a forbidden variable means that the graph is infeasible
 LOSS = -1e4  # times the sum of all scores, stands for -inf
 # Times the sum of all larger scores: lower scores count as -inf where they need not be on. In 592 random
 # graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10 (LP-SparseMAP) times the sum.
@@ -58,7 +58,7 @@ class GraphRun:
         self.kernels = kernel_module("factor_graph._factor_graph", like)
         self.plan = layout.plan_for(like)
         self.states = self.kernels.States(self.plan, n)
-        # what ended each graph's solve
+        # the solver that finished each graph
         self.solver = np.full(n, PASSES, dtype=object)
         # derivatives work in the states' own memory
         self.lock = lock_of(self)
@@ -95,7 +95,7 @@ class GraphRun:
     def _set_scores(self):
         scores, additional, self.low, self.low_too = _without_masks(*self._given, self.limit)
         self.scores, self.additional = scores, additional
-        # marginals of the structures' additional scores in a graph that a general solver ended
+        # marginals of the structures' additional scores, if a general solver finished the graph
         self.own = {}
         self.states.set_scores(
             *map(
@@ -122,7 +122,7 @@ class GraphRun:
 def solve_runs(runs, options, warm, n_threads):
     """Solve the graphs of all runs, which are on one side, by ``n_threads`` threads over graphs."""
     refuse_own_graph([run.layout for run in runs], "solves")
-    # threads without a graph would only wait, busily
+    # threads without a graph would spin
     n_threads = max(1, min(n_threads, sum(run.n for run in runs)))
     deadline = time.perf_counter() + options.max_time
     with _working(runs):
@@ -140,7 +140,7 @@ def _solve_masked(runs, options, warm, n_threads, deadline):
         groups.setdefault((run.kernels, plan), []).append(run)
     for (kernels, plan), some in groups.items():
         threads = thread_arguments(some[0].low, n_threads)
-        # of options that are checked already, which takes longer than a small graph
+        # the options are checked already: checking takes longer than a small graph
         limits = {"max_iter": plan.passes, "max_time": _left(deadline)}
         kernels.solve([run.states for run in some], vars(options) | limits, warm, *threads)
     for (_, plan), some in groups.items():
@@ -190,8 +190,7 @@ def differentiate(run, what, *args):
 def _working(runs):
     """Hold the locks of runs, and of the layouts whose users' factors they may ask."""
     with ExitStack() as stack:
-        # a user's factor keeps its error for the call that asked it; one order, so that nobody waits for
-        # ever
+        # a user's factor stores its error for the call that used it; one order prevents deadlocks
         asking = {id(run.layout): run.layout for run in runs if run.layout.plan.oracles}
         for _, layout in sorted(asking.items()):
             stack.enter_context(layout.lock)

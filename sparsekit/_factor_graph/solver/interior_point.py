@@ -1,7 +1,7 @@
 """Projection onto the polytope of a graph by a primal-dual interior-point method, ended on its active set.
 
-Some twenty Newton steps whatever the graph, each a sparse factorisation: dear for a small graph that the
-first-order iteration solves in less, but it does not mind how factors are coupled.
+It takes some twenty Newton steps for any graph, each a sparse factorisation. The first-order iteration is
+faster for small graphs. The number of steps does not depend on how factors are coupled.
 
 References
 ----------
@@ -15,14 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
-# what keeps equations of dependent equalities and of variables without a square solvable; refinement takes it
-# away again
+# regularisation of dependent equalities and of variables without a quadratic term; refinement removes its
+# effect
 SHIFT = 1e-8
-# a larger one, where both are shifted: one stands over the other
+# a larger one if both are shifted, since one is divided by the other
 SHIFT_OF_OWN = 1e-6
-# gap, in units of the scores, at which the active set is worth a try; its tries
+# gap, in units of the scores, at which the active set is tried; largest number of steps
 ACTIVE_FROM, MOST_STEPS = 1e-6, 60
-# residual of a solution to rounding
+# residual of a solution, up to rounding
 DONE = 1e-13
 
 
@@ -50,7 +50,7 @@ class _Order:
             self.indptr, self.indices, self.order = lower.indptr, lower.indices, np.argsort(lu.perm_c)
             self.ordered = None
             return lu.solve
-        if self.ordered is None:  # only now is it known that there is a second one
+        if self.ordered is None:  # an ordering pays from the second factorisation on
             places = sp.csc_array((np.arange(lower.nnz), lower.indices, lower.indptr), shape=lower.shape)
             self.ordered = places[self.order][:, self.order].tocsc()
             self.ordered.sort_indices()
@@ -152,7 +152,7 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
     soft = np.isfinite(p.most)
     scale = max(1.0, np.abs(scores).max(initial=0.0))
     x = 0.5 * (p.lower + p.upper)
-    # distances to the bounds are kept by themselves: of x near 1 they would be rounding
+    # distances to the bounds are stored: computed from x near 1 they would be rounding
     above, below = x - p.lower, p.upper - x
     y = np.where(soft, 0.5 * np.where(soft, p.most, 0.0), scale)
     miss = p.right[:m] - B[:m] @ x
@@ -265,7 +265,7 @@ def _polish(scores, p, near, v, guess, soft, scale, nit):
     found[:m][exceeded] = p.most[exceeded]
     kept = np.concatenate([on, np.ones(len(v) - m, dtype=bool)])
     inner = B[kept][:, free]
-    # rows without a free variable say nothing of x; their multipliers hold bounds
+    # rows without a free variable do not determine x; their multipliers belong to bounds
     some = np.diff(inner.indptr) > 0
     rows = np.flatnonzero(kept)[some]
     inner = inner[some]
@@ -291,7 +291,7 @@ def residual(scores, p, x, v, scale):
     worst = max(
         np.max(p.lower - x, initial=0.0), np.max(x - p.upper, initial=0.0), np.abs(over[m:]).max(initial=0.0)
     )
-    # where a multiplier is inside its range the row is met, at 0 it may hold, at the price it may be exceeded
+    # a row is tight if its multiplier is inside its range, satisfied at 0, and may be violated at the price
     size = np.minimum(y, most - y) / scale
     worst = max(worst, np.max(-size, initial=0.0))
     worst = max(

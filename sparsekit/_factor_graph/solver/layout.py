@@ -76,7 +76,7 @@ class GraphOptions:
                 raise ValueError(f"{name} must be True or False; got {shown(getattr(self, name))}")
 
 
-# what users choose among GraphOptions' fields
+# fields of GraphOptions that are public options
 OPTIONS = tuple(field.name for field in fields(GraphOptions) if field.name != "quadratic")
 
 
@@ -117,7 +117,7 @@ class Layout:
             self.n_additional += factor.n_additional
         self.structured_place = {id(factor): k for k, factor in enumerate(by_kind["structured"])}
         slots = _Slots()
-        # in this order: the kernels find the kinds by it
+        # the kernels rely on this order of kinds
         arrays = self._place_pairs(by_kind["pair"], slots)
         arrays |= self._place_linear(by_kind["linear"], slots)
         arrays |= self._place_orouts(by_kind["orout"], slots)
@@ -265,7 +265,7 @@ class _Slots:
 
 
 def _placed(parts, size, dtype):
-    """Zeros but for the parts, which are pairs of a place and values."""
+    """Zeros but for the parts, which are pairs of an index and values."""
     out = np.zeros(size, dtype=dtype)
     for start, values in parts:
         out[start : start + len(values)] = values

@@ -2,7 +2,7 @@
 
 `scipy.optimize.linprog` checks and converts for one to three milliseconds, longer than the programs of most
 graphs take. So HiGHS is asked directly where SciPy's private module is as it is known, and through `linprog`
-elsewhere. Both answer with multipliers, by which the caller proves what it got.
+elsewhere. Both return multipliers, by which the caller certifies the result.
 """
 
 import time

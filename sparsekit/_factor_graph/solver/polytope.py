@@ -1,12 +1,12 @@
-"""The polytope of a graph in rows, as a general solver wants it.
+"""The polytope of a graph as rows of a general solver.
 
 With Q the quadratic term's weights, and x the marginals, then the factors' own variables, the problem is
 
     min  <Q x, x> / 2 - <(eta, 0) + linear, x> + sum_i most_i max(0, G_i x - h_i)
     subject to  G_i x <= h_i where most_i is inf, A x = b, lower <= x <= upper.
 
-A logic factor is its own rows. A pair's score s counts min(x, y) where s > 0, which is x - max(0, x - y), and
-max(0, x + y - 1) where s < 0: one row whose multiplier lies between 0 and |s|.
+A logic factor is its own rows. A pair of score s > 0 counts min(x, y) = x - max(0, x - y). One of score s < 0
+counts max(0, x + y - 1). Either is one row whose multiplier lies between 0 and |s|.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from ..factors.structure_rows import add_structures, own_places
 
 @dataclass
 class Polytope:
-    """Rows of a graph, and which slots (places of a variable in a factor) each entry belongs to.
+    """Rows of a graph, and which slots (positions of a variable in a factor) each entry belongs to.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _add_linear(arrays, upper, equal):
     owner, slot = np.repeat(np.arange(len(size)), size), np.arange(start[0], start[-1])
     for kind, rows in ((relation == EQUAL, equal), (relation != EQUAL, upper)):
         number = np.cumsum(kind) - 1
-        here = kind[owner] & (arrays["a"][slot] != 0.0)  # what costs nothing is held by no row
+        here = kind[owner] & (arrays["a"][slot] != 0.0)  # variables of cost 0 are in no row
         sign = np.where(relation == EQUAL, 1, -relation)  # at least b is at most -b
         value = arrays["a"][slot[here]] * sign[owner[here]]
         rows.add(number[owner[here]], slot[here], value, (bound * sign)[kind])

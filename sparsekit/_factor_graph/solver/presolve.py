@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-# distance from its right side, relative to it, at which a row leaves nothing to choose
+# largest relative distance from its right side at which a row is forcing
 TIGHT = 1e-12
 
 
@@ -69,7 +69,7 @@ def presolve(p):
     always = ~equal & hard & (largest <= p.right)
     kept = (np.bincount(row[free[column]], minlength=m) > 0) & ~always
     x = np.where(free, 0.0, lower)
-    # rows[kept][:, free], without what scipy.sparse asks on the way
+    # rows[kept][:, free], without scipy.sparse's checks
     some = kept[row] & free[column]
     ends = np.concatenate([[0], np.cumsum(np.bincount(row[some], minlength=m)[kept])])
     place = (np.cumsum(free) - 1)[column[some]]
@@ -89,8 +89,8 @@ def presolve(p):
 def postsolve(scores, p, reduced, x, y):
     """Marginals and multipliers of all variables and rows.
 
-    A forcing row's multiplier is the least that holds the variables that it was the first to force; what it
-    does to those before is made up for by their rows, which come after it here.
+    A forcing row's multiplier is the smallest that fixes the variables that it forced first. Its effect on
+    variables forced earlier is corrected by their rows, which are processed later.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def postsolve(scores, p, reduced, x, y):
 def _hold(p, whole, slope, multipliers, r, held):
     """The multiplier of row r that holds the variables of its entries ``held``; slopes follow."""
     column, value = p.rows.indices[held], p.rows.data[held]
-    # at its upper bound a variable wants a slope >= 0, at its lower one <= 0
+    # optimality at the upper bound is a slope >= 0, at the lower one <= 0
     sign = 1.0 if (value[0] > 0) == (whole[column[0]] == p.lower[column[0]]) else -1.0
     more = sign * np.max(sign * slope[column] / value, initial=0.0)
     if more:

@@ -36,9 +36,9 @@ _PARAMETERS = """
     ----------
     alpha : float, default=1e-4
         Strength of the L2 penalty, >= 0. The loss is a mean over the rows, so alpha keeps its meaning when
-        rows are added; scikit-learn's ``LogisticRegression(C)`` of three classes and more has ``alpha = 1 /
-        (C * n_samples)``, that of two, which has one row of coefficients, twice as much; with weights their
-        sum takes the place of n_samples.
+        rows are added. scikit-learn's ``LogisticRegression(C)`` of three classes and more has ``alpha = 1 /
+        (C * n_samples)``. That of two classes, which has one row of coefficients, has twice as much. With
+        weights their sum replaces n_samples.
     fit_intercept : bool, default=True
         Whether to fit the intercepts b.
     penalize_intercept : bool, default=True
@@ -66,7 +66,7 @@ _PARAMETERS = """
         1 prints a line per step to the standard output.
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each step with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). A true value or
         StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
 
     Attributes
@@ -153,12 +153,12 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too, and labels numbers.
+            Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay. y
+            and sample_weight must then be CuPy's too, and labels numbers.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones, whose rows
-            become uniform distributions over their labels (rows without one are left out); or distributions,
-            rows of numbers >= 0 that sum to 1.
+            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones; or
+            distributions, rows of numbers >= 0 that sum to 1. Rows of an indicator become uniform
+            distributions over their labels; rows without a label are left out.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, not all zero; only their ratios matter.
 
@@ -177,8 +177,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached with a duality gap of more than 1e-4 (and more than
-            10 tol) of the objective, or without one. It says how far the objective may be off.
+            If the fit stopped before ``tol`` was reached, and its duality gap exceeds 1e-4 and 10 tol times
+            the objective or is not known. It says how far the objective may be off.
         UserWarning
             If rows of an indicator have no label.
         """
@@ -251,17 +251,17 @@ class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
     .. math:: \frac{\alpha}{2} (\|W\|_F^2 + \|b\|^2) + \sum_i w_i\, L(W x_i + b;\; q_i),
 
     L the sparsemax loss (:func:`sparsemax_loss`), q_i the target distribution of row i and w_i its weight,
-    which sum to 1. A step is one of the semismooth Newton method, at alphas that fall in stages, or, where
-    its systems of equations are large, five sweeps of block coordinate ascent on the dual.
+    which sum to 1. A step is one of the semismooth Newton method, with continuation in alpha. For large
+    linear systems it is five sweeps of block coordinate ascent on the dual.
 """
         + _PARAMETERS.format(
             rule="its support,\n        all labels with a probability that is not 0.",
-            history=" fun is\n        the objective itself, which may rise during stages and sweeps.",
+            history=" fun is\n        the objective itself, which may rise during continuation and sweeps.",
         )
         + """
     See Also
     --------
-    SoftmaxClassifier : Its dense twin.
+    SoftmaxClassifier : The same with dense probabilities.
     SparsemaxClassifierCV : Chooses alpha by cross-validation.
     LPSparseMAPClassifier : Labels with scores of pairs and logic over them.
     sparsemax : The map from scores to probabilities.
@@ -300,7 +300,7 @@ class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
         + """
     See Also
     --------
-    SparsemaxClassifier : Its sparse twin.
+    SparsemaxClassifier : The same with sparse probabilities.
     SoftmaxClassifierCV : Chooses alpha by cross-validation.
     L1LogisticOBA : With an L1 penalty.
     ExtremeSoftmaxSGD : For very many classes.

@@ -270,15 +270,15 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     alphas : array-like, default=None
         Values > 0 to try, in any order. None: ten powers of 10, from 10 to 1e-8.
     cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds with even shares of the labels (of matrices: of each row's
-        rarest one).
+        As in scikit-learn; None is 5 folds with even shares of the labels (for matrices: of each row's rarest
+        label).
     scoring : str or callable, default=None
         Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
         targets and probabilities, which is defined for labels, indicators and distributions alike.
     fit_intercept, penalize_intercept, threshold, class_weight : default=True, True, None, None
-        As in :class:`{twin}`.
+        As in :class:`{model}`.
     tol, max_iter, max_time : default=1e-5, 200, None
-        As in :class:`{twin}`; they hold for each solve.
+        As in :class:`{model}`; they hold for each solve.
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads.
 
@@ -295,21 +295,21 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     n_iter_ : ndarray of shape (n_folds,)
         Steps of each fold's path.
     coef_, intercept_, classes_, multilabel_, optimality_, objective_, dual_gap_
-        As in :class:`{twin}`, of the final fit.
+        As in :class:`{model}`, of the final fit.
     n_features_in_, feature_names_in_
-        As in :class:`{twin}`.
+        As in :class:`{model}`.
 
     See Also
     --------
-    {twin} : The model for one alpha.
+    {model} : The model for one alpha.
     fenchel_young_path : The path itself.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from sparsekit import {twin}CV
+    >>> from sparsekit import {model}CV
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = {twin}CV(alphas=[1e-1, 1e-2, 1e-3]).fit(X, y)
+    >>> model = {model}CV(alphas=[1e-1, 1e-2, 1e-3]).fit(X, y)
     >>> model.alpha_, model.mean_score_.round(3)
     (0.001, array({scores}))
     """
@@ -317,11 +317,11 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
 
 class SparsemaxClassifierCV(SparsemaxMap, _FenchelYoungClassifierCV):
     __doc__ = _CV_DOC.format(
-        what="Sparsemax regression", twin="SparsemaxClassifier", scores="[-0.106, -0.044, -0.021]"
+        what="Sparsemax regression", model="SparsemaxClassifier", scores="[-0.106, -0.044, -0.021]"
     )
 
 
 class SoftmaxClassifierCV(SoftmaxMap, _FenchelYoungClassifierCV):
     __doc__ = _CV_DOC.format(
-        what="Softmax regression", twin="SoftmaxClassifier", scores="[-0.139, -0.061, -0.027]"
+        what="Softmax regression", model="SoftmaxClassifier", scores="[-0.139, -0.061, -0.027]"
     )

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..._solver import outcome
 from ..solver.minimize_model import GAP_FACTOR
 
-# ratio of the norms of columns from which scales are a reason for many steps
+# ratio of the columns' norms above which scales may cause many steps
 _RATIO = 1e4
 _SCALES = ", or bring the columns of X to similar scales (sklearn.preprocessing.MaxAbsScaler keeps X sparse)"
 _WHY = {
@@ -18,9 +18,9 @@ _WHY = {
     outcome.MAX_TIME: "it reached max_time={max_time} seconds. Increase max_time, or loosen tol",
     outcome.NO_PROGRESS: "rounding errors allow no further progress. Pass float64 data, or loosen tol",
 }
-# relative duality gap with which a fit that ended early is good all the same, whatever tol asks for
+# relative duality gap below which a fit that ended early gets no warning
 _GOOD = 1e-4
-# folds that a message names
+# largest number of folds that a message names
 _NAMED = 10
 
 
@@ -28,7 +28,7 @@ def ended_early(result, tol):
     """Whether a run neither converged nor has a small gap, nor was stopped by the user's callback."""
     if result.status not in _WHY:
         return False
-    # NaN, without a penalty, is no small one
+    # NaN (no penalty) counts as large
     return not result.dual_gap <= max(_GOOD, GAP_FACTOR * tol) * result.fun
 
 

@@ -22,7 +22,7 @@ from ..solver.minimize_model import minimize_fenchel_young
 from .classifier import MAX_ITER, TOL
 from .messages import warn_of_path
 
-# what a GPU has in place of a path
+# advice for data on a GPU, where there is no path
 ONE_BY_ONE = "fit SparsemaxClassifier or SoftmaxClassifier for each alpha"
 # the range of the paper's Figure 1
 ALPHAS = tuple(10.0**-k for k in range(-1, 9))

@@ -3,9 +3,8 @@
 The loss is a *mean* over the rows, sum_i w_i L(z_i; q_i) with sum_i w_i = 1 and scores Z = X W + b. The
 variables are a table T of shape (p, K), or (p + 1, K) with the intercepts in the last row.
 
-Both maps have the Jacobian c (diag(u) - u u^T) of a distribution u: softmax has u = p and c = 1, sparsemax
-the uniform distribution on its support of c members. So the curvature kernels of the multinomial loss serve
-both.
+Both maps have the Jacobian c (diag(u) - u u^T) of a distribution u. Softmax has u = p and c = 1. Sparsemax
+has the uniform u on its support of c members. So the curvature kernels of the multinomial loss serve both.
 """
 
 import numpy as np
@@ -22,7 +21,7 @@ from .newton_system import NewtonSystem
 _THREAD_WORK = 4000000
 # largest side of a system that is formed and factorised: 128 MB
 _DIRECT = 4000
-# a compressed X with more non-zeros than this share is worked on as a dense one
+# largest share of non-zeros of a compressed X; above it X becomes dense
 _DENSE_SHARE = 0.5
 
 
@@ -61,13 +60,13 @@ class FenchelYoungLoss:
         self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("shared._curvature", X)
         self.design = design = _design(X, n_threads)
         n, p = design.shape
-        # Threads that have little to do cost more than they give. BLAS's own wait busily, so kernels that
-        # take turns with them get one: dense data is multiplied by BLAS, compressed rows by kernels.
+        # Threads with little work cost more than they save. BLAS's threads spin, so kernels that alternate
+        # with them get one: BLAS multiplies dense data, kernels compressed rows.
         threads = min(n_threads, max(1, int((design.nnz + n + p) * n_classes // _THREAD_WORK)))
         self.threads = thread_arguments(X, 1 if isinstance(design, DenseDesign) else threads)
         if hasattr(design, "n_threads"):  # one in main memory
             design.n_threads = min(design.n_threads, threads)
-        # None leaves BLAS alone, for callers that run several fits at once
+        # None does not change BLAS, for callers that run several fits at once
         self.blas_threads = threads
         self.xp = xp = getattr(design, "xp", np)
         targets = xp.asarray(targets)
@@ -88,7 +87,7 @@ class FenchelYoungLoss:
         self._offset = 0.0
         if self.q is not None and transform == "softmax":
             self._offset = float(np.sum(self.w * _negative_entropy(self.q)))
-        # size of the terms that the loss is the difference of, whose rounding it has
+        # size of the terms whose difference is the loss: the scale of its rounding
         self.magnitude = abs(self._offset)
         self._single = self._newton = None
 
@@ -153,7 +152,7 @@ class FenchelYoungLoss:
         P, top = np.empty_like(Z), Z.argmax(axis=1).astype(np.int32)
         self.row_kernels.sparsemax_rows(Z, None, None, P, None, None, None, False, *self.threads)
         members = P > 0
-        members[rows, top] = True  # also where scores overflowed
+        members[rows, top] = True  # also if scores overflowed
         size = members.sum(axis=1)
         share = 1.0 / size
         P = members * share[:, None]
@@ -163,7 +162,8 @@ class FenchelYoungLoss:
     def newton_step(self, Z, G, alpha, free, products):
         """d with (H + alpha) d = -G by a factorisation, or None where so many products cost less.
 
-        H is the loss's Hessian at scores Z, but for what is lost beside alpha; ``free`` intercepts have none.
+        H is the loss's Hessian at scores Z, without curvature that is negligible against alpha; ``free``
+        intercepts have none.
         """
         return self._system().step(*self.curvature(Z), G, alpha, free, products)
 
@@ -212,7 +212,7 @@ def _negative_entropy(Q):
 
 def _design(X, n_threads):
     if sp.issparse(X) and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
-        X = X.toarray()  # hardly larger, and much faster
+        X = X.toarray()  # hardly larger, but much faster
     design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
 

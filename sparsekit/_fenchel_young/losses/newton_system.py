@@ -14,21 +14,21 @@ from ..._linalg import class_products as _class_model
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
 
-# Nanoseconds of one core, measured: a multiply-add of a factorisation and of a product of matrices, an entry
-# of the rows' system, a scattered multiply-add, an entry of a row times eight classes, there and back, and of
-# a dense row times a class.
+# Measured nanoseconds on one core, in this order. A multiply-add of a factorisation, and of a product of
+# matrices; an entry of the rows' system; a scattered multiply-add. A sparse entry times eight classes, X and
+# X^T; a dense entry times a class, X and X^T.
 _FACTOR, _PRODUCT, _ENTRY, _PAIR, _ROW, _DENSE = 0.04, 0.05, 4.0, 1.5, 1.5, 0.05
-# a system of so little cost is always formed
+# cost up to which a system is always formed
 _CHEAP = 2e6
-# part of alpha that left-out curvature may have
+# largest curvature that is left out, relative to alpha
 _LEFT_OUT = 0.02
 # penalty of free intercepts' steps in units of their slopes
 _HOLD = 1e-3
-# part of a system's largest curvature that is the smallest alpha
+# smallest alpha, relative to a system's largest curvature
 _ROUNDING = 1e-14
-# entries of rows that are made dense: 256 MB
+# largest number of entries of rows that are made dense: 256 MB
 _ROOM = 2**25
-# share of the rows up to which those with curvature are copied
+# largest share of rows with curvature for which they are copied
 _FEW = 0.7
 
 
@@ -36,8 +36,9 @@ _FEW = 0.7
 class _Rows:
     """The rows with curvature, and the free dimensions of each.
 
-    ``row`` (r,) and ``column`` (r,): a dimension is a class that is not its row's largest; ``active`` (a,)
-    the rows, ``start`` (a,) where the dimensions of each begin, ``at`` (r,) a dimension's number in active.
+    A dimension is a class that is not its row's largest: ``row`` (r,) and ``column`` (r,). ``active`` (a,)
+    are the rows, ``start`` (a,) the first dimension of each. ``at`` (r,) is the index of a dimension's row in
+    active.
     """
 
     row: np.ndarray
@@ -90,16 +91,16 @@ class NewtonSystem:
         have no alpha.
         """
         if self.device:
-            # what is small there is what a launch costs; there is one way, and it is formed by products
+            # on a GPU launches dominate: always form the system by products
             every = np.arange(self.variables)
             if self.variables > self.largest or not _class_model.gram_pays(self.design, every, self.K):
                 return None
             return self._by_variables(parts, weight, G, alpha, free)
         P, rest, top = parts
-        # free intercepts have no alpha beside which curvature is little
+        # free intercepts have no alpha to compare curvature with
         least = min(alpha, self._holding(G)) if free else alpha
         large, most = self._large(P, weight, least), max(products * self.product_cost(), _CHEAP)
-        # factors alone may cost more, and that is known at once
+        # the factor alone may cost more, which is known at once
         least = self._factor_cost(np.count_nonzero(large))
         self.possible = least < np.inf
         if least > most:
@@ -114,7 +115,7 @@ class NewtonSystem:
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
         try:
             return self._by_rows(rows, (P, rest, top), weight, G, alpha, free)
-        except LinAlgError:  # rounding was larger than alpha
+        except LinAlgError:  # rounding exceeds alpha
             if not np.isfinite(by_variables):
                 return None
             return self._by_variables((P, rest, top), weight, G, alpha, free, rows)
@@ -196,7 +197,7 @@ class NewtonSystem:
 
     def _by_variables(self, parts, weight, G, alpha, free, rows=None):
         m, K, q = self.variables, self.K, self.q
-        # variables of a class side by side
+        # variables of a class are adjacent
         turned = rows is not None and (self.dense or self._pairing(rows) <= self._scattering(rows))
         b = -(G.T if turned else G).ravel()
         last = np.arange(q - 1, m, q) if turned else np.arange(m - K, m)
@@ -212,10 +213,10 @@ class NewtonSystem:
             if ridge is None:
                 most = (float(H.diagonal().max()) if m else 0.0) or 1.0
                 least = 1e-15 * most
-                # what is flat, and of alpha what is lost in rounding, needs a little more
+                # flat directions need a larger ridge, as does an alpha lost in rounding
                 ridge = 0.0 if alpha > least and not free else 100.0 * least
             if free:
-                # the shift of all intercepts, which changes nothing, has no curvature
+                # a common shift of all intercepts has no curvature
                 shift = np.asarray(last, like=H)
                 H[np.ix_(shift, shift)] += float(H[shift, shift].mean()) / K
                 penalty[last] = self._holding(G)
@@ -227,7 +228,7 @@ class NewtonSystem:
                 D = positive_solver(H.T)(b) if turned else solve_positive(H, b)
                 break
             except np.linalg.LinAlgError:
-                ridge = max(100.0 * ridge, least)  # rounding was larger
+                ridge = max(100.0 * ridge, least)  # rounding exceeds the ridge
         return np.ascontiguousarray(D.reshape(K, q).T) if turned else D.reshape(G.shape)
 
     def _paired(self, parts, weight, rows):
@@ -302,8 +303,8 @@ def _full(P, rest, top):
 def _factors(rows, U, top, weight):
     """C (r, K) of which the rows of a row i have C_i^T C_i = weight_i (s diag(u) - u u^T), s = sum of u.
 
-    That is s D^(1/2) (1 - v v^T) D^(1/2) with D = diag(u), v = (u / s)^(1/2), and all but the top column of
-    the reflection that takes the top class's axis to -v span what is orthogonal to v.
+    That is s D^(1/2) (1 - v v^T) D^(1/2) with D = diag(u) and v = (u / s)^(1/2). A reflection maps the top
+    class's axis to -v. All its columns but the top one span the complement of v.
     """
     s = U.sum(axis=1)
     v = np.sqrt(U / s[:, None])

@@ -60,7 +60,7 @@ def as_rows(z, axis, copy=True):
     """``z`` as (n, K) rows along ``axis`` with unit stride: a view if there is one, else a copy or None."""
     turned = z if axis == z.ndim - 1 else np.moveaxis(z, axis, -1)
     size = turned.shape[-1]
-    # CuPy knows no arrays that are not aligned
+    # CuPy's arrays are always aligned
     aligned = getattr(turned.flags, "aligned", True)
     if turned.ndim == 2 and (turned.strides[1] == turned.itemsize or size == 1) and aligned:
         rows = turned
@@ -149,7 +149,7 @@ def targets(
         return as_rows(q.astype(z.dtype, copy=False), axis), None
     if q.shape == outer(z, axis) and q.dtype.kind in "iu":
         codes = xp.ascontiguousarray(q, dtype=np.int64).ravel()
-        # one question, as a GPU is waited for with each
+        # one test, since each synchronises the GPU
         if codes.size and (codes.min() < 0) | (codes.max() >= K):
             wrong = int(codes[(codes < 0) | (codes >= K)][0])
             raise ValueError(f"q, the targets, holds the class {wrong}; classes lie in 0 .. {K - 1}")

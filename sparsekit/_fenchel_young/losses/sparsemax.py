@@ -1,7 +1,8 @@
 """Sparsemax and its loss as functions of arrays, in main memory or on a GPU.
 
-Martins and Astudillo, "From softmax to sparsemax", and the equations of Madsen, Rørbech and Kristensen,
-"Tensorflow implementation of sparsemax", whose (5) is meant with the number of support members.
+Martins and Astudillo, "From softmax to sparsemax". Equation numbers are those of Madsen, Rørbech and
+Kristensen, "Tensorflow implementation of sparsemax"; the divisor of their (5) must be the number of support
+members.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ..._linalg.threads import count_threads
 from ..._typing import EitherArray, FloatArray
 from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, outer, targets
 
-# entries for which one more thread is worth its start
+# number of entries for each further thread
 _THREAD_WORK = 16384
 
 
 def _threads(n_jobs, rows):
     most = max(rows.size // _THREAD_WORK, 1)
-    # asking what is granted takes as long as a small call
+    # counting available threads takes as long as a small call
     asked = most > 1 or (n_jobs is not None and n_jobs <= 0)
     return thread_arguments(rows, min(count_threads(n_jobs), most) if asked else 1)
 

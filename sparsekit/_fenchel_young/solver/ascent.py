@@ -1,8 +1,8 @@
 """Dual block coordinate ascent for sparsemax regression, where Newton's systems are large.
 
 Row by row the best distribution p_i is a sparsemax itself. With many more features than rows some sweeps
-reach the solution, however weak a penalty is; where features are many times fewer than rows and correlated,
-sweeps lead nowhere if it is weak, and Newton's steps go on from there.
+reach the solution for any penalty. With many times fewer features than rows, correlated features and a weak
+penalty, sweeps stall. Newton's method then continues.
 
 Free intercepts would tie the rows together. They get alpha for their distance to where the last block left
 them, the proximal point method.
@@ -17,18 +17,18 @@ from ..._cython.fenchel_young import _dual_ascent
 from ..._linalg import class_products as _class_model
 from ..._linalg.design import DenseDesign
 
-# number of variables and of the rows' dimensions up to which Newton's steps are cheap anyway
+# largest number of variables, or of the rows' dimensions, for which Newton steps are cheap
 _SMALL = 1500
-# the same where rows are fewer than features, so that sweeps are at their best
+# the same with fewer rows than features, where sweeps are fastest
 _FEW = 200
-# rows for each feature beyond which sweeps lead nowhere
+# largest number of rows per feature for sweeps: above it they stall
 _TALL = 5.0
-# sweeps between two looks at the duality gap
+# sweeps between two evaluations of the duality gap
 _BLOCK = 5
-# products with the Hessian that take as long as a sweep, and that Newton's method is taken to need: steps,
-# and products of each where no factorisation is cheaper
+# Hessian products in the time of a sweep; estimated steps of Newton's method; products of each step without a
+# factorisation.
 _SWEEP, _STEPS, _PRODUCTS = 2.5, 30, 60
-# part of Newton's time to spend without progress, and factor of the gap from block to block that is none
+# part of Newton's time to spend without progress; factor of the gap from block to block that counts as none
 _PATIENCE, _SLOW = 0.1, 0.8
 
 
@@ -79,7 +79,7 @@ class Ascent:
     def goes_on(self, f, gap):
         """Whether another block pays, with this objective and duality gap."""
         if self.center is not None:
-            # the point's own predictions are far from balanced
+            # the point's predictions are far from balanced
             gap = abs(f - self.dual)
         gap = min(gap / f, 1.0) if f > 0.0 else 0.0
         ratio, self.gap = gap / self.gap if self.gap > 0.0 else 0.0, gap
@@ -100,7 +100,7 @@ class Ascent:
             order = self.rng.permutation(self.used)
             self.sweep(order, loss.w, self.squares, self.P, T, loss.fit_intercept, self.alpha)
         self.spent += _BLOCK * _SWEEP
-        T = self._table()  # sweeps add up rounding
+        T = self._table()  # sweeps accumulate rounding: recompute
         R = self.weight * self._residuals()
         moved = T
         if self.center is not None:
@@ -121,7 +121,7 @@ class Ascent:
         return T
 
     def _residuals(self):
-        """P - Q with rows that sum to zero: where P is all but Q, rounding of 1 is not small beside them."""
+        """P - Q with rows that sum to zero: where P is all but Q, rounding of 1 is not small against them."""
         R = self.P - self.Q
         R[np.arange(len(R)), self.P.argmax(axis=1)] -= R.sum(axis=1)
         return R

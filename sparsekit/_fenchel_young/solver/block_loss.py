@@ -1,7 +1,7 @@
 """Fenchel-Young losses over blocks of rows, and their minimisation by L-BFGS, a round an evaluation.
 
-Where all of X fits into this process it is gathered instead, and the solver of main memory takes over: its
-Newton steps need far fewer passes than a method of first order.
+If all of X fits into this process, it is gathered and solved in main memory. Newton steps need far fewer
+passes than a first-order method.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .minimize_model import GAP_FACTOR, MESSAGES
 
 # pairs of the L-BFGS matrix, and evaluations of an iteration
 _MEMORY, _EVALUATIONS = 20, 20
-# iterations of L-BFGS that max_iter steps of Newton's method are worth
+# iterations of L-BFGS that count as one of max_iter
 _WORTH = 50
 
 
@@ -140,7 +140,7 @@ def minimize_table_on_blocks(
     scale, best = float(np.abs(G).max()) or 1.0, f.last
     kept, nit, status = History(("time", "fun", "optimality"), history), 0, outcome.MAX_ITER
 
-    def look():
+    def record_iteration():
         nonlocal best, status
         x, value, G = f.last
         best = f.last if not value > best[1] else best
@@ -161,10 +161,10 @@ def minimize_table_on_blocks(
         nit += 1
         if not np.array_equal(intermediate_result.x, f.last[0]):
             f(intermediate_result.x)
-        look()
+        record_iteration()
 
     try:
-        look()
+        record_iteration()
         ended = minimize(
             f, start.ravel(), jac=True, method="L-BFGS-B", callback=after_iteration,
             options=dict(

@@ -1,35 +1,35 @@
-"""Steps of Newton's method for Fenchel-Young losses: the alphas they are for, and their directions."""
+"""Newton's method for Fenchel-Young losses: continuation in alpha, and directions."""
 
 import numpy as np
 
-# steps of conjugate gradients: few as long as models promise too much
+# largest numbers of conjugate gradient steps: few while models predict too large a reduction
 _CG_FEW, _CG_MOST = 30, 250
-# products that a step by conjugate gradients is taken to need at first, and how many times as many as the
-# last one; what did not get there in time needs more
+# Estimated products of a first step by conjugate gradients; growth factor over the last step, if that did not
+# converge.
 _EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
-# part of the promised decrease above which models may be solved better
-_KEPT_HIGH = 0.9
-# first alpha of the stages in units of the loss's curvature at zero
+# ratio of actual to predicted reduction above which models are solved more accurately
+_HIGH_RATIO = 0.9
+# first alpha, in units of the loss's curvature at zero
 _FIRST = 0.01
-# factor between the alphas of two stages, at least and at first; a stage of at most _SHORT steps squares it,
-# one of more than _LONG divides it by the first, and none has more than _LONGEST
+# Factor between the alphas of two continuation steps, smallest and first. At most _SHORT Newton steps square
+# it, more than _LONG divide it by the first; _LONGEST is the limit.
 _LEAST_FALL, _FALL = 2.0, 3.0
 _SHORT, _LONG, _LONGEST = 2, 5, 30
-# steps of a stage that do not get near where systems are too large for a factor: others would take as long
+# largest number of steps at one alpha for systems too large for a factor: other alphas would take as many
 _INEXACT = 8
-# relative duality gap at the last alpha from which there is no need for others
+# relative duality gap at the last alpha below which no continuation is needed
 _HALF = 0.5
-# part of the first alpha below which there is no difference to 0
+# part of the first alpha below which alpha equals 0 numerically
 _NEGLIGIBLE = 1e-12
 
 
-class Stages:
-    """The alphas on the way to the last one: after a stage of few steps the next is farther away.
+class Continuation:
+    """Decreasing alphas that end at the last one. After few steps at one alpha the next decrease is larger.
 
     Parameters
     ----------
     last, first : float
-        There is one stage if ``first`` is not larger.
+        There is one alpha if ``first`` is not larger.
     """
 
     def __init__(self, last, first):
@@ -39,7 +39,8 @@ class Stages:
 
     @classmethod
     def of(cls, run, point):
-        """Stages from where the point is near a solution, or else where steps are good anyway."""
+        """Start at an alpha for which the point is near a solution, else at one where Newton steps are
+        good."""
         if run.loss.transform != "sparsemax":
             return cls(run.alpha, run.alpha)
         f = run.objective(point, run.alpha)[0]
@@ -80,14 +81,14 @@ class Directions:
 
     Attributes
     ----------
-    promised : float
-        Decrease of the model by the last direction.
+    predicted : float
+        Reduction of the model by the last direction.
     exact : bool
         Whether its system is small enough for a factor, even if products are cheaper.
     """
 
     def __init__(self, run):
-        self.run, self.promised, self.exact = run, 0.0, True
+        self.run, self.predicted, self.exact = run, 0.0, True
         self.most, self.expected = _CG_FEW, _EXPECTED
 
     def at(self, Z, G, alpha, forcing):
@@ -100,19 +101,19 @@ class Directions:
             self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * products)
             return D
         run.passes += 1
-        self.promised = -0.5 * run.dots((G, D))[0]
+        self.predicted = -0.5 * run.dots((G, D))[0]
         return D
 
-    def note(self, decrease):
-        """Take what the objective fell by the step."""
-        good = decrease > _KEPT_HIGH * self.promised > 0.0
+    def update_limit(self, decrease):
+        """Adapt the limit of conjugate gradient steps to the actual reduction."""
+        good = decrease > _HIGH_RATIO * self.predicted > 0.0
         self.most = min(_CG_MOST, 2 * self.most) if good else _CG_FEW
 
     def conjugate_gradients(self, G, operator, alpha, forcing):
         """The direction, its number of products, and whether it is as good as asked for.
 
-        The diagonal preconditions. All vectors are float32 multiples of G's size; outer steps mend what that
-        loses.
+        The diagonal preconditions. All vectors are float32 multiples of G's size; outer steps correct the
+        rounding.
         """
         run = self.run
         K, scale, threads, kernels = G.shape[1], largest(G), run.loss.threads, run.kernels
@@ -133,7 +134,7 @@ class Directions:
             operator.product(p.reshape(shape), Hp)
             curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, *threads)
             products += 1
-            # rounding of flat directions; a GPU's step goes nowhere then, and is not waited for twice
+            # rounding of flat directions; on a GPU the step is then zero, without a second synchronisation
             if not run.device and not curve > 0.0:
                 break
             new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, *threads)
@@ -146,12 +147,12 @@ class Directions:
         run.n_cg += products
         run.passes += products
         left, slope = run.dots((r, d), (g, d))
-        self.promised = 0.5 * (left - slope) * scale * scale
+        self.predicted = 0.5 * (left - slope) * scale * scale
         del r, p, Hp, g, M, inverse  # a table of many columns each
         D = d.reshape(shape)[:, :K].astype(np.float64)
         D *= scale
-        # a shift of all classes has no curvature but alpha: what rounding makes of it may be large
-        # (sums of a few columns are slow, a product is not)
+        # A shift of all classes has only the curvature alpha, so rounding errors along it may be large.
+        # Written as a product: sums of few columns are slow.
         share = np.zeros(K, like=D) + 1.0 / K
         shift = D @ share
         if alpha > 0.0:

@@ -4,9 +4,9 @@ import numpy as np
 
 from ..._arrays import to_host
 
-# sums of a balanced point's residuals, and those at which steps end
+# largest sums of a balanced point's residuals; sums at which steps end
 _BALANCED, _EXACT = 1e-12, 1e-14
-# smallest part of the way from the targets to the predictions that is looked at
+# smallest step from the targets to the predictions
 _LEAST = 1e-30
 
 
@@ -26,7 +26,7 @@ def balance(run, point):
         P = P.copy()
         P[np.arange(len(P), like=P), top] = 1.0 - rest
         H = np.diag(weight @ P) - (P * weight[:, None]).T @ P
-        # a matrix of few classes is a GPU's burden
+        # a matrix of few classes is slow on a GPU
         d = -np.linalg.lstsq(to_host(H), to_host(g), rcond=1e-12)[0]
         d = np.asarray(d, like=g)
         for t in (1.0, 0.5, 0.25, 0.125):
@@ -46,8 +46,8 @@ def balance(run, point):
 def scaled_gap(run, point, f):
     """The smallest gap of the dual points between the targets and the point's predictions.
 
-    q + t (p - q) has t times the residuals, which weak penalties weigh much: far from a solution a small t is
-    better than 1, and 0 gives the objective itself.
+    q + t (p - q) has t times the residuals, which dominate at weak penalties. Far from a solution a small t
+    is better than 1; t = 0 gives the objective itself.
     """
     slopes = run.penalised(point.gradient)
     cost = run.dots((slopes, slopes))[0] / (2.0 * run.alpha)
@@ -58,8 +58,8 @@ def scaled_gap(run, point, f):
     low, high = 0.0, 1.0
     while high > _LEAST and gap(0.1 * high) < gap(high):
         high *= 0.1
-    high = min(10.0 * high, 1.0)  # convex: the minimum is no farther
-    for _ in range(40):  # thirds of an interval around the minimum of a convex function
+    high = min(10.0 * high, 1.0)  # by convexity the minimum is not farther
+    for _ in range(40):  # ternary search for the minimum of a convex function
         a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
         low, high = (low, b) if gap(a) < gap(b) else (a, high)
         if high - low < 1e-3 * high:

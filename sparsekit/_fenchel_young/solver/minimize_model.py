@@ -2,15 +2,14 @@
 
 min_T  alpha/2 ||T||^2 + sum_i w_i L(z_i; q_i),  Z = X W + b, T = [W; b]      (eq. (11))
 
-The loss is convex with a Lipschitz gradient; the one of sparsemax is quadratic between the changes of the
-supports, and the step is the semismooth Newton step with the Jacobian of eq. (5). Steps are searched on the
-scores, which costs no pass over the data, for the place where the objective stops falling. For alpha > 0 the
-objective is alpha-strongly convex, and ||gradient||^2 / (2 alpha) is exactly the duality gap at the point and
-its own predictions.
+The loss is convex with a Lipschitz gradient. That of sparsemax is piecewise quadratic, so the step is the
+semismooth Newton step with the Jacobian of eq. (5). An exact line search on the scores costs no pass over the
+data. For alpha > 0 the objective is alpha-strongly convex, and ||gradient||^2 / (2 alpha) is exactly the
+duality gap at the point and its own predictions.
 
-Far from the solution of a weak penalty the supports of sparsemax change so much that its steps lead nowhere;
-the solutions of falling alphas lead there. So alpha falls in stages, each of them solved roughly, as soon as
-a step keeps little of what its model promised.
+Far from the solution of a weak penalty the supports of sparsemax change too much for Newton steps.
+Continuation in alpha leads there: a decreasing sequence of alphas, each solved approximately. It starts when
+the ratio of actual to predicted reduction is small.
 """
 
 from dataclasses import dataclass
@@ -23,23 +22,23 @@ from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
 from ..._typing import EitherArray
 from .ascent import Ascent
-from .directions import Directions, Stages, largest
+from .directions import Continuation, Directions, largest
 from .gap import balance, scaled_gap
 from .search import search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
-# relative error to expect of an objective
+# relative rounding error of an objective
 _ROUNDING = 1e-15
 # duality gap in units of tol times the objective at which to stop
 GAP_FACTOR = 10.0
 # largest relative residual of a step
 _FORCING = 0.5
-# relative duality gap of a point that ends a stage
+# relative duality gap that ends a continuation step
 _NEAR = 0.5
-# steps in a row that may lead nowhere
+# largest number of successive steps without progress
 _STALLS = 3
-# part of the promised decrease that steps at the last alpha have to keep, or stages begin
-_KEPT = 0.3
+# smallest ratio of actual to predicted reduction at the last alpha; below it continuation starts
+_LOW_RATIO = 0.3
 
 
 def minimize_fenchel_young(
@@ -67,7 +66,7 @@ def minimize_fenchel_young(
     penalize_intercept : bool, default=True
         Whether alpha holds for the last row of T too, as eq. (11) has it.
     tol : float
-        Largest entry of the gradient, relative to that at zero, to stop at; for alpha > 0 the duality gap
+        Largest entry of the gradient, relative to that at zero, to stop at. For alpha > 0 the duality gap
         must also be at most 10 tol times the objective, or within rounding of the loss at zero.
     max_iter : int
         Newton steps, or blocks of sweeps of dual ascent.
@@ -80,8 +79,8 @@ def minimize_fenchel_young(
     Returns
     -------
     OptimizeResult
-        x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap (NaN where
-        alpha is 0, or free intercepts could not be balanced), grad, n_cg, n_data_passes, history.
+        x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap, grad, n_cg,
+        n_data_passes, history. dual_gap is NaN if alpha is 0, or if free intercepts could not be balanced.
     """
     limits = Limits(max_iter, np.inf if max_time is None else max_time)
     run = FenchelYoungRun(loss, float(alpha), penalize_intercept, limits, callback, history)
@@ -127,7 +126,7 @@ class FenchelYoungRun:
         self.zero = zero.value
         if T.any():
             point = self.point(T)
-            # of a bad start nothing is gained
+            # zero is better than this initial point
             if self.objective(point, self.alpha)[0] < zero.value:
                 return point, scale
         return zero, scale
@@ -157,7 +156,7 @@ class FenchelYoungRun:
         """Objective, its gradient, and the square of the norm of its penalised part; the last one is kept."""
         if self._last[0] is point and self._last[1] == alpha:
             return self._last[2]
-        self._last = None, None, None  # two at once would be much memory where features are many
+        self._last = None, None, None  # two tables at once would need much memory
         part, G = self.penalised(point.T), np.empty_like(point.gradient)
         slope = self.penalised(G)
         np.multiply(part, alpha, out=slope)
@@ -169,7 +168,7 @@ class FenchelYoungRun:
         return self._last[2]
 
     def is_near(self, point, alpha, most=_NEAR):
-        """Whether the point's own duality gap at alpha is small beside the objective."""
+        """Whether the point's own duality gap at alpha is small against the objective."""
         f, _, square = self.objective(point, alpha)
         return alpha > 0.0 and square <= 2.0 * most * alpha * f
 
@@ -218,7 +217,7 @@ class FenchelYoungRun:
         if status != outcome.CONVERGED and gap > 0.0:
             gap = min(gap, scaled_gap(self, point, f))
         if self.free:
-            # what balancing has left: the mass of a label that no row has could still be lost
+            # the imbalance that is left: the mass of a label without rows could be lost
             gap += float(np.abs(G[-1]).sum())
         return OptimizeResult(
             x=point.T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status,
@@ -239,12 +238,12 @@ class NewtonState:
     directions : Directions
     ascent : Ascent or None
         Sweeps of dual ascent, as long as they go on.
-    stages : Stages or None
+    continuation : Continuation or None
         None before the first step.
     start : Point or None
-        Where stages begin should steps at the last alpha be poor; None once they have begun.
+        Where continuation starts if steps at the last alpha are poor; None once it has started.
     best : tuple
-        Lowest objective, and its point: stages and sweeps lead through points that are worse.
+        Lowest objective, and its point: continuation and sweeps pass through worse points.
     flat : bool
         Whether the last step's decrease was lost in rounding.
     """
@@ -253,7 +252,7 @@ class NewtonState:
     scale: float
     directions: Directions
     ascent: Ascent | None
-    stages: Stages | None = None
+    continuation: Continuation | None = None
     start: Point | None = None
     best: tuple = (np.inf, None)
     flat: bool = False
@@ -266,17 +265,17 @@ def init_state(run, x0, tol):
 
 
 def step(state, run):
-    """One Newton step of eq. (11) at the stage's alpha; changes the state.
+    """One Newton step of eq. (11) at the current alpha; changes the state.
 
-    Where its direction leads nowhere only the stage changes; `Stop` is raised where there is no other.
+    If the line search fails, only alpha changes; `Stop` is raised if alpha is the last.
     """
     point, directions = state.point, state.directions
-    if state.stages is None:
-        state.stages = Stages.of(run, point)
-        # steps may be good at the last alpha as well: if not, stages begin from here
-        state.start = point if state.stages.alpha > run.alpha else None
-    stages, tentative = state.stages, state.start is not None
-    alpha = run.alpha if tentative else stages.at(run, point, directions.exact)
+    if state.continuation is None:
+        state.continuation = Continuation.of(run, point)
+        # try the last alpha first; if its steps are poor, continuation starts from here
+        state.start = point if state.continuation.alpha > run.alpha else None
+    continuation, tentative = state.continuation, state.start is not None
+    alpha = run.alpha if tentative else continuation.at(run, point, directions.exact)
     f, G, _ = run.objective(point, alpha)
     D = directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
     found = search(run, point, f, G, D, alpha)
@@ -285,22 +284,22 @@ def step(state, run):
             if alpha == run.alpha:
                 # a direction of float32 products may be no descent at the last digits
                 raise Stop(outcome.NO_PROGRESS)
-            # other alphas may have better directions: those of the stages, behind them the last
-            stages.alpha = run.alpha
-        state.start, stages.begin = None, run.nit
+            # other alphas may have better directions: those of the continuation, after them the last
+            continuation.alpha = run.alpha
+        state.start, continuation.begin = None, run.nit
         return
     D *= found.t
     D += point.T
     state.point = run.point(D, *found.point)
-    directions.note(f - found.f)
-    if tentative and f - found.f < _KEPT * directions.promised:
-        # from here, where that is near a solution of some alpha
-        near = Stages.of(run, state.point)
-        if near.alpha < stages.alpha:
-            state.stages = stages = near
+    directions.update_limit(f - found.f)
+    if tentative and f - found.f < _LOW_RATIO * directions.predicted:
+        # continue from here if the point is near a solution of some alpha
+        near = Continuation.of(run, state.point)
+        if near.alpha < continuation.alpha:
+            state.continuation = continuation = near
         else:
             state.point = state.start
-        state.start, stages.begin = None, run.nit + 1
+        state.start, continuation.begin = None, run.nit + 1
     state.flat = alpha == run.alpha and not f - found.f > run.rounding(f)
     run.nit += 1
 

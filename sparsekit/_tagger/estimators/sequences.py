@@ -99,7 +99,7 @@ def _is_row(position):
 def _from_dicts(X, names):
     """CSR matrix of dicts, and the names of its columns."""
     columns = _Columns(names)
-    values: dict[int, float] = {}  # of entries that are not 1, by their places
+    values: dict[int, float] = {}  # entries that are not 1, by index
     found: list[int] = []
     ends = []
     strings, add = columns.strings, found.append
@@ -115,7 +115,7 @@ def _from_dicts(X, names):
                     f"features, such as {{'word': {shown(position)}}}."
                 )
             for key, value in items:
-                if type(value) is str:  # what most features are
+                if type(value) is str:  # the most frequent kind
                     known = strings.get(key)
                     at = known.get(value) if known is not None else None
                     add(columns.of_string(key, value, i) if at is None else at)
@@ -184,7 +184,7 @@ class _Columns:
         return at
 
     def sorted(self, names):
-        """Places of the columns by their names, and the names in order."""
+        """Indices of the columns by their names, and the names in order."""
         if self.fixed:
             return np.zeros(0, dtype=np.int64), names
         found = np.array(list(self.by_name), dtype=object)

@@ -18,7 +18,7 @@ from ..._messages import shown
 from ..losses.constraints import allowed_by, broken
 from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
-from ..solver.ftrl import coefficients, sums_of, take_batch
+from ..solver.ftrl import coefficients, sums_of, update_by_batch
 from ..solver.perceptron import Sequences, Steps, take_pass
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
@@ -56,15 +56,14 @@ class TaggerStreamMixin:
     ) -> Self:
         """One pass over a batch, in its order, from the last call or `fit` on.
 
-        Features of dicts that are new get coefficients; their names stand at the end.
+        New features of dicts get coefficients; their names are appended.
 
         With ``loss="perceptron"`` the steps are the perceptron's, and ``coef_`` and the others are means over
-        all sequences so far. With the other losses they follow the proximal follow-the-regularised-leader
-        [1]_: the objective is that of `fit` for *all* sequences so far, the penalty once (with any
-        ``l1_ratio``, exact zeros as well), and a call with sequences that were there counts them again.
-        ``objective_`` has the losses of this batch, each as it was met. Memory is three numbers for every
-        feature and label, whatever the number of sequences. After a `fit`, its coefficients are where steps
-        begin.
+        all sequences so far. With the other losses they are those of the proximal
+        follow-the-regularised-leader [1]_. The objective is that of `fit` for *all* sequences so far, with
+        one penalty of any ``l1_ratio``. Repeated sequences count again. ``objective_`` has the losses of this
+        batch, each before its step. Memory is three numbers for every feature and label, whatever the number
+        of sequences. After a `fit`, the steps start from its coefficients.
 
         Parameters
         ----------
@@ -84,10 +83,10 @@ class TaggerStreamMixin:
         Raises
         ------
         ValueError
-            As of `fit`, or if classes lack a label of y, are missing in the first call or others than then;
-            with ``class_weight="balanced"``, which needs all labels at once; if pairs that training has
-            not seen are to have no coefficient, which only `fit` can know; and with an L1 penalty and the
-            perceptron, which has none.
+            As of `fit`, or if classes lack a label of y, are missing in the first call, or change later. With
+            ``class_weight="balanced"``, which needs all labels at once. If unseen pairs are to have no
+            coefficient, which only `fit` can know. With an L1 penalty and the perceptron, which has no
+            penalty.
 
         Warns
         -----
@@ -142,7 +141,7 @@ class TaggerStreamMixin:
         else:
             steps = self._leader_so_far(known, p, K)
             with blas_threads(1):
-                value, unsolved = take_batch(
+                value, unsolved = update_by_batch(
                     BATCH_LOSSES[self.loss], steps.table, steps.sums, rows, given.starts, codes, weight,
                     allowed, self.C, self.l1_ratio, self.fit_ends,
                 )  # fmt: skip
@@ -159,7 +158,7 @@ class TaggerStreamMixin:
             self.feature_names_in_ = names
         self.n_iter_ = np.array([1], dtype=np.int32)
         self.dual_gap_ = np.nan
-        self._keep_steps(steps)
+        self._store_steps(steps)
         return self
 
     def _names(self):
@@ -223,7 +222,7 @@ class TaggerStreamMixin:
         )
 
     def _leader_so_far(self, known, p, K):
-        """The sums of `take_batch`."""
+        """The sums of `update_by_batch`."""
         stored = self._stored(known, "_sums")
         if stored is not None:
             stored = np.stack([stored[0], np.maximum(stored[1], 0.0)])
@@ -238,7 +237,7 @@ class TaggerStreamMixin:
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         return np.vstack([coef.T, self.transitions_, self.start_, self.stop_]).astype(np.float64)
 
-    def _keep_steps(self, steps):
+    def _store_steps(self, steps):
         """What the next call goes on from; None where the last fit has none."""
         for name in ("_steps", "_n_steps", "_sums"):
             if hasattr(self, name):

@@ -50,20 +50,19 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Inverse strength of the penalty, > 0. CRFsuite's c1 and c2 are C = 1 / (c1 + 2 c2),
         l1_ratio = c1 / (c1 + 2 c2).
     loss : {"crf", "sparsemap", "hinge", "perceptron"}, default="crf"
-        "crf" is the negative log-likelihood above. "sparsemap" has the Fenchel-Young loss of SparseMAP [2]_
-        in its place: marginals of which most are exactly 0, and no loss at all where the true labelling is
-        ahead by enough. It takes five to thirty times as long. "hinge" is the structured support vector
-        machine [3]_: :math:`\max_y (s(x_i, y) + d(y, y_i)) - s(x_i, y_i)`, d the number of labels that
-        differ; ten to thirty times as long. "perceptron" is the averaged structured perceptron [4]_: steps
-        by one sequence after another without a penalty, whatever C is; very fast. `fit` needs
-        ``l1_ratio=0`` with these three; batches (`partial_fit`) take all of them.
+        "crf" is the negative log-likelihood above. "sparsemap" is the Fenchel-Young loss of SparseMAP [2]_:
+        most marginals are exactly 0, so is the loss of a clear true labelling. It takes five to thirty times
+        as long. "hinge" is the structured support vector machine [3]_: :math:`\max_y (s(x_i, y) + d(y, y_i))
+        - s(x_i, y_i)`, d the number of labels that differ; ten to thirty times as long. "perceptron" is the
+        averaged structured perceptron [4]_: steps by one sequence after another without a penalty, whatever C
+        is; very fast. `fit` needs ``l1_ratio=0`` with these three; batches (`partial_fit`) take all of them.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
         coefficients exactly 0.
     constraints : {"BIO", "BIOES", "BILOU", "none"}, None or list of pairs, default=None
-        Labellings that are impossible, in the fit and in predictions: those that break a scheme of spans
-        (labels "O" and "B-PER", "I-PER", ...), or with forbidden pairs (previous, next) of labels; in a pair
-        None stands for the beginning or the end of a sequence.
+        Labellings that are impossible, in the fit and in predictions. A scheme of spans forbids those that
+        break it (labels "O" and "B-PER", "I-PER", ...). A list has forbidden pairs (previous, next) of
+        labels; None is the beginning or the end of a sequence.
     all_possible_states : bool, default=True
         Whether a feature has coefficients for labels with which it is never seen in training. False, which is
         CRFsuite's default, has a fraction of the coefficients where there are many labels.
@@ -80,8 +79,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         penalty the fit stops when a diagonal model predicts a reduction of at most tol times the objective,
         about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
         the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
-        at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified: the fit stops
-        when the share of wrong labels in a pass is at most tol, or has not fallen by more than that in five
+        at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified. The fit stops
+        when the share of wrong labels in a pass is at most tol, or has not decreased by more than tol in five
         passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
@@ -123,15 +122,15 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
     objective_ : float
         Value of the objective; of the perceptron the share of wrong labels in the last pass.
     dual_gap_ : float
-        ``objective_`` is at most this far from the optimum, by strong convexity or (hinge) a point of the
-        dual; NaN with an L1 penalty, SparseMAP or the perceptron, and after `partial_fit`.
+        ``objective_`` is at most this far from the optimum, by strong convexity or (hinge) a dual point. NaN
+        with an L1 penalty, SparseMAP or the perceptron, and after `partial_fit`.
     history_ : dict of ndarray
         Only with ``history=True``: values of every step.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (``n_features_in_``,)
         Names of the features of dicts, sorted: "key" for numbers, "key=value" for strings. Those that
-        `partial_fit` finds later stand at the end.
+        `partial_fit` finds later are appended.
 
     See Also
     --------
@@ -140,9 +139,9 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
 
     Notes
     -----
-    A sequence is a list of dicts, one a position, whose values are numbers, bools, strings (one-hot) or
-    lists of strings; of lists of strings, as dicts of ones; or a dense or sparse matrix (n_positions,
-    n_features).
+    A sequence is a list of dicts, one a position, or a dense or sparse matrix (n_positions, n_features).
+    Values of dicts are numbers, bools, strings (one-hot) or lists of strings. A list of strings stands for a
+    dict of ones.
 
     References
     ----------
@@ -239,8 +238,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Parameters
         ----------
         X : list of n_sequences sequences
-            Each a list of dicts of features, one a position; or a data frame, whose rows are taken as dicts;
-            or a sparse matrix or an array of shape (n_positions, n_features). Sequences may be empty.
+            Each a list of dicts of features, one a position; a data frame, whose rows are such dicts; or a
+            sparse matrix or array of shape (n_positions, n_features). Sequences may be empty.
         y : list of n_sequences sequences of labels
             Strings or whole numbers, one a position.
         sample_weight : float or array-like of shape (n_sequences,), default=None
@@ -253,8 +252,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Raises
         ------
         ValueError
-            If an argument is out of its range, lengths disagree, there is no label, X holds NaN or infinity,
-            or a sequence of y breaks ``constraints``.
+            If an argument is out of its range, lengths disagree, there is no label, X has NaN or infinity, or
+            y breaks ``constraints``.
         TypeError
             If X or y is no list of sequences, or a feature is none of the allowed kinds.
 
@@ -329,7 +328,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )  # fmt: skip
-        self._keep_steps(steps)
+        self._store_steps(steps)
         warn_of_unsolved(getattr(loss, "unsolved", 0))
         return self
 

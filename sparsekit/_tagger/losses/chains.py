@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._cython.tagger import _chains
 
-# e to this power, and its inverse, are numbers with room for sums
+# exp of this and of its negative are far from overflow and underflow, also of their sums
 _EXPONENT = 600.0
 # parts whose sums are added in order: the same for any number of threads
 _PARTS = 16
@@ -23,13 +23,13 @@ class Allowed:
     def reach(self):
         """After how many steps each label can have come from any other; inf if after none.
 
-        So many steps back a label's forward sum is at most a product of that many factors below that of any
-        other, however far the sequence has come: nothing underflows if that product does not.
+        After this many steps a label's forward sum is at least a product of that many factors times any
+        other, at any position. If the product does not underflow, nothing does.
         """
         K, steps = len(self.follow), 1
         reached = self.follow.copy()
         while not reached.all():
-            # Wielandt: a power of all ones is there by then, or never
+            # Wielandt's bound: a later power is never positive
             if steps > K * K:
                 return np.inf
             reached = reached @ self.follow
@@ -49,7 +49,7 @@ def scored(trans, start, stop, allowed):
 def add_ends(unary, starts, begin, end):
     """unary (N, K) with the scores of beginning and ending added where sequences do, in place."""
     full = np.flatnonzero(np.diff(starts))
-    # a sequence of one position gets both
+    # a sequence of one position has both end scores
     unary[starts[full]] += begin
     unary[starts[full + 1] - 1] += end
     return unary

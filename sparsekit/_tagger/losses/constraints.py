@@ -5,7 +5,7 @@ import numpy as np
 from ..._messages import shown
 from .chains import Allowed
 
-# what comes before the hyphen of a label, by scheme: (goes on with the span before, ends a span)
+# prefixes of labels by scheme: (continues the span before, ends a span)
 SCHEMES: dict[str, dict[str, tuple[bool, bool | None]]] = {
     "BIO": {"B": (False, None), "I": (True, None)},
     "BIOES": {"B": (False, False), "I": (True, False), "E": (True, True), "S": (False, True)},

@@ -86,7 +86,7 @@ class ChainLoss:
         """A diagonal for L-BFGS, between that of the Hessian and one that is the same everywhere.
 
         The Hessian's is taken at scores that know how often each label is there, and nothing else. It is too
-        large where features tell labels well, by factors that differ; its square root took half the steps of
+        large if features predict labels well, by varying factors. Its square root took half the steps of
         either (sets of 5 to 20 labels, C from 0.02 to 10).
         """
         total = np.bincount(self.y, self._weights, minlength=self.K)

@@ -11,7 +11,7 @@ from ..._cython.tagger import _chains
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
 
-# share of coefficients that are not 0 up to which the others are left out of products
+# largest share of non-zero coefficients at which products skip the zeros
 _FEW = 0.5
 
 
@@ -80,7 +80,7 @@ class SeenStates:
         self._squares = columns.copy()
         self._squares.data = columns.data**2
         used = np.repeat(np.arange(p), np.diff(columns.indptr)) * K + y[columns.indices]
-        # an entry that is stored and 0 says nothing
+        # stored zeros do not count
         place = np.unique(used[columns.data != 0])
         self._place, self._label = place, (place % K).astype(np.int32)
         self._first = np.searchsorted(place, np.arange(p + 1) * K).astype(np.int64)
@@ -89,7 +89,7 @@ class SeenStates:
     def scores(self, x):
         unary = np.empty((self.design.shape[0], self.K))
         first, label, used = self._first, self._label, x != 0.0
-        if np.count_nonzero(used) <= _FEW * self.n:  # an L1 penalty: the others cost nothing
+        if np.count_nonzero(used) <= _FEW * self.n:  # sparse by an L1 penalty: skip the zeros
             first = np.concatenate([[0], used.cumsum()])[first]
             label, x = label[used], x[used]
         _chains.pair_scores(*self._rows, first, label, x, unary, self._threads)

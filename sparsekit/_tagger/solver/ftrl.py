@@ -8,8 +8,8 @@ v_s, the coefficients are, each by itself,
 
 H. B. McMahan, "Follow-the-regularized-leader and mirror descent" (AISTATS 2011), with the steps of J. Duchi,
 E. Hazan, Y. Singer (JMLR 2011): the penalty counts once for all that came, as in the batch's objective, and
-an L1 penalty leaves exact zeros. Only Z = sum_s (g_s - (h_s - h_{s-1}) v_s) and G are kept, so that what a
-feature has is worked out when it is met: others cost nothing until the batch ends.
+an L1 penalty leaves exact zeros. Only Z = sum_s (g_s - (h_s - h_{s-1}) v_s) and G are kept, and a feature's
+coefficients are computed when it occurs. Others cost nothing until the batch ends.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from ..._linalg.class_design import design_of
 
-# sequences in a step, the rate r, and b: of four choices the best on the benchmark's sets "tune", C .1 to 10
+# sequences in a step, the rate r, and b: the best of four choices on the benchmark's sets "tune", C .1 to 10
 _FEW, _RATE, _FIRST = 8, 0.3, 0.1
 
 
@@ -37,7 +37,7 @@ def sums_of(table, squares, C, l1_ratio):
     return -table * (steepness(squares, C) + (1.0 - l1_ratio)) - l1_ratio * np.sign(table)
 
 
-def take_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, C, l1_ratio, ends):
+def update_by_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, C, l1_ratio, ends):
     """One pass over the sequences in their order; Z and G (p + K + 2, K) change in place.
 
     ``rows`` is of `rows_of`, ``make_loss`` a subclass of `ChainLoss`. Returns C times
@@ -65,7 +65,7 @@ def take_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, C, l1
         v = coefficients(sums[which], G, C, l1_ratio)
         value, g = loss.value_and_gradient(v.ravel())
         g, total = g.reshape(-1, K), total + value
-        with np.errstate(over="ignore", invalid="ignore"):  # said below
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
             squares[which] = now = G + g * g
             sums[which] += g - (steepness(now, C) - steepness(G, C)) * v
         unsolved += getattr(loss, "unsolved", 0)

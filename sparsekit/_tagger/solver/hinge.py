@@ -8,13 +8,14 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
-from .lbfgs import init_state, look, step
+from .lbfgs import init_state, record_step, step
 
-# a stage's temperature, in parts of the last one's; a cost is 1 a position
+# factor of the temperature from one continuation step to the next; the last temperature (a cost is 1 a
+# position)
 _FALL, _LAST = 0.1, 1e-12
-# a stage ends when what is left of its smooth problem is this share of the gap
+# a continuation step ends when the error of its smooth problem is this share of the gap
 _SHARE = 0.1
-# the gap may be so many times tol relative to the objective: steps grow as it falls, and labels do not change
+# largest relative gap in units of tol: smaller gaps take many more steps and change no labels
 _GAP = 100.0
 
 _MESSAGES = outcome.messages("the duality gap is at most a hundred times tol times the objective")
@@ -32,12 +33,12 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     f, g = loss.value_and_gradient(x)
     state = init_state(x, f, g, loss.curvature(), memory)
     dual, least, found, nit, status = -np.inf, np.inf, x, 0, None
-    while status is None:  # a stage
+    while status is None:  # a continuation step
         left = True
         while True:
             dual = max(dual, loss.dual(state.x, state.g))
             optimality = _optimality(state.f, dual)
-            status = look(state, nit, optimality, limits, lines, callback)
+            status = record_step(state, nit, optimality, limits, lines, callback)
             if status is None:
                 status = outcome.CONVERGED if optimality <= tol else limits.reached(nit)
             inner = 0.5 * float(state.g @ state.g)
@@ -46,7 +47,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
             left = step(loss.value_and_gradient, state)
             if left:
                 nit += 1
-            else:  # the last trial was elsewhere
+            else:  # the last trial was at another point
                 loss.cool(loss.temperature)
                 state.f, state.g = loss.value_and_gradient(state.x)
         value = state.f - loss.excess()

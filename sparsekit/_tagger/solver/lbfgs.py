@@ -18,12 +18,12 @@ _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
     small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
 )
-# with kinks a run ends when so many steps have lowered the objective by less than tol times this share of it
+# A nonsmooth run ends when _STEPS steps have decreased the objective by less than tol * _SHARE of it.
 _STEPS, _SHARE = 10, 1e-2
-# without kinks the gap must be so many times tol relative to the objective: at weak penalties the gradient at
-# zero is a large unit (as of OBA)
+# Largest relative gap of a smooth problem, in units of tol, as for OBA: at weak penalties the gradient at
+# zero is a large unit.
 _GAP = 10.0
-# Relative error of values from which the slope decides on a step.
+# Relative decrease below which the slope decides on a step, not the value.
 _FLAT = 1e-10
 
 
@@ -63,8 +63,8 @@ def direction(state):
 def step(value_and_gradient, state):
     """One step, in place; whether there was one.
 
-    Where the pairs lead to none they go, and the step is along the scaled gradient: near the minimum, and at
-    kinks, pairs depend on each other up to rounding.
+    If the pairs give no descent, they are dropped and the step follows the scaled gradient. Near the minimum,
+    and at kinks, pairs are dependent up to rounding.
     """
     while True:
         found = _search(value_and_gradient, state, direction(state))
@@ -97,7 +97,7 @@ def _search(value_and_gradient, state, d):
     return backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
 
 
-def look(state, nit, optimality, limits, lines, callback):
+def record_step(state, nit, optimality, limits, lines, callback):
     """Note a step in the history and tell ``callback``; the status if the run ends by it, else None."""
     lines.add(limits.seconds, state.f, optimality)
     if not np.isfinite(state.f):
@@ -139,7 +139,7 @@ def minimize(
     while status is None:
         optimality = float(np.abs(state.g).max(initial=0.0)) / unit
         values.append(state.f)
-        status = look(state, nit, optimality, limits, lines, callback)
+        status = record_step(state, nit, optimality, limits, lines, callback)
         if status is not None:
             break
         if optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):

@@ -15,7 +15,7 @@ from ..._cython.tagger import _chain_steps
 from ..._solver import outcome
 from ..losses.chains import Allowed
 
-# A run ends after so many passes in which mistakes do not fall by tol times the number of positions.
+# A run ends after this many passes in which mistakes do not decrease by tol times the number of positions.
 _PATIENCE = 5
 # Positions between two checks of clocks and interrupts.
 _PART = 20000

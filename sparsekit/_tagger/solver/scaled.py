@@ -3,12 +3,12 @@
 Rare and frequent features have curvatures that differ by orders of magnitude, and an L-BFGS matrix begins
 with one for all. With s_j = d_j^(-1/2), d the loss's diagonal, and x = s z, OBA minimises
 
-    f(s z) + sum_j l1 s_j |z_j| ,
+    f(s z) + sum_j l1 s_j |z_j| .
 
-and stops where a model with the Hessian diag(d) predicts too small a reduction: with v the subgradient of
-least norm at x, 1/2 sum_j v_j^2 / d_j is at most tol times the objective. L-BFGS models predict a step's
-reduction, and steps are many; the largest |v_j| says little of the objective. This number was 0.3 to 20 times
-what was left on sets of 8 to 30 labels, from 1e-1 to 1e-7 of the objective.
+It stops when a model with the Hessian diag(d) predicts too small a reduction. With v the subgradient of least
+norm at x, that is 1/2 sum_j v_j^2 / d_j <= tol times the objective. L-BFGS models predict a step's reduction,
+and steps are many; the largest |v_j| says little of the objective. This number was 0.3 to 20 times what was
+left on sets of 8 to 30 labels, from 1e-1 to 1e-7 of the objective.
 """
 
 import numpy as np
@@ -19,9 +19,9 @@ from ..._l1.solver.oba import minimize_oba
 from ..._l1.solver.oba_run import OBAOptions
 from ..._solver import outcome
 
-# length of the difference for the first curvature, relative to that of the point
+# length of the difference for the first curvature, relative to the point's norm; number of power steps
 _PART, _POWERS = 1e-5, 3
-# least entry of the diagonal relative to its largest: features that are nearly 0 have hardly any curvature
+# smallest entry of the diagonal, relative to the largest: nearly zero features have hardly any curvature
 _LEAST = 1e-6
 
 _REACHED = "Converged: the predicted reduction is at most tol times the objective."
@@ -50,7 +50,7 @@ class ScaledProblem(ProtocolProblem):
     """The problem of a `ScaledLoss`."""
 
     def try_move(self, dz, x):
-        # x itself: the point plus dz has other digits, and the loss knows its last point only
+        # use x itself: the loss recognises its last point only, and the point plus dz rounds differently
         self._trial, self._trial_f = x.copy(), self._value(x)
         return self._trial_f if np.isfinite(self._trial_f) else np.inf
 
@@ -93,7 +93,7 @@ def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, his
         return outcome.wants_to_stop(callback, told) or reached
 
     measures.append(_predicted(loss, x, l1, s))
-    # the run of z ends by `watch`, or has nothing to do
+    # `watch` ends the run of z, or it is done already
     own = 0.0 if measures[0] > tol else np.inf
     options = OBAOptions(
         tol=own, max_iter=max_iter, max_time=np.inf if max_time is None else max_time, hessian="lbfgs"

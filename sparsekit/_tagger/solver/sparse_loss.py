@@ -1,12 +1,13 @@
 """The SparseMAP loss of linear chains: marginals that are exactly 0 for most labels.
 
-With s(y) the score of a labelling and y also its indicator of labels (T, K), the marginals of a sequence are
+Let s(y) be the score of a labelling, and y also its indicator of labels (T, K). The marginals of a sequence
+are
 
     mu = argmax over mixtures p of labellings of  E_p[s(y)] - 1/2 |E_p[y]|^2,
 
-Niculae, Martins, Blondel, Cardie, "SparseMAP: Differentiable Sparse Structured Inference" (ICML 2018), eq.
-(5), and the Fenchel-Young loss is that maximum less s(y) - 1/2 |y|^2 of the truth. Sequences of one length
-share a plan.
+as in eq. (5) of Niculae, Martins, Blondel, Cardie, "SparseMAP: Differentiable Sparse Structured Inference"
+(ICML 2018). The Fenchel-Young loss is that maximum minus s(y) - 1/2 |y|^2 of the true labels. Sequences of
+one length share a plan.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..._factor_graph.solver.graph_run import GraphRun, solve_runs
 from ..._factor_graph.solver.layout import GraphOptions
 from ..losses.loss import ChainLoss
 
-# a gradient whose entries are sums over positions is then good to the tolerances of fits
+# the gradient sums over positions: this accuracy suffices for the tolerances of fits
 _OPTIONS = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
 
 

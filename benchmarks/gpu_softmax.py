@@ -52,13 +52,13 @@ def to_device(cupy, X):
 
 def kernels(cupy, sizes, bandwidth):
     """Rows of the first table: products and losses of the larger problems."""
-    from sparsekit.gpu.shared import _curvature, _multinomial
+    from sparsekit.gpu.shared import _curvature, _multinomial, _sparse
 
     table = []
     for n, p, K, entries in (size for size in sizes if size[3]):
         A = to_device(cupy, problem(n, p, K, entries)[0])
         nnz, indptr = A.nnz, A.indptr.astype(np.int64)
-        columns = _multinomial.transpose(indptr, A.indices, A.data, p)
+        columns = _sparse.transpose(indptr, A.indices, A.data, p)
         what = f"{n} x {p}, K = {K}"
         count = _gpu.sets_beyond_cache(cupy, 4 * n * K)
         S = [cupy.random.random((n, K), dtype=np.float32) for _ in range(count)]

@@ -180,19 +180,21 @@ def _factors(design, positions, parts, s, has, at, lo, U, V):
     p, K = design.shape[1], P.shape[1]
     rows, classes = np.divmod(positions, K)
     xp, kernels = _backend(design)
-    if not isinstance(design, DenseDesign):
+    is_dense, size = isinstance(design, DenseDesign), len(U)
+    if not is_dense and xp is np:
         indptr, indices, data = design.lines()
-        first = xp.asarray(np.searchsorted(rows, np.arange(p + 2)).astype(np.int32))
+        first = np.searchsorted(rows, np.arange(p + 2)).astype(np.int32)
         kernels.class_factors(
             indptr, indices.astype(np.int32, copy=False), data, parts, s,
-            (first, xp.asarray(classes.astype(np.int32))), at, has, lo, U, V, *design.threads,
+            (first, classes.astype(np.int32)), at, has, lo, U, V, *design.threads,
         )  # fmt: skip
         return
-    size = len(U)
     part = slice(lo, lo + size)
+    features, rows = np.unique(rows, return_inverse=True)
     rows, classes = xp.asarray(rows), xp.asarray(classes)
-    A = xp.ones((size, p + 1), dtype=U.dtype)
-    A[:, :p] = design.X[part]
+    A = xp.ones((size, len(features)), dtype=U.dtype)
+    features = xp.asarray(features[features < p])
+    A[:, : len(features)] = design.X[part][:, features] if is_dense else design.part(part, features).toarray()
     full = P[part].copy()
     high = xp.arange(size), top[part]
     full[high] = 1.0 - rest[part]

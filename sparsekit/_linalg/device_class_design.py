@@ -8,7 +8,6 @@ import numpy as np
 
 from .._arrays import kernel_module, namespace
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
-from ..gpu.shared._column_store import ColumnStore
 from . import device_design as devices
 from .design import DenseDesign
 
@@ -30,9 +29,9 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("shared._multinomial", X)
 
-    def single(self) -> DeviceArray:
-        """The data in single precision."""
-        return self.xp.ascontiguousarray(self.X, dtype=np.float32)
+    def single(self) -> DeviceDense:
+        """The same data in single precision."""
+        return DeviceDense(self.xp.ascontiguousarray(self.X, dtype=np.float32))
 
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
@@ -43,25 +42,19 @@ class DeviceRows(devices.DeviceSparse):
     """Compressed rows, and on request once and for all compressed columns: no product adds atomically."""
 
     def __init__(
-        self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
+        self, shape: tuple[int, int], rows: CompressedParts, columns: CompressedParts | None = None
     ) -> None:
-        super().__init__(shape, rows, store)
+        super().__init__(shape, rows, columns)
         self.xp, self.double_cost = namespace(X=self.data), _double_cost(self.data.device.id)
         self.kernels = kernel_module("shared._multinomial", self.data)
-        # places in the data may be beyond int32 where column numbers are not
-        self._places = self.indptr.astype(np.int64, copy=False)
-        self._cut: DeviceArray | None = None
 
     def lines(self) -> CompressedParts:
         """The rows with int64 pointers, as the kernels of several classes take them."""
-        return self._places, self.indices, self.data
+        return self.by_rows.parts
 
     def columns(self) -> CompressedParts:
         """The transpose's compressed rows, likewise."""
-        store = self.store
-        if self._cut is None:
-            self._cut = store.cut.astype(np.int64, copy=False)
-        return self._cut, store.row, store.val
+        return self.by_columns.parts
 
     def matmat(self, W: DeviceArray, Z: DeviceArray) -> None:
         """Z (n, K) = X W."""
@@ -87,7 +80,7 @@ class DeviceRows(devices.DeviceSparse):
     def select(self, cols: DeviceArray) -> DeviceRows:
         """The columns ``cols`` as a design of their own."""
         part = super().select(cols)
-        return DeviceRows(part.shape, (part.indptr, part.indices, part.data), part.store)
+        return DeviceRows(part.shape, (part.indptr, part.indices, part.data), part._columns)
 
 
 def _single_lines(lines: CompressedParts) -> CompressedParts:
@@ -100,4 +93,4 @@ def device_class_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRo
     design = devices.as_device_design(X)
     if isinstance(design, devices.DeviceDense):
         return DeviceDense(design.X)
-    return DeviceRows(design.shape, (design.indptr, design.indices, design.data), design._store)
+    return DeviceRows(design.shape, (design.indptr, design.indices, design.data), design._columns)

@@ -6,7 +6,7 @@ the first product with its transpose on, by columns too, so that no sum needs at
 
 from __future__ import annotations
 
-import copy
+import functools
 from typing import Self
 
 import numpy as np
@@ -16,9 +16,9 @@ from .._arrays import namespace
 from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu.shared import _dense, _sparse
-from ..gpu.shared._column_store import ColumnStore, columns_from_csr
 from ..gpu.shared._operators import GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
+from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
 from .design import next_weights
 from .matrix import DEVICE_BLOCK, Columns, Matrix
@@ -39,9 +39,7 @@ def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDens
     if X.format == "csr":
         return DeviceSparse(X.shape, lines)
     # the rows of X are the columns of its transpose
-    design = DeviceSparse(X.shape, _sparse.transpose(*lines, X.shape[0]))
-    design._store = ColumnStore(X.shape[0], X.shape[1], *lines)
-    return design
+    return DeviceSparse(X.shape, _sparse.transpose(*lines, X.shape[0]), lines)
 
 
 def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, DeviceArray]:
@@ -51,16 +49,14 @@ def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, D
 
 
 class _Device(Matrix):
-    """What matrices on a GPU share; ``_rows`` and ``_counts`` are buffers of one solve."""
+    """What matrices on a GPU share."""
 
     block_entries = DEVICE_BLOCK
     threads = ()  # of kernels that have versions in main memory
 
     def private(self) -> Self:
-        """The same data with buffers of its own."""
-        twin = copy.copy(self)
-        twin._rows = None
-        return twin
+        """Itself: it has no buffers."""
+        return self
 
     def has_few_entries(self, columns: DeviceArray | None, dtype: DTypeLike) -> bool:
         """False: sums of products of entries would need atomics."""
@@ -73,19 +69,22 @@ class DeviceSparse(_Device):
     is_sparse = True
 
     def __init__(
-        self, shape: tuple[int, int], rows: CompressedParts, store: ColumnStore | None = None
+        self, shape: tuple[int, int], rows: CompressedParts, columns: CompressedParts | None = None
     ) -> None:
         self.indptr, self.indices, self.data = rows
         self.shape, self.nnz = shape, int(self.data.size)
-        self._store: ColumnStore | None = store
-        self._lines: _sparse.Lines | None = None
+        self._columns = columns
 
-    @property
-    def store(self) -> ColumnStore:
+    @functools.cached_property
+    def by_rows(self) -> Lines:
+        """X by rows."""
+        return Lines(self.indptr, self.indices, self.data)
+
+    @functools.cached_property
+    def by_columns(self) -> Lines:
         """X by columns."""
-        if self._store is None:
-            self._store = columns_from_csr(self.indptr, self.indices, self.data, self.shape[1])
-        return self._store
+        turned = self._columns or _sparse.transpose(self.indptr, self.indices, self.data, self.shape[1])
+        return Lines(*turned)
 
     @property
     def X(self) -> DeviceMatrix:
@@ -105,37 +104,26 @@ class DeviceSparse(_Device):
         ones = np.ones_like(A.data, shape=(A.shape[0], 1))
         return hstack([A, csr_matrix(ones)], format="csr")
 
-    def private(self) -> Self:
-        self.store  # noqa: B018  (made once, before the twins part)
-        return super().private()
-
     def matvec(self, w: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[0], like=w) if out is None else out
-        if self._lines is None:
-            self._lines = _sparse.Lines(self.indptr, self.nnz)
-        _sparse.product(self.indptr, self.indices, self.data, w, out, self._lines)
+        self.by_rows.product(w, out)
         return out
 
     def rmatvec(self, u: DeviceArray, out: DeviceArray | None = None) -> DeviceArray:
         out = np.empty(self.shape[1], like=u) if out is None else out
-        self.store.rmatvec(u, out)
+        self.by_columns.product(u, out)
         return out
 
     def select(self, cols: DeviceArray) -> DeviceSparse:
         """The columns ``cols`` as a design of their own, in rows and in columns."""
-        n, store, position = self.shape[0], self.store, self._position(cols)
-        pointers = _sparse.select_count(self.indptr, self.indices, position)
-        cut, rows, _, values = _sparse.gather_columns(store.cut, store.row, store.val, cols)
-        indices = np.empty(len(rows), dtype=np.int32, like=rows)
-        data = np.empty_like(values)
-        _sparse.select_fill(self.indptr, self.indices, self.data, position, pointers, indices, data)
-        shape = (n, len(cols))
-        turned = ColumnStore(n, len(cols), *_one_type(cut, rows), values)
-        return DeviceSparse(shape, (*_one_type(pointers, indices), data), turned)
+        rows = _sparse.select(self.indptr, self.indices, self.data, self._position(cols))
+        indptr, indices = _one_type(*rows[:2])
+        columns = _sparse.gather(*self.by_columns.parts, cols, len(rows[2]))
+        return DeviceSparse((self.shape[0], len(cols)), (indptr, indices, rows[2]), columns)
 
     def counts(self) -> DeviceArray:
         """Stored entries of each column, (p,)."""
-        return self.store.counts
+        return self.by_columns.counts
 
     def _position(self, cols: DeviceArray) -> DeviceArray:
         position = np.full_like(cols, -1, dtype=np.int32, shape=self.shape[1])
@@ -146,30 +134,32 @@ class DeviceSparse(_Device):
         self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float
     ) -> tuple[GramOperator | RowOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
-        if self._rows is None:
-            self._rows = ModelRows(self.shape[0], self.nnz)
-        rows, position = self._rows, self._position(cols)
-        rows.fill(self.indptr, self.indices, self.data, position, len(cols))
+        rows = ModelRows(self.shape[0])
+        rows.fill(self.indptr, self.indices, self.data, self._position(cols), len(cols))
         size = len(cols) + bool(intercept)
         gram, product = self.shape[0] * size**2 * DEVICE.dense, 2.0 * rows.nnz * DEVICE.entry
         if 0 < size <= _GRAM_SIDE and DEVICE.gram_pays(gram, size, product):
             G = np.empty((1, size, size), like=d)
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
-        operator = RowOperator(rows, d, intercept, ridge, self.store, cols, position)
-        return operator, Columns(self, cols)
+        columns = _sparse.gather(*self.by_columns.parts, cols, rows.nnz)
+        return RowOperator(rows, d, intercept, ridge, columns), Columns(self, cols)
 
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
-        """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|."""
-        m = self.shape[1] + bool(intercept)
-        v, out, bound = np.ones_like(d, shape=m), np.empty_like(d, shape=m), 0.0
+        """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|, A = X or [X, 1]."""
+        p = self.shape[1]
+        m = p + bool(intercept)
         if not m:
             return 0.0
-        store = self.store
+        rows, columns = (x.with_values(np.abs(x.data)) for x in (self.by_rows, self.by_columns))
+        v, out, bound = np.ones_like(d, shape=m), np.empty_like(d, shape=m), 0.0
+        t = np.empty_like(d)
         for _ in range(2):
-            _sparse.csr_absolute_bound(
-                self.indptr, self.indices, self.data, d, v, out, intercept, (store.cut, store.row, store.val)
-            )
+            rows.product(v, t)
+            t += v[p] if intercept else 0.0
+            t *= d
+            columns.product(t, out)
+            out[p:] = t.sum()
             bound = float(np.max(out / v))
             v = next_weights(out)
         return bound

@@ -1,9 +1,11 @@
-"""CUDA twins of the kernels in ``sparsekit._cython``: same rooms, modules and names, for CuPy arrays.
+"""CUDA versions of the kernels in ``sparsekit._cython``: same rooms, modules and names, for CuPy arrays.
 
 Arguments are the same as well, but for what a device has no use for: workspace, parts, threads.
 
-Each module loads its CUDA C source from the ``.cu`` file of its name and room and compiles it when first used
-(`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function is called with its arrays.
+Elementwise losses are CuPy's ElementwiseKernel over the headers of ``_scalar``; what CuPy's libraries do is
+array expressions. CUDA C of this folder is for the rest, and for sums that must have one order. It is
+compiled when first used (`sparsekit.gpu.shared._compile`). Nothing here imports CuPy before a function gets
+its arrays.
 """
 
 # functions of sparsekit._cython that have no twin here, and why
@@ -18,21 +20,17 @@ _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _ROOM = "the rounds of a device allocate what they work in"
 _ONE_BY_ONE = "it takes one variable after another; on a GPU least squares go by OBA, with one side or two"
-_OTHER_NAME = "designs on a GPU multiply by `_sparse.product` and `_dense.matvec`, rows and columns alike"
+_OTHER_NAME = "designs on a GPU multiply by `_sparse.Lines` and `_dense.matvec`, rows and columns alike"
 _AS_CSR = "a design on a GPU has its rows in CSR whatever X is, and its columns beside them"
 _STEPS = "it is one part of a step, for tests: on a GPU steps are tested whole"
-_ONE_STORE = "the store of `_column_store` and RowOperator do it: columns on a GPU have no blocks"
 NOT_HERE: dict[str, str] = {
     "tagger._chain_steps.perceptron_steps": _ROWS,
     "tagger._chains.best_sequences": _CHAIN,
     "tagger._chains.forward_backward": _CHAIN,
     "tagger._chains.pair_scores": _CHAIN,
     "tagger._chains.pair_sums": _CHAIN,
-    "shared._columns.ColumnOperator": _ONE_STORE,
-    "shared._columns.ColumnStore": _ONE_STORE,
-    "shared._columns.columns_from_csr": _ONE_STORE,
     "shared._curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram "
-    "matrix is made of class_factors by matrix products",
+    "matrix is made of dense blocks by matrix products",
     "shared._dense.dense_matvec": _OTHER_NAME,
     "shared._dense.dense_rmatvec": _OTHER_NAME,
     "shared._dense.dense_squares": _OTHER_NAME,
@@ -43,8 +41,9 @@ NOT_HERE: dict[str, str] = {
     "factor_graph._factor_graph.States.set_solution": _COUPLED,
     "factor_graph._factor_graph.States.set_start": _COUPLED,
     "factor_graph._factor_graph.solve_one": _COUPLED,
+    "shared._multinomial.class_factors": "blocks of the chosen columns are dense on a GPU, for cuBLAS",
     "shared._multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed "
-    "order: the Gram matrix is made of class_factors by matrix products",
+    "order: the Gram matrix is made of dense blocks by matrix products",
     "shared._multinomial.rmatmat": "a design on a GPU has its columns, whose products `matmat` makes",
     "shared._multinomial.row_entries": "it counts the pairs of a row's entries, which make no Gram matrix "
     "on a GPU",
@@ -83,9 +82,10 @@ NOT_HERE: dict[str, str] = {
     "shared._sparse.csc_select_count": _AS_CSR,
     "shared._sparse.csc_select_fill": _AS_CSR,
     "shared._sparse.csc_slope_range": "blocks of rows and screening are in main memory",
+    "shared._sparse.csr_absolute_bound": "designs make it of two products with absolute values",
     "shared._sparse.csr_matvec": _OTHER_NAME,
     "shared._sparse.csr_rmatvec": _OTHER_NAME,
-    "shared._sparse.csr_select": "`_sparse.select_count` and `select_fill` do it for designs",
+    "shared._sparse.csr_select": "`_sparse.select` does it for designs",
     "shared._sparse.csr_slope_range": "blocks of rows and screening are in main memory",
     "shared._sparse.dense_compress": "a dense X on a GPU stays dense, whatever the share of its zeros",
     "shared._sparse.dense_count": "a dense X on a GPU stays dense, whatever the share of its zeros",

@@ -18,8 +18,7 @@ VARIANTS = [
     ("fenchel_young/sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
     ("fenchel_young/sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
     ("fenchel_young/sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
-    ("shared/curvature", SINGLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("shared/multinomial", DOUBLE, "SCORE_LANES=0 SPMM_LANES=32 SPMM_COLUMNS=2"),
+    ("shared/spmm", SINGLE, "SUM=float SPMM_LANES=32 SPMM_COLUMNS=2"),
     ("extreme/extreme", SINGLE, "SK_EXTREME_ALONE=1"),
     ("factor_graph/factor_graph", SINGLE, "FACTORS_DENSE=1"),
 ]

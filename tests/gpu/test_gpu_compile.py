@@ -3,6 +3,7 @@
 import re
 
 import gpu_compilers
+import numpy as np
 import pytest
 from gpu_sources import DOUBLE, FILES, KERNEL, SINGLE, VARIANTS, has_types
 
@@ -92,6 +93,44 @@ def test_nvrtc_compiles_variants(file, types, macros):
     # another code: the macros are those that the file knows
     plain, _ = compile_with_nvrtc(file, types, f"compute_{chip}", kinds=("PTX",))
     assert kernels_of(assembly) != kernels_of(plain)
+
+
+def elementwise_sources(cupy, monkeypatch):
+    """{name: text} of CuPy's elementwise and reduction kernels as the stand-in writes them."""
+    from cupy import _kernels
+
+    from sparsekit.gpu.bounded import _row_losses
+    from sparsekit.gpu.l1 import _glm
+    from sparsekit.gpu.shared import _curvature, _dense
+
+    found = {}
+
+    class Recorder(_kernels.RawModule):
+        def get_function(self, name):
+            found[name] = self.code
+            return super().get_function(name)
+
+    monkeypatch.setattr(_kernels, "RawModule", Recorder)
+    one, single = cupy.ones(1), cupy.ones(1, dtype=np.float32)
+    for loss in (_glm.logistic_value, _glm.squared_value, _glm.probit_value):
+        loss(one, one, one)
+    _row_losses.piecewise_along(one, one, 0.0, one, one, one, one, -1.0, 1.0, 0.0, 0.0)
+    _row_losses.log_loss_along(one, one, 0.0, one, one, one)
+    _curvature.curve_scores(single[:, None], single[:, None], cupy.zeros(1, np.int32), single, None, None)
+    _curvature.cg_step(1.0, *[single] * 5)
+    _curvature.cg_turn(1.0, *[single] * 3)
+    _dense.rmatvec(one[:, None], one, one, square=True)
+    return found
+
+
+@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
+def test_nvrtc_compiles_elementwise_kernels(cupy, monkeypatch):
+    if not hasattr(cupy, "emulation"):
+        pytest.skip("a GPU is there: CuPy itself compiles them")
+    found = elementwise_sources(cupy, monkeypatch)
+    assert len(found) == 10
+    for name, code in found.items():
+        assert NVRTC.compile(code, NVRTC.targets()[0])[0][:4] == b"\x7fELF", name
 
 
 @pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")

@@ -194,14 +194,6 @@ def test_what_is_refused(cupy):
     X, y, s = _data(2)
     dX, dy = cupy.asarray(X), cupy.asarray(y)
     for call in (
-        lambda: L1LogisticOBACV().fit(dX, y),
-        lambda: L1LogisticOBACV().fit(X, dy),
-        lambda: L1LogisticOBACV().fit(dX, dy, s),
-        lambda: L1LogisticOBACV().fit(X, y, cupy.asarray(s)),
-        lambda: LassoOBACV().fit(dX, y),
-        lambda: LassoOBACV().fit(X, dy),
-        lambda: LassoOBACV().fit(dX, dy, s),
-        lambda: LassoOBACV().fit(X, y, cupy.asarray(s)),
         lambda: StabilitySelection().fit(dX, y),
         lambda: StabilitySelection().fit(X, dy),
         lambda: StabilitySelection().fit(dX, dy, sample_weight=s),

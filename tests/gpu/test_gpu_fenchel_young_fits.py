@@ -100,7 +100,6 @@ def test_solutions_are_those_of_main_memory(cupy, transform, form, direct, free,
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_rows_by_blocks(cupy, form, monkeypatch):
     monkeypatch.setattr(_class_model, "DEVICE_BLOCK", 64)
-    monkeypatch.setattr(fenchel_young, "DEVICE_BLOCK", 64)
     X, _, codes, w = random_problem(n=1100, p=4, K=3)
     X = X.astype(np.float32)
     host = FenchelYoungLoss("softmax", X if form == "dense" else sp.csr_matrix(X), codes, 3, w)

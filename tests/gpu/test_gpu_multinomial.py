@@ -8,7 +8,6 @@ from scipy.special import softmax
 
 from sparsekit._cython.shared import _multinomial as on_cpu
 from sparsekit._l1.losses.multinomial import MultinomialLoss
-from sparsekit._l1.solver.oba import minimize_oba
 
 
 @pytest.fixture
@@ -47,36 +46,6 @@ def row_parts(n, K, rng):
 def variables_of(p, K, m, rng):
     """Sorted places in a table of p features and a row of intercepts by K classes."""
     return np.sort(rng.choice((p + 1) * K, m, replace=False))
-
-
-@pytest.mark.parametrize(
-    "real, out", [(np.float64, np.float64), (np.float32, np.float32), (np.float64, np.float32)]
-)
-@pytest.mark.parametrize("m", [1, 40])
-def test_class_factors(cupy, kernels, real, out, m):
-    X, _, s, rng = random_problem(30, 13, dtype=real)
-    K = 5
-    A, parts = sp.csr_matrix(X), row_parts(30, K, rng)
-    place = variables_of(13, K, m, rng)
-    rows, classes = np.divmod(place, K)
-    first = np.searchsorted(rows, np.arange(15)).astype(np.int32)
-    at = rng.permutation(m).astype(np.int32)
-    matrix, variables = (A.indptr.astype(np.int64), A.indices, A.data), (first, classes.astype(np.int32))
-    has, start, size = bool((rows == 13).any()), 4, 20
-    U, V = np.empty((2, size, m), dtype=out)
-    on_cpu.class_factors(*matrix, parts, s, variables, at, has, start, U, V, 1)
-    Ud, Vd = cupy.empty((2, size, m), dtype=out)
-    there = [tuple(map(cupy.asarray, arrays)) for arrays in (matrix, parts, variables)]
-    kernels.class_factors(
-        *there[0], there[1], cupy.asarray(s), there[2], cupy.asarray(at), has, start, Ud, Vd
-    )
-    rtol = 1e-13 if out == np.float64 else 1e-6
-    np.testing.assert_allclose(Ud.get(), U, rtol=rtol)
-    np.testing.assert_allclose(Vd.get(), V, rtol=rtol)
-    full = parts[0].copy()
-    full[np.arange(30), parts[2]] = 1.0 - parts[1]
-    expected = np.sqrt(s)[:, None] * np.column_stack([X, np.ones(30)])[:, rows] * full[:, classes]
-    np.testing.assert_allclose(Ud.get()[:, at], expected[start : start + size], rtol=1e-5, atol=1e-7)
 
 
 def hessian_on(A, parts, s, place):
@@ -128,27 +97,6 @@ def test_operators(cupy, kernels, K, intercept, dense):
     if not dense and K % 8 == 0:  # what the CPU needs padded
         twin = on_cpu.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
         np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
-
-
-def test_one_long_row_is_shared(cupy, kernels, monkeypatch):
-    from sparsekit.gpu.shared import _class_operators
-
-    X, _, s, rng = random_problem(50, 8, dtype=np.float32)
-    X[rng.random((50, 8)) < 0.8] = 0.0
-    X[7] = 1.0
-    A, parts = sp.csr_matrix(X), row_parts(50, 3, rng)
-    shared = (parts[0].astype(np.float32), parts[2], s.astype(np.float32), np.arange(27), np.ones(27))
-    rows = (A.indptr.astype(np.int64), A.indices, A.data)
-    v, found = rng.standard_normal(27), []
-    for long in (512, 4):
-        monkeypatch.setattr(_class_operators, "_LONG", long)
-        monkeypatch.setattr(_class_operators, "_UNEVEN", 1)
-        operator = kernels.ClassRowOperator(
-            *[cupy.asarray(a) for a in rows], 8, *[cupy.asarray(a) for a in shared], True, 0.0, columns_of(A)
-        )
-        found.append((operator._group, operator.matvec(cupy.asarray(v)).get()))
-    assert [group for group, _ in found] == [4, 0]
-    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-5)
 
 
 def test_operator_of_no_rows_and_no_variables(cupy, kernels):
@@ -229,29 +177,6 @@ def test_models(cupy, make, gram, monkeypatch):
         np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
 
 
-SIZES = {"tall": (90, 6, 3), "wide": (25, 70, 3), "seven classes": (80, 5, 7)}
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_fits(cupy, make, size):
-    n, p, K = SIZES[size]
-    X, _, s, rng = random_problem(n, p)
-    codes = (X @ rng.standard_normal((p, K)) + 0.3 * rng.standard_normal((n, K))).argmax(axis=1)
-    here, there = losses_of(cupy, make(X), codes, K, s)
-    l1 = 0.1 * np.abs(here.gradient(np.zeros(here.n_variables))).max()
-    result = minimize_oba(there, there.l1_vector(l1), tol=1e-7)
-    expected = minimize_oba(here, here.l1_vector(l1), tol=1e-7)
-    assert type(result.x) is cupy.ndarray and result.success
-    assert result.optimality <= 1e-7
-    assert result.fun == pytest.approx(expected.fun, rel=1e-9)
-    found = result.x.get()
-    for x in (found, expected.x):
-        x[p * K :] -= x[p * K :].mean()  # intercepts are unique up to a shift
-    np.testing.assert_allclose(found, expected.x, atol=1e-5)
-    assert 0 <= result.dual_gap <= 1e-5 * result.fun
-
-
 def test_entries_that_are_stored_in_parts(cupy):
     import cupyx.scipy.sparse
 
@@ -266,9 +191,9 @@ def test_entries_that_are_stored_in_parts(cupy):
     problem.start(cupy.asarray(x))
     operator, _ = problem.model(cupy.asarray(every), 0.0)
     v = rng.standard_normal(len(x))
-    np.testing.assert_allclose(
-        operator.matvec(cupy.asarray(v)).get(), here.hessian_product(x, every, v), rtol=1e-8
-    )
+    # a model's products are float32
+    expected = here.hessian_product(x, every, v)
+    np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), expected, rtol=1e-4, atol=1e-5)
     assert parts.nnz == 2 * half.nnz  # the caller's matrix is as it was
 
 

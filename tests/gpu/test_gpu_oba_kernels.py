@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython.l1 import _glm
-from sparsekit._cython.shared import _sparse
 
 RNG = np.random.default_rng
 
@@ -87,47 +86,32 @@ def test_sparse_products(cupy, dtype, index, long):
     exact = X.astype(np.float64)
     for found, expected in zip(gpu.transpose(*rows, p), turned):
         np.testing.assert_array_equal(found.get(), expected.get())
-    out = cupy.empty(n)
-    for lines in (None, gpu.Lines(rows[0], X.nnz)):
-        assert lines is None or len(lines.longs) == long
-        gpu.product(*rows, cupy.asarray(w), out, lines)
-        np.testing.assert_allclose(out.get(), exact @ w, rtol=1e-12, atol=1e-12)
-    out = cupy.empty(p)
-    gpu.product(*turned, cupy.asarray(u), out)
-    np.testing.assert_allclose(out.get(), exact.T @ u, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_absolute_bound(cupy, intercept):
-    from sparsekit.gpu.shared import _sparse as gpu
-
-    X, rng = _matrix(), RNG(3)
-    n, p = X.shape
-    d, v, expected = rng.random(n), rng.random(p + intercept), np.empty(p + intercept)
-    _sparse.csr_absolute_bound(X.indptr, X.indices, X.data, d, v, expected, intercept)
-    out = cupy.empty(p + intercept)
-    gpu.csr_absolute_bound(*_device_csr(cupy, X), cupy.asarray(d), cupy.asarray(v), out, intercept)
-    np.testing.assert_allclose(out.get(), expected, rtol=1e-12)
+    for parts, vector, expected in ((rows, w, exact @ w), (turned, u, exact.T @ u)):
+        out, lines = cupy.empty(len(expected)), gpu.Lines(*parts)
+        assert len(lines.longs) == long
+        lines.product(cupy.asarray(vector), out)
+        np.testing.assert_allclose(out.get(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_selections_keep_order_and_values(cupy, dtype):
     from sparsekit.gpu.shared import _sparse as gpu
 
-    X = _matrix(60, 120, 0.5, dtype)  # rows longer than a warp
+    X = _matrix(60, 120, 0.5, dtype)
     p = X.shape[1]
     cols = np.flatnonzero(RNG(4).random(p) < 0.7)
-    expected = X[:, cols]
-    expected.sort_indices()
-    indices, data = cupy.empty(X.nnz + 1, dtype=np.int32), cupy.empty(X.nnz + 1, dtype=dtype)
+    chosen = X[:, cols]
     position = np.full(p, -1, dtype=np.int32)
     position[cols] = np.arange(len(cols))
-    rows, position = _device_csr(cupy, X), cupy.asarray(position)
-    indptr = gpu.select_count(*rows[:2], position)
-    gpu.select_fill(*rows, position, indptr, indices, data)
-    np.testing.assert_array_equal(indptr.get(), expected.indptr)
-    np.testing.assert_array_equal(indices.get()[: expected.nnz], expected.indices)
-    np.testing.assert_array_equal(data.get()[: expected.nnz], expected.data)
+    by_columns = gpu.transpose(*_device_csr(cupy, X), p)
+    for found, expected in (
+        (gpu.select(*_device_csr(cupy, X), cupy.asarray(position)), chosen),
+        (gpu.gather(*by_columns, cupy.asarray(cols), chosen.nnz), chosen.T.tocsr()),
+    ):
+        expected.sort_indices()
+        for mine, theirs in zip(found, (expected.indptr, expected.indices, expected.data)):
+            np.testing.assert_array_equal(mine.get(), theirs)
+        assert found[1].dtype == np.int32 and found[2].dtype == dtype
 
 
 def _hessian(X, cols, d, intercept, ridge):
@@ -142,8 +126,8 @@ def _hessian(X, cols, d, intercept, ridge):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("long", [0, 2])
 def test_row_and_column_operators(cupy, dtype, intercept, long):
-    from sparsekit.gpu.shared._column_store import columns_from_csr
     from sparsekit.gpu.shared._rows import ModelRows, RowOperator
+    from sparsekit.gpu.shared._sparse import gather, transpose
 
     X = _matrix(1500, 60, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
     (n, p), rng = X.shape, RNG(5)
@@ -155,19 +139,12 @@ def test_row_and_column_operators(cupy, dtype, intercept, long):
     position = np.full(p, -1, dtype=np.int32)
     position[cols] = np.arange(len(cols))
     csr = _device_csr(cupy, X)
-    rows = ModelRows(n, X.nnz)
+    rows = ModelRows(n)
     rows.fill(*csr, cupy.asarray(position), len(cols))
     assert rows.nnz == X[:, cols].nnz
-    store = columns_from_csr(*csr, p)
-    assert len(store.lines.longs) == long
-    np.testing.assert_array_equal(store.counts.get(), np.diff(X.tocsc().indptr))
-    dd, chosen = cupy.asarray(d), cupy.asarray(cols.astype(np.int32))
-    operators = [
-        RowOperator(rows, dd, intercept, 0.5),
-        RowOperator(rows, dd, intercept, 0.5, store, chosen),
-        RowOperator(rows, dd, intercept, 0.5, store, chosen, cupy.asarray(position)),
-    ]
-    for operator in operators:
+    dd = cupy.asarray(d)
+    columns = gather(*transpose(*csr, p), cupy.asarray(cols), rows.nnz)
+    for operator in (RowOperator(rows, dd, intercept, 0.5), RowOperator(rows, dd, intercept, 0.5, columns)):
         assert operator.size == len(v)
         np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(operator.diag.get(), np.diag(plain), rtol=1e-6)
@@ -212,26 +189,14 @@ def test_dense_kernels(cupy, dtype, intercept, p):
     np.testing.assert_allclose(G.get()[0], expected, **loose)
 
 
-def test_columns_of_many_rows_are_summed_by_parts(cupy):
+@pytest.mark.parametrize("n", [0, 1, 256, 701])
+def test_columns_of_many_rows_are_summed_by_parts(cupy, n):
     from sparsekit.gpu.shared import _dense as gpu
 
-    X, u = RNG(6).standard_normal((200, 40)), RNG(7).standard_normal(200)
-    out = cupy.empty(40)
-    gpu.rmatvec(cupy.asarray(X), cupy.asarray(u), out)  # parts of 64 rows at least
+    X, u = RNG(6).standard_normal((n, 4)), RNG(7).standard_normal(n)
+    out = cupy.empty(4)
+    gpu.rmatvec(cupy.asarray(X), cupy.asarray(u), out)
     np.testing.assert_allclose(out.get(), X.T @ u, rtol=1e-11)
-
-
-def test_rows_too_wide_for_one_pass(cupy, monkeypatch):
-    from sparsekit.gpu.shared import _dense, _rows
-
-    monkeypatch.setattr(_rows, "hessian_fits", lambda m: False)
-    rng = RNG(7)
-    X, d, v = rng.standard_normal((30, 50)), rng.random(30), rng.standard_normal(51)
-    plain, H = _hessian(X, np.arange(50), d, True, 0.1)
-    diagonal = cupy.asarray(np.diag(plain).copy())
-    operator = _rows.DenseOperator(cupy.asarray(X), cupy.asarray(d), diagonal, True, 0.1)
-    np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-11)
-    assert not _dense.hessian_fits(5000)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "csr", "csc"])

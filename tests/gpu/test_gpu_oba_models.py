@@ -58,9 +58,10 @@ def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct=False)
     return decrease, np.array(counts)
 
 
-def _many_blocks(monkeypatch, gpu):
-    monkeypatch.setattr(gpu, "_ONE_BLOCK", 0)
-    monkeypatch.setattr(gpu, "block_of", lambda n, most=0: 32)
+def _many_blocks(monkeypatch):
+    from sparsekit.gpu.shared import _reduce
+
+    monkeypatch.setattr(_reduce, "block_of", lambda n: 32)
 
 
 @pytest.mark.parametrize("how", ["direct", "one block", "many blocks"])
@@ -71,7 +72,7 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
 
     direct, rounds = how == "direct", 0
     if how == "many blocks":
-        _many_blocks(monkeypatch, gpu)
+        _many_blocks(monkeypatch)
     for seed in range(3):
         G, x, g, l1 = _model_problem(40, seed)
         for cycles in (1, 2):
@@ -96,7 +97,7 @@ def test_models_are_minimised(cupy, how, monkeypatch):
     from sparsekit.gpu.shared import _operators as operators
 
     if how == "many blocks":
-        _many_blocks(monkeypatch, gpu)
+        _many_blocks(monkeypatch)
     G, x, g, l1 = _model_problem()
     m = len(x)
     if how == "callback":
@@ -139,7 +140,7 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
     from sparsekit.gpu.shared._operators import GramOperator
 
     if blocks == "many blocks":
-        _many_blocks(monkeypatch, gpu)
+        _many_blocks(monkeypatch)
     G, x, g, l1 = np.diag(diagonal), np.zeros(3), np.array([3.0, 0.1, -4.0]), np.zeros(3)
     out, expected = cupy.empty(3), np.empty(3)
     best, _ = _solve(_model, _operators.GramOperator(G, 0.0), x, g, l1, expected, cycles=1)

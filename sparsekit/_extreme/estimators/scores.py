@@ -77,7 +77,7 @@ class LinearScores:
             if result is not None:
                 return result
         # for few classes the product as it is costs less than a tile
-        if not is_sparse(X) or is_sparse(self.coef) or self.n_classes < TILE or is_device(self.coef):
+        if not is_sparse(X) or self.n_classes < TILE or not isinstance(self.coef, np.ndarray):
             return None
         is_used = np.zeros(X.shape[1], dtype=bool)
         is_used[X.indices] = True
@@ -108,7 +108,7 @@ class LinearScores:
     def _rank_shortlisted(self, X, k):
         """A Ranking by weights in 8 bits, or None where they are not there or do not help."""
         coef, K = self.coef, self.n_classes
-        if K < FEWEST or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap) or is_device(X):
+        if K < FEWEST or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap):
             return None
         if coef.dtype not in (np.float32, np.float64) or not coef.shape[1]:
             return None

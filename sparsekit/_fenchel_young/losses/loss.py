@@ -14,7 +14,6 @@ from ..._arrays import kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.design import CSCDesign, DenseDesign
-from ..._linalg.matrix import DEVICE_BLOCK
 from ..._messages import shown
 from .newton_system import NewtonSystem
 
@@ -183,10 +182,7 @@ class FenchelYoungLoss:
 
     def operator(self, Z):
         """Products with the Hessian of the loss, in single precision."""
-        if self.design.is_sparse:
-            kind = _SparseCurvature
-        else:
-            kind = _DenseCurvature if self.xp is np else _DeviceDenseCurvature
+        kind = _SparseCurvature if self.design.is_sparse else _DenseCurvature
         return kind(self, *self.curvature(Z))
 
     def column_norms(self):
@@ -273,7 +269,7 @@ class _DenseCurvature:
     """The same for dense data, by BLAS."""
 
     def __init__(self, loss, parts, weight):
-        place = np.arange(loss.shape[0] * loss.shape[1])
+        place = np.arange(loss.shape[0] * loss.shape[1], like=weight)
         self.operator = _class_model.dense_operator(
             loss.single(), place, parts, weight, loss.fit_intercept, 0.0
         )
@@ -283,31 +279,4 @@ class _DenseCurvature:
     def product(self, V, out):
         """out = H V."""
         out[...] = self.operator.matvec(V.ravel()).reshape(self.shape)
-        return out
-
-
-class _DeviceDenseCurvature:
-    """The same for dense data on a GPU: two products of cuBLAS and a kernel between them."""
-
-    def __init__(self, loss, parts, weight):
-        P, rest, top = parts
-        self.A, self.intercept, self.kernels = loss.single(), loss.fit_intercept, loss.kernels
-        self.P, self.top, self.weight = P.astype(np.float32), top, weight.astype(np.float32)
-        self.shape, p = loss.shape, self.A.shape[1]
-        spread = _spread(self.P, rest, top, self.weight)
-        self.diag = np.zeros(self.shape, dtype=np.float32, like=P)
-        step = max(1, DEVICE_BLOCK // max(p, 1))
-        for lo in range(0, len(P), step):
-            self.diag[:p] += np.square(self.A[lo : lo + step]).T @ spread[lo : lo + step]
-        if self.intercept:
-            self.diag[-1] = spread.sum(axis=0)
-
-    def product(self, V, out):
-        """out = H V."""
-        p = self.A.shape[1]
-        scores = self.A @ V[:p]
-        last = out[-1] if self.intercept else None
-        first = V[-1] if self.intercept else None
-        self.kernels.curve_scores(scores, self.P, self.top, self.weight, first, last)
-        out[:p] = self.A.T @ scores
         return out

@@ -1,4 +1,4 @@
-"""Losses of one predictor a row on the GPU; the twin of that in ``_cython``.
+"""Losses of one predictor a row on the GPU; as those in ``_cython``.
 
 All arrays have length n and float64. Values are sums in a fixed order: the same data gives the same bits on
 the same kind of device.
@@ -6,32 +6,39 @@ the same kind of device.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._typing import DeviceArray
-from ..shared._reduce import finish, reduced
+from ..shared._compile import elementwise
+
+_ROWS = "float64 z, float64 t, float64 c, float64 s"
+_FILLED = "float64 value, float64 u, float64 dual, float64 d"
+_PIECEWISE = """
+    const sk_piecewise h = {lo, hi, eps, delta, inverse};
+    int inside;
+    value = s * sk_piecewise_row(c * (z - t), previous, &h, &dual, &inside);
+    u = s * c * dual;
+    d = inside ? s * inverse : 0.0;
+"""
+_LOGISTIC = """
+    value = s * sk_logistic(c * (z - t), s, &dual, &d);
+    dual = -dual;
+    u = s * c * dual;
+"""
 
 
-def _evaluate(
-    is_logistic: bool,
-    z: DeviceArray,
-    along: tuple[DeviceArray, float] | None,
-    t: DeviceArray,
-    c: DeviceArray | None,
-    s: DeviceArray,
-    prev: DeviceArray | None = None,
-    shape: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
-    filled: tuple[DeviceArray, DeviceArray, DeviceArray] | None = None,
-) -> float:
-    """Value and ``filled`` = (u, dual, d) at z, or the slope along (dz, step); shape = lo, hi, eps, delta."""
-    n = len(z)
+def _piecewise(z, t, c, s, prev, lo, hi, eps, delta, *filled):
+    """Values of the rows, and what ``filled`` (value, u, dual, d) are."""
     # a kink is the limit of small delta: r / delta leaves [lo, hi] unless r is 0
-    inverse = 1.0 / shape[3] if shape[3] > 0 else 1e300
-    dz, step = along or (z, 0.0)
-    # z is passed for what is None, and neither read nor written there
-    args = (
-        is_logistic, along is not None, z, dz, float(step), t, z if c is None else c, c is not None, s,
-        z if prev is None else prev, prev is not None, *map(float, shape), inverse, n, *(filled or (z, z, z)),
-    )  # fmt: skip
-    return float(finish(reduced("bounded/row_losses", "sk_row_losses", n, args, z))[0])
+    inverse = 1.0 / delta if delta > 0 else 1e300
+    shape = "float64 previous, float64 lo, float64 hi, float64 eps, float64 delta, float64 inverse"
+    launch = elementwise(f"{_ROWS}, {shape}", _FILLED, _PIECEWISE, "sk_piecewise_rows", "losses.h")
+    c, prev = 1.0 if c is None else c, 0.0 if prev is None else prev
+    return launch(z, t, c, s, prev, lo, hi, eps, delta, inverse, *filled)
+
+
+def _log_loss(z, t, c, s, *filled):
+    return elementwise(_ROWS, _FILLED, _LOGISTIC, "sk_logistic_rows", "losses.h")(z, t, c, s, *filled)
 
 
 def piecewise_all(
@@ -42,7 +49,8 @@ def piecewise_all(
 
     Fills ``dual`` with a_i, the slope of h, u with s c a (the slope in z), d with the second derivative in z.
     """
-    return _evaluate(False, z, None, t, c, s, prev, (lo, hi, eps, delta), (u, dual, d))
+    values, *_ = _piecewise(z, t, c, s, prev, lo, hi, eps, delta, np.empty_like(z), u, dual, d)
+    return float(values.sum())
 
 
 def piecewise_along(
@@ -50,7 +58,8 @@ def piecewise_along(
     prev: DeviceArray | None, lo: float, hi: float, eps: float, delta: float,
 ) -> float:  # fmt: skip
     """The derivative of `piecewise_all` along z + step dz."""
-    return _evaluate(False, z, (dz, step), t, c, s, prev, (lo, hi, eps, delta))
+    _, u, *_ = _piecewise(z + step * dz, t, c, s, prev, lo, hi, eps, delta)
+    return float(u @ dz)
 
 
 def log_loss_all(
@@ -58,11 +67,13 @@ def log_loss_all(
     d: DeviceArray,
 ) -> float:  # fmt: skip
     """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, +1}; fills the others as `piecewise_all` does."""
-    return _evaluate(True, z, None, t, c, s, filled=(u, dual, d))
+    values, *_ = _log_loss(z, t, c, s, np.empty_like(z), u, dual, d)
+    return float(values.sum())
 
 
 def log_loss_along(
     z: DeviceArray, dz: DeviceArray, step: float, t: DeviceArray, c: DeviceArray, s: DeviceArray
 ) -> float:
     """The derivative of `log_loss_all` along z + step dz."""
-    return _evaluate(True, z, (dz, step), t, c, s)
+    _, u, *_ = _log_loss(z + step * dz, t, c, s)
+    return float(u @ dz)

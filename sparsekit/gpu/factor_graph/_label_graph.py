@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._typing import Array, DeviceArray
 from ..shared._compile import kernel, sm_count
-from ..shared._sparse import product
+from ..shared._sparse import Lines
 from ._factor_graph import plain_options, room, state_size
 
 # bytes of shared memory for a row's labels and what is left of its graph: three blocks and more fit a
@@ -72,9 +72,9 @@ class LabelGraph:
 
         start, other, pair = self._pairs
         gain, loss = cupy.zeros(self.n_labels + 1), cupy.zeros(self.n_labels + 1)
-        ones = cupy.ones(len(pair))  # sums over a label's pairs are products with them
+        of_label = Lines(start, pair, cupy.ones(len(pair)))  # sums over a label's pairs are products
         for side, sums in ((plus, gain), (minus, loss)):
-            product(start, pair, ones, side, sums[:-1])
+            of_label.product(side, sums[:-1])
         has = (plus > 0) | (minus > 0)
         keep = has[pair]
         keep[-1] = True  # the entry more than needed

@@ -1,4 +1,4 @@
-"""Losses of two-class and regression models on the GPU; the twin of that in ``_cython``.
+"""Losses of two-class and regression models on the GPU; as those in ``_cython``.
 
 Values are sums in a fixed order: the same data gives the same bits on the same kind of device.
 """
@@ -10,30 +10,42 @@ from functools import partial
 import numpy as np
 
 from ..._typing import DeviceArray
-from ..shared._reduce import finish, reduced
+from ..shared._compile import elementwise
 
-_LOGISTIC, _SQUARED, _PROBIT = range(3)  # as in glm.cu
+# a row's value and derivatives in z, without its weight; formulas in ``_cython.l1._glm``
+_LOGISTIC = "double miss; value = sk_logistic(y * z, 1.0, &miss, &d); u = -y * miss;"
+_SQUARED = "u = z - y; d = 1.0; value = 0.5 * u * u;"
+_PROBIT = """
+    double ratio;
+    const double t = y * z;
+    value = sk_probit(t, &ratio);
+    u = -y * ratio;
+    d = ratio + t > 0.0 ? ratio * (ratio + t) : 0.0;
+"""
 
 
 def _evaluate(
-    loss: int,
+    body: str,
+    name: str,
     z: DeviceArray,
     y: DeviceArray,
     s: DeviceArray,
     u: DeviceArray | None = None,
     d: DeviceArray | None = None,
 ) -> float:
-    n = len(z)
-    fills = u is not None and d is not None
-    filled = (u, d) if fills else (z, z)  # not written then
-    args = loss, z, y, s, s.size > 0, fills, n, *filled
-    return float(finish(reduced("l1/glm", "sk_glm", n, args, z))[0])
+    """The loss at z; u and d, where they are given, get its derivatives."""
+    launch = elementwise(
+        "float64 z, float64 y, float64 s", "float64 value, float64 u, float64 d",
+        f"{body} value *= s; u *= s; d *= s;", f"sk_glm_{name}", "losses.h",
+    )  # fmt: skip
+    filled = () if u is None else (np.empty_like(z), u, d)
+    values, *_ = launch(z, y, s if s.size else 1.0, *filled)
+    return float(values.sum())
 
 
-# the value, and the derivatives where arrays u and d for them are given; formulas in ``_cython.l1._glm``
-logistic_value = logistic_derivatives = partial(_evaluate, _LOGISTIC)
-squared_value = squared_derivatives = partial(_evaluate, _SQUARED)
-probit_value = probit_derivatives = partial(_evaluate, _PROBIT)
+logistic_value = logistic_derivatives = partial(_evaluate, _LOGISTIC, "logistic")
+squared_value = squared_derivatives = partial(_evaluate, _SQUARED, "squared")
+probit_value = probit_derivatives = partial(_evaluate, _PROBIT, "probit")
 
 
 def axpy_rows(z: DeviceArray, step: float, dz: DeviceArray, out: DeviceArray) -> None:

@@ -19,8 +19,6 @@ from ..shared._compile import kernel
 from ..shared._operators import QuadOperator
 from ..shared._reduce import block_of, finish, over, reduced
 
-# variables up to which one block takes a whole step of conjugate gradients: one launch, not three
-_ONE_BLOCK = 8192
 # steps of conjugate gradients between two tests of whether they are done
 _LOOK = 4
 
@@ -238,10 +236,6 @@ class _Search:
                 if found[2]:
                     return int(found[3])
             op.product(self.p, self.hp)
-            if m <= _ONE_BLOCK:
-                args = (self.hp, self.kind, op.diagonal, int(warm), m, self.d, self.r, self.p, state)
-                kernel("shared/model", "sk_model_cg_step")(1, block_of(m, 1024), args)
-                continue
             curve = self.p @ self.hp
             args = (self.p, self.hp, self.kind, op.diagonal, state, curve, int(warm), m, self.d, self.r)
             moved = reduced("shared/model", "sk_model_cg_move", m, args, self.x, 2)

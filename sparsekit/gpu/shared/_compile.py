@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
-    from cupy import RawKernel, RawModule
+    from cupy import ElementwiseKernel, RawKernel, RawModule, ReductionKernel
 
 # of a grid or a block, in each of its dimensions
 Sizes: TypeAlias = int | tuple[int, ...]
@@ -52,6 +52,32 @@ def source(file: str) -> str:
 
 
 @functools.cache
+def header(file: str) -> str:
+    """Text of a header that C and CUDA share, the preamble of CuPy's elementwise kernels."""
+    text = (_SCALAR / file).read_text(encoding="utf-8")
+    return _INCLUDE.sub(lambda match: header(match.group(1)), text)
+
+
+@functools.cache
+def elementwise(
+    inputs: str, outputs: str, body: str, name: str, file: str | None = None
+) -> ElementwiseKernel:
+    """CuPy's ElementwiseKernel ``name``, with the functions of the shared header ``file``."""
+    import cupy
+
+    return cupy.ElementwiseKernel(inputs, outputs, body, name, preamble=header(file) if file else "")
+
+
+@functools.cache
+def sums(square: bool = False) -> ReductionKernel:
+    """CuPy's ReductionKernel that sums X y, or X^2 y, in double precision; the result has the type of y."""
+    import cupy
+
+    product, name = ("(double)X * X * y", "sk_square_sums") if square else ("(double)X * y", "sk_sums")
+    return cupy.ReductionKernel("T X, S y", "S sum", product, "a + b", "sum = a", "0", name, "double")
+
+
+@functools.cache
 def _module(device: int, file: str, defines: tuple[str, ...]) -> RawModule:
     import cupy
 
@@ -65,7 +91,7 @@ def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> Ra
 
 def clear() -> None:
     """Forget what was compiled in this process."""
-    for cached in (source, _module, _function, _processors, _largest_shared):
+    for cached in (source, header, elementwise, sums, _module, _function, _processors, _largest_shared):
         cached.cache_clear()
 
 

@@ -1,86 +1,19 @@
-"""CUDA twins of those in ``_cython``.
+"""Products with the curvature of class scores, and steps of conjugate gradients; as those in ``_cython``.
 
-Sums stay on the device as `Value`, and their quotients as `Ratio`, until somebody asks for a number: a step
-of conjugate gradients needs one answer, whether to go on, and not three.
+Sums are arrays () of the device until somebody asks for a number: a step of conjugate gradients needs one
+answer, whether to go on, and not three.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike
 
+from ..._arrays import to_host
 from ..._typing import DeviceArray
-from ._class_scores import row_blocks, score_lanes
-from ._compile import THREADS, grid1d, kernel
+from ._compile import elementwise, sums
 from ._spmm import multiply
 
-# blocks of a vector pass for each multiprocessor: each of them adds up all parts of its scalars
-_PER_SM = 4
-
-
-class Value:
-    """A sum on the device, as the parts of its blocks; ``float`` brings it to the host, once."""
-
-    def __init__(self, parts: DeviceArray) -> None:
-        self.parts = parts
-        self._value: float | None = None
-
-    def __float__(self) -> float:
-        if self._value is None:
-            self._value = float(self.parts.get().sum())
-        return self._value
-
-    def __truediv__(self, other: Value) -> Ratio:
-        return Ratio(self.parts, other.parts)
-
-    def __gt__(self, other: Value | float) -> bool:
-        return float(self) > float(other)
-
-
-def numbers(values: list[Value]) -> list[float]:
-    """Several sums as numbers, for which the host waits once."""
-    import cupy
-
-    together = cupy.concatenate([value.parts for value in values]).get()
-    ends = np.cumsum([value.parts.size for value in values])
-    return [float(part.sum()) for part in np.split(together, ends[:-1])]
-
-
-class Ratio:
-    """A quotient of two sums, which kernels form from their parts."""
-
-    def __init__(self, above: DeviceArray, below: DeviceArray) -> None:
-        self.above, self.below = above, below
-
-    def arguments(self) -> tuple[DeviceArray, int, DeviceArray, int]:
-        """The kernels' four arguments for it."""
-        return self.above, self.above.size, self.below, self.below.size
-
-
-def _ratio(scalar: Ratio | float) -> Ratio:
-    import cupy
-
-    return scalar if isinstance(scalar, Ratio) else Ratio(cupy.full(1, float(scalar)), cupy.ones(1))
-
-
-def _launch(name: str, n: int, arguments: tuple[object, ...], real: DTypeLike | None = None) -> Value:
-    import cupy
-
-    blocks = grid1d(n, per_sm=_PER_SM)
-    parts = cupy.empty(blocks)
-    kernel("shared/curvature", name, real=real)(blocks, THREADS, (*arguments, n, parts))
-    return Value(parts)
-
-
-def product32(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    V: DeviceArray,
-    out: DeviceArray,
-) -> None:
-    """out (rows, K) = A V for A in compressed rows and V (columns or more, K); K need not be padded."""
-    multiply("shared/curvature", "sk_product32", indptr, indices, data, V, out)
+product32 = multiply  # of float32
 
 
 def curve_scores(
@@ -93,49 +26,70 @@ def curve_scores(
 ) -> None:
     """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both None.
 
-    P (n, K) is zero at each row's ``top``, and where K is padded.
+    P (n, K) is zero at each row's ``top``.
     """
-    n, K = S.shape
-    if n:
-        macros = score_lanes(K)
-        kernel("shared/curvature", "sk_curve_scores", defines=macros)(
-            row_blocks(n, macros["SCORE_LANES"]),
-            THREADS,
-            (S, P, top, weight, weight if first is None else first, first is not None, n, K),
+    if len(S):
+        at = np.arange(len(S), like=S), top
+        if first is not None:
+            S += first
+        # relative to the top class, whose own probability never enters
+        S -= S[at][:, None]
+        mean = sums()(P, S, axis=1)
+        curve = elementwise(
+            "float32 p, float32 weight, float32 mean", "float32 s", "s = weight * p * (s - mean)", "sk_curve"
         )
+        curve(P, weight[:, None], mean[:, None], S)
+        S[at] = -S.sum(axis=1)
     if last is not None:
-        last[:] = S.sum(axis=0)
+        S.sum(axis=0, out=last)
 
 
-def dot(a: DeviceArray, b: DeviceArray) -> Value:
+def dot(a: DeviceArray, b: DeviceArray) -> DeviceArray:
     """<a, b>, which stays on the device until ``float`` asks for it."""
-    return _launch("sk_dot", a.size, (a, b), real=a.dtype)
+    return np.dot(a, b)
 
 
-def cg_curve(p: DeviceArray, Hp: DeviceArray, alpha: float, penalised: int) -> Value:
+def numbers(values: list[DeviceArray]) -> list[float]:
+    """Several sums as numbers, for which the host waits once."""
+    return to_host(np.stack(values)).tolist()
+
+
+def cg_curve(p: DeviceArray, Hp: DeviceArray, alpha: float, penalised: int) -> DeviceArray:
     """Hp += alpha p in the first ``penalised`` entries; returns <p, Hp> over all, still on the device."""
-    return _launch("sk_cg_curve", p.size, (p, Hp, float(alpha), penalised))
+    Hp[:penalised] += np.float32(alpha) * p[:penalised]
+    return np.dot(p, Hp)
 
 
 def cg_step(
-    c: Ratio | float,
+    c: DeviceArray | float,
     p: DeviceArray,
     Hp: DeviceArray,
     inverse: DeviceArray,
     d: DeviceArray,
     r: DeviceArray,
-) -> Value:
+) -> DeviceArray:
     """d += c p, r -= c Hp; returns <r, inverse r>, which stays on the device.
 
-    Where c is a quotient whose lower part is not positive, nothing moves and the value is NaN: so a caller
-    need not ask for the curvature before the step.
+    Where c is negative or not finite, as over a curvature that is not positive, nothing moves and the value
+    is NaN: so a caller need not ask for the curvature before the step.
     """
-    return _launch("sk_cg_step", p.size, (*_ratio(c).arguments(), p, Hp, inverse, d, r))
+    step = elementwise(
+        "float32 c, float32 p, float32 Hp, float32 inverse", "float32 d, float32 r, float32 scaled",
+        """
+        const bool good = c >= 0.0f && isfinite(c);
+        if (good) {
+            d += c * p;
+            r -= c * Hp;
+        }
+        scaled = good ? r * inverse : nanf("");
+        """,
+        "sk_cg_step",
+    )  # fmt: skip
+    return np.dot(r, step(c, p, Hp, inverse, d, r, np.empty_like(r))[2])
 
 
-def cg_turn(beta: Ratio | float, r: DeviceArray, inverse: DeviceArray, p: DeviceArray) -> None:
+def cg_turn(beta: DeviceArray | float, r: DeviceArray, inverse: DeviceArray, p: DeviceArray) -> None:
     """p = beta p + inverse r."""
-    n = p.size
-    kernel("shared/curvature", "sk_cg_turn")(
-        grid1d(n, per_sm=_PER_SM), THREADS, (*_ratio(beta).arguments(), r, inverse, p, n)
-    )
+    elementwise(
+        "float32 beta, float32 r, float32 inverse", "float32 p", "p = beta * p + r * inverse", "sk_cg_turn"
+    )(beta, r, inverse, p)

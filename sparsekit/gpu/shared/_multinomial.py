@@ -1,48 +1,62 @@
-"""CUDA twins of those in ``_cython``."""
+"""Losses of class scores and their products; as those in ``_cython``."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._typing import DeviceArray
-from ._class_operators import ClassDenseOperator, ClassRowOperator, class_factors
-from ._class_scores import row_blocks, score_lanes
-from ._compile import THREADS, kernel
+from ._class_operators import ClassDenseOperator, ClassRowOperator
 from ._spmm import multiply
 
 
 def matmat(
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    W: DeviceArray,
-    Z: DeviceArray,
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, W: DeviceArray, Z: DeviceArray
 ) -> None:
     """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
-    multiply(
-        "shared/multinomial", "sk_matmat", indptr, indices, data, W, Z, real=data.dtype, index=indices.dtype
-    )
+    multiply(indptr, indices, data, W, Z)
 
 
 def value_and_derivative(Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:
     """sum_i s_i (logsumexp z_i - z_{i, c_i}); U (n, K) gets its derivative in Z."""
-    return _loss("sk_multinomial_value", Z, (codes, s, bool(s.size), U))
+    if not len(Z):
+        return 0.0
+    own = np.arange(len(Z), like=Z), codes
+    high = _terms(Z, U)
+    # what the other classes weigh is summed without the row's own: 1 - p loses all digits where p is near one
+    mine = U[own]
+    U[own] = 0.0
+    rest = U.sum(axis=1)
+    scale = (s if s.size else 1.0) / (rest + mine)
+    U *= scale[:, None]
+    U[own] = -rest * scale
+    values = np.where(mine == 1.0, np.log1p(rest), np.log(rest + mine) + (high - Z[own]))
+    return _total(values, s)
 
 
 def target_value_and_derivative(Z: DeviceArray, Q: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:
     """sum_i s_i (logsumexp z_i - <q_i, z_i>); U (n, K) gets its derivative in Z."""
-    return _loss("sk_multinomial_targets", Z, (Q, s, U))
-
-
-def _loss(name: str, Z: DeviceArray, arguments: tuple[object, ...]) -> float:
-    import cupy
-
-    n, K = Z.shape
-    if n == 0:
+    if not len(Z):
         return 0.0
-    macros = score_lanes(K)
-    blocks = row_blocks(n, macros["SCORE_LANES"])
-    parts = cupy.empty(blocks)
-    kernel("shared/multinomial", name, defines=macros)(blocks, THREADS, (Z, *arguments, parts, n, K))
-    return float(parts.get().sum())
+    high = _terms(Z, U)
+    total = U.sum(axis=1)
+    values = np.log(total) - (Q * (Z - high[:, None])).sum(axis=1)
+    U /= total[:, None]
+    U -= Q
+    U *= s[:, None]
+    return _total(values, s)
+
+
+def _terms(Z: DeviceArray, U: DeviceArray) -> DeviceArray:
+    """The largest scores (n,); U becomes exp(Z - largest)."""
+    high = Z.max(axis=1)
+    np.subtract(Z, high[:, None], out=U)
+    np.exp(U, out=U)
+    return high
+
+
+def _total(values: DeviceArray, s: DeviceArray) -> float:
+    """The sum of the values times s; rows without weight may have any value."""
+    return float((np.where(s > 0.0, s * values, 0.0) if s.size else values).sum())
 
 
 def model_probabilities(
@@ -52,21 +66,24 @@ def model_probabilities(
 
     A ``radius`` (n,), or empty, raises the scores of the other classes towards the largest.
     """
-    n, K = Z.shape
-    if n == 0:
+    if not len(Z):
         return
-    macros = score_lanes(K)
-    kernel("shared/multinomial", "sk_multinomial_model", defines=macros)(
-        row_blocks(n, macros["SCORE_LANES"]),
-        THREADS,
-        (Z, radius, bool(radius.size), P, rest, top, n, K),
-    )
+    top[:] = Z.argmax(axis=1)
+    at = np.arange(len(Z), like=Z), top
+    np.subtract(Z, Z[at][:, None], out=P)
+    if radius.size:
+        P += radius[:, None]
+        np.minimum(P, 0.0, out=P)
+    np.exp(P, out=P)
+    P[at] = 0.0
+    total = P.sum(axis=1)
+    P /= 1.0 + total[:, None]
+    rest[:] = total / (1.0 + total)
 
 
 __all__ = [
     "ClassDenseOperator",
     "ClassRowOperator",
-    "class_factors",
     "matmat",
     "model_probabilities",
     "target_value_and_derivative",

@@ -2,56 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ..._typing import DeviceArray
-from ._compile import grid1d, kernel
+from ._compile import THREADS, grid1d, kernel
 
 WARP = 32
 
 
-def block_of(n: int, most: int = 256) -> int:
+def block_of(n: int) -> int:
     """Threads of a block for a loop over n entries: whole warps, no more than there is work for."""
-    return max(WARP, min(most, -(-int(n) // WARP) * WARP))
+    return max(WARP, min(THREADS, -(-int(n) // WARP) * WARP))
 
 
-def over(
-    file: str,
-    name: str,
-    n: int,
-    args: tuple[object, ...],
-    *,
-    lanes: int = 1,
-    per_sm: int = 8,
-    real: DTypeLike | None = None,
-    index: DTypeLike | None = None,
-    defines: Mapping[str, object] | None = None,
-) -> None:
-    """Run the kernel ``name`` of ``file``.cu over n entries, ``lanes`` threads an entry."""
-    threads = block_of(n * lanes)
-    launch = kernel(file, name, real=real, index=index, defines=defines)
-    launch(grid1d(n * lanes, threads, per_sm), threads, args)
+def over(file: str, name: str, n: int, args: tuple[object, ...]) -> None:
+    """Run the kernel ``name`` of ``file``.cu over n entries."""
+    threads = block_of(n)
+    kernel(file, name)(grid1d(n, threads), threads, args)
 
 
 def reduced(
-    file: str,
-    name: str,
-    n: int,
-    args: tuple[object, ...],
-    like: DeviceArray,
-    k: int = 1,
-    *,
-    lanes: int = 1,
-    per_sm: int = 8,
-    real: DTypeLike | None = None,
-    index: DTypeLike | None = None,
+    file: str, name: str, n: int, args: tuple[object, ...], like: DeviceArray, k: int = 1
 ) -> DeviceArray:
     """Run it with an array as its last argument: k numbers of each block, (blocks, k), for `finish`."""
-    part = np.empty((grid1d(n * lanes, block_of(n * lanes), per_sm), k), like=like)
-    over(file, name, n, (*args, part), lanes=lanes, per_sm=per_sm, real=real, index=index)
+    part = np.empty((grid1d(n, block_of(n)), k), like=like)
+    over(file, name, n, (*args, part))
     return part
 
 

@@ -1,65 +1,40 @@
-"""Model copies of chosen columns in short rows on the GPU, and the Hessian operators that live on them.
+"""Model copies of chosen columns on the GPU, and the Hessian operators that live on them; as in ``_cython``.
 
-The twin of that in ``_cython``. A Hessian product is a pass over model rows, t = d * (A v), and one
-over columns, A^T t, so that no sum needs atomics.
+A Hessian product is a pass over model rows, t = d * (A v), and one over columns, A^T t, so that no sum needs
+atomics.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
-from ..._typing import DeviceArray
-from ._column_store import ColumnStore, columns_from_csr
-from ._dense import gram_of_blocks, hessian, hessian_fits, matvec, rmatvec
+from ..._typing import CompressedParts, DeviceArray
+from ._dense import gram_of_blocks, matvec, rmatvec
 from ._operators import QuadOperator
-from ._reduce import reduced
-from ._sparse import SQUARE, line_numbers, product, select_count, select_fill, width_of
+from ._sparse import Lines, line_numbers, select, transpose
 
 
 class ModelRows:
-    """X[:, cols] as rows with float32 values; the buffers are reused by ``fill``."""
+    """A = X[:, cols] as rows with float32 values."""
 
     indptr: DeviceArray
     col: DeviceArray
     val: DeviceArray
 
-    def __init__(self, n: int, capacity: int) -> None:
-        self.n, self.capacity, self.m = int(n), int(capacity), 0
-        self._has_room = False
-        self._nnz: float | None = None
-        self._width: int | None = None
+    def __init__(self, n: int) -> None:
+        self.n, self.m = int(n), 0
 
     def fill(
         self, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, position: DeviceArray, m: int
     ) -> None:
         """Copy the columns with ``position`` >= 0; m of them."""
-        if not self._has_room:
-            # room for all of X: then the size of a selection need not be waited for
-            self.col = np.empty(self.capacity, dtype=np.int32, like=data)
-            self.val = np.empty(self.capacity, dtype=np.float32, like=data)
-            self._has_room = True
-        pointers = select_count(indptr, indices, position)
-        select_fill(indptr, indices, data, position, pointers, self.col, self.val)
-        self.indptr, self.m, self._nnz, self._width = pointers, int(m), None, None
+        self.indptr, self.col, val = select(indptr, indices, data, position)
+        self.val, self.m = val.astype(np.float32, copy=False), int(m)
 
     @property
-    def nnz(self) -> float:
-        """Entries; the first look after ``fill`` waits for the device."""
-        if self._nnz is None:
-            self._nnz = float(self.indptr[-1])
-        return self._nnz
-
-    def forward(self, d: DeviceArray, v: DeviceArray, intercept: bool, t: DeviceArray) -> DeviceArray:
-        """t = d * (A v); returns parts whose sum is that of t."""
-        if self._width is None:
-            self._width = width_of(self.nnz, self.n)
-        args = self.indptr, self.col, self.val, d, v, self.n, self.m, bool(intercept), self._width, t
-        return reduced(
-            "shared/sparse", "sk_model_rows_product", self.n, args, t,
-            lanes=self._width, per_sm=16, real=np.float32, index=np.int32,
-        )  # fmt: skip
+    def nnz(self) -> int:
+        """Entries."""
+        return int(self.val.size)
 
     def gram(self, d: DeviceArray, intercept: bool, work: DeviceArray) -> None:
         """work[0] = A^T diag(d) A, A = X or [X, 1]; products of blocks of rows by cuBLAS."""
@@ -76,71 +51,75 @@ class ModelRows:
         gram_of_blocks(d, work.dtype, fill, work[0])
 
 
-class RowOperator(QuadOperator):
-    """H = A^T diag(d) A by a pass over model rows and one over columns a product.
+class _TwoPasses(QuadOperator):
+    """H = A^T diag(d) A, or that of [A, 1], by products with A and its transpose."""
 
-    ``cols`` of ``store`` are the columns of ``rows``; without them the rows are turned.
-    """
-
-    def __init__(
-        self, rows: ModelRows, d: DeviceArray, intercept: bool, ridge: float,
-        store: ColumnStore | None = None, cols: DeviceArray | None = None,
-        position: DeviceArray | None = None,
-    ) -> None:  # fmt: skip
-        self.rows, self.d, self.intercept, self.ridge = rows, d, bool(intercept), float(ridge)
-        every = np.arange(rows.m, dtype=np.int32, like=d)
-        if store is None or cols is None:
-            nnz = int(rows.nnz)
-            store = columns_from_csr(rows.indptr, rows.col[:nnz].astype(np.int64), rows.val[:nnz], rows.m)
-            cols = position = every
-        if position is None:
-            position = np.full_like(d, -1, dtype=np.int32, shape=store.p)
-            position[cols] = every
-        self.size = rows.m + self.intercept
-        chosen = cols.astype(np.int32, copy=False), position
-        self._by_columns = partial(product, store.cut, store.row, store.val, lines=store.lines, chosen=chosen)
-        self.diagonal = np.empty(self.size, like=d)
-        self._by_columns(d, self.diagonal, mode=SQUARE, sums=d if self.intercept else None)
-        self._t = np.empty(rows.n, like=d)
+    def __init__(self, d: DeviceArray, intercept: bool, ridge: float, m: int) -> None:
+        self.d, self.intercept, self.ridge = d, bool(intercept), float(ridge)
+        self.m, self.size = m, m + self.intercept
+        self._t = np.empty_like(d)
 
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
         self.n_products += 1
-        if not self.rows.n:
-            out[:] = 0.0
-            return
-        sums = self.rows.forward(self.d, v, self.intercept, self._t)
-        sums = sums if self.intercept else None
-        self._by_columns(self._t, out, sums=sums, ridge=self.ridge, diagonal=self.diagonal, v=v)
+        t = self._t
+        self._forward(v, t)
+        if self.intercept:
+            t += v[self.m]
+        t *= self.d
+        self._back(t, out)
+        if self.intercept:
+            out[self.m] = t.sum()
+        out += self.ridge * self.diagonal * v
+
+    def _forward(self, v: DeviceArray, t: DeviceArray) -> None:
+        """t = A v."""
+        raise NotImplementedError(f"{type(self).__name__} multiplies nothing: dense and sparse ones do")
+
+    def _back(self, t: DeviceArray, out: DeviceArray) -> None:
+        """out[:m] = A^T t."""
+        raise NotImplementedError(f"{type(self).__name__} multiplies nothing: dense and sparse ones do")
 
 
-class DenseOperator(QuadOperator):
-    """H = A^T diag(d) A over dense columns in C order, float32 or float64: one pass if a block holds a row.
+class RowOperator(_TwoPasses):
+    """H by model rows and their columns, which ``columns`` are; without them the rows are turned."""
 
-    Sums are float64.
-    """
+    def __init__(
+        self,
+        rows: ModelRows,
+        d: DeviceArray,
+        intercept: bool,
+        ridge: float,
+        columns: CompressedParts | None = None,
+    ) -> None:
+        super().__init__(d, intercept, ridge, rows.m)
+        cut, row, val = columns or transpose(rows.indptr, rows.col, rows.val, rows.m)
+        self._rows = Lines(rows.indptr, rows.col, rows.val)
+        self._columns = Lines(cut, row, val.astype(np.float32, copy=False))
+        self.diagonal = np.empty(self.size, like=d)
+        self._columns.with_values(np.square(val)).product(d, self.diagonal)
+        if self.intercept:
+            self.diagonal[self.m] = d.sum()
+
+    def _forward(self, v: DeviceArray, t: DeviceArray) -> None:
+        self._rows.product(v, t)
+
+    def _back(self, t: DeviceArray, out: DeviceArray) -> None:
+        self._columns.product(t, out)
+
+
+class DenseOperator(_TwoPasses):
+    """H over dense columns in C order, float32 or float64; sums are float64."""
 
     reads = "dense"
 
     def __init__(
         self, A: DeviceArray, d: DeviceArray, diagonal: DeviceArray, intercept: bool, ridge: float
     ) -> None:
-        self.A, self.d, self.diagonal = A, d, diagonal
-        self.intercept, self.ridge, self.size = bool(intercept), float(ridge), len(diagonal)
+        super().__init__(d, intercept, ridge, A.shape[1])
+        self.A, self.diagonal = A, diagonal
 
-    def product(self, v: DeviceArray, out: DeviceArray) -> None:
-        self.n_products += 1
-        n, m = self.A.shape
-        if n == 0:
-            out[:] = 0.0
-        elif hessian_fits(m):
-            hessian(self.A, self.d, v, self.intercept, self.ridge, self.diagonal, out)
-        else:
-            t = np.empty(n, like=out)
-            matvec(self.A, v, t)
-            if self.intercept:
-                t += v[m]
-            t *= self.d
-            rmatvec(self.A, t, out)
-            if self.intercept:
-                out[m] = t.sum()
-            out += self.ridge * self.diagonal * v
+    def _forward(self, v: DeviceArray, t: DeviceArray) -> None:
+        matvec(self.A, v, t)
+
+    def _back(self, t: DeviceArray, out: DeviceArray) -> None:
+        rmatvec(self.A, t, out)

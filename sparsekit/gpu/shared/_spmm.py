@@ -1,11 +1,11 @@
-"""Compressed rows times a table, the launch that several kernels share (spmm.cuh)."""
+"""Compressed rows times a table. cuSPARSE does not promise sums in one order; these are (spmm.cuh)."""
 
 from __future__ import annotations
 
-from numpy.typing import DTypeLike
+import numpy as np
 
 from ..._typing import DeviceArray
-from ._compile import kernel
+from ._compile import C_REAL, kernel
 
 _THREADS = 128
 _WARP = 32
@@ -27,22 +27,12 @@ def piece_size(places: int) -> int:
 
 
 def multiply(
-    file: str,
-    name: str,
-    indptr: DeviceArray,
-    indices: DeviceArray,
-    data: DeviceArray,
-    V: DeviceArray,
-    out: DeviceArray,
-    real: DTypeLike | None = None,
-    index: DTypeLike | None = None,
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, V: DeviceArray, out: DeviceArray
 ) -> None:
-    """Rows of ``out`` = A V by the kernels ``name`` and ``name``_carry of ``file``.cu.
+    """Rows of ``out`` = A V, summed in their type.
 
     A has as many rows as ``indptr`` says; ``V`` and ``out`` may have more than A has columns and rows.
     """
-    import cupy
-
     n, K = indptr.size - 1, out.shape[1]
     if n <= 0 or K == 0:
         return
@@ -52,12 +42,13 @@ def multiply(
     pieces = -(-places // piece)
     tiles = -(-K // (macros["SPMM_LANES"] * macros["SPMM_COLUMNS"]))
     # each row of it is written where it is read, by the same division into pieces
-    carry = cupy.empty((pieces, K), dtype=out.dtype)
-    kernel(file, name, defines=macros, real=real, index=index)(
+    carry = np.empty_like(out, shape=(pieces, K))
+    of = {"real": data.dtype, "index": indices.dtype, "defines": macros | {"SUM": C_REAL[out.dtype]}}
+    kernel("shared/spmm", "sk_spmm", **of)(
         (-(-pieces * _WARP // _THREADS), tiles), _THREADS,
         (indptr, indices, data, V, out, carry, n, K, piece, pieces),
     )  # fmt: skip
     if pieces > 1:
-        kernel(file, name + "_carry", defines=macros, real=real, index=index)(
+        kernel("shared/spmm", "sk_spmm_carry", **of)(
             (pieces - 1, tiles), _THREADS, (indptr, carry, out, n, K, piece)
         )

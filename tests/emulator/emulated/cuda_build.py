@@ -23,7 +23,7 @@ from cuda_launch import Kernel, counts, seed
 __all__ = ["RawModule", "counts", "seed", "unavailable"]
 
 HERE = Path(__file__).resolve().parent
-HEADERS = ("cuda_shim.h", "cuda_engine.h", "cuda_math.h", "cuda_table.h")
+HEADERS = ("cuda_shim.h", "cuda_engine.h", "cuda_table.h")
 ENGINE = ("cuda_fibers.cpp", "cuda_collectives.cpp")
 
 # Alignment, bounds, shifts and conversions: what C++ leaves undefined and a device answers with a fault or
@@ -39,14 +39,6 @@ FLAGS = [
 # fmt: on
 
 COMPILE_LIMIT = 280  # seconds
-
-# options that NVRTC knows and that mean nothing here; it refuses all others, and so does the emulation
-NVRTC_ONLY = re.compile(
-    r"--?(gpu-architecture|arch|std|fmad|use_fast_math|ftz|prec-sqrt|prec-div|maxrregcount|w|disable-warnings"
-    r"|generate-line-info|lineinfo|device-debug|G|dopt|ptxas-options|Xptxas|restrict|default-device"
-    r"|device-as-default-execution-space|extra-device-vectorization|device-int128|minimal|split-compile"
-    r"|jump-table-density)(=.*)?$"
-)
 
 
 @cache
@@ -120,15 +112,15 @@ def _run(command, source, what):
 
 
 def split_options(options):
-    """The ``-D`` among NVRTC's options, as ``NAME=value``."""
+    """The ``-DNAME=value`` among the options of a module, as pairs; others than ``--std`` are refused."""
     if not isinstance(options, tuple):
         raise TypeError(f"options must be a tuple of str, got {type(options).__name__}")
     defines = []
     for option in options:
-        found = re.match(r"(?:-D|--define-macro=)\s*([A-Za-z_]\w*)(?:\(\))?(?:=(.*))?$", option, re.DOTALL)
+        found = re.match(r"-D(\w+)=(.*)$", option)
         if found:
-            defines.append((found[1], "1" if found[2] is None else found[2]))
-        elif not NVRTC_ONLY.match(option):
+            defines.append(found.groups())
+        elif not option.startswith("--std="):
             raise RuntimeError(f"nvrtc: error: unrecognized option {option} found")
     return defines
 
@@ -238,38 +230,16 @@ def _library(code, defines):
 
 
 class RawModule:
-    """Module of CUDA kernels that the CPU runs; parameters as of ``cupy.RawModule``.
+    """Module of CUDA kernels that the CPU runs; the parameters of ``cupy.RawModule`` that are used.
 
-    As CuPy does, the module compiles when the first kernel is asked for. Where ``after_launch`` is set, it is
-    called with the name of a kernel that has run and its arguments.
+    As CuPy does, the module compiles when the first kernel is asked for. ``_after_launch`` is called with the
+    name of a kernel that has run and its arguments.
     """
 
-    after_launch = None
+    _after_launch = None
 
-    def __init__(
-        self,
-        code=None,
-        *,
-        path=None,
-        options=(),
-        backend="nvrtc",
-        translate_cucomplex=False,
-        enable_cooperative_groups=False,
-        name_expressions=None,
-        jitify=None,
-    ):
-        if not isinstance(code, str) or path is not None:
-            raise TypeError("the emulation takes CUDA C as the str `code`, and no path")
-        if backend not in ("nvrtc", "nvcc"):
-            raise ValueError(f"backend must be 'nvrtc' or 'nvcc', got {backend!r}")
-        if translate_cucomplex or enable_cooperative_groups or name_expressions is not None or jitify:
-            raise RuntimeError(
-                "the emulation knows neither cuComplex, cooperative groups, name expressions nor jitify"
-            )
+    def __init__(self, *, code, options=()):
         self.code = code
-        self.options = options
-        self.backend = backend
-        self.name_expressions = name_expressions
         self._defines = tuple(split_options(options))
         self._kernels = {}
 
@@ -278,8 +248,8 @@ class RawModule:
         _library(self.code, self._defines)
 
     def _finished(self, kernel, args):
-        if self.after_launch is not None:
-            self.after_launch(kernel, args)
+        if self._after_launch is not None:
+            self._after_launch(kernel, args)
 
     def get_function(self, name):
         """Kernel of this name, a callable."""

@@ -3,16 +3,13 @@
 
 namespace sk_emulated {
 
-uint64_t wait_for_block(Operation operation, int predicate, int line) {
+void wait_for_block(int line) {
     Fiber& self = *engine.current;
     self.status = at_barrier;
-    self.operation = operation;
+    self.operation = syncthreads;
     self.line = line;
-    self.value = predicate != 0;
-    self.spins = 0;
     ++engine.n_at_barrier;
     leave();
-    return self.value;
 }
 
 // the lane whose value a lane of a shuffle gets; its own where the source lies outside its segment
@@ -57,11 +54,6 @@ static bool complete(Fiber* warp, unsigned mask) {
             case ballot: results[lane] = ballots; break;
             case any_lane: results[lane] = ballots != 0; break;
             case all_lanes: results[lane] = ballots == mask; break;
-            case match_any:
-                for (unsigned other = 0; other < lanes; ++other)
-                    if ((mask >> other & 1) && warp[other].value == warp[lane].value)
-                        results[lane] |= 1u << other;
-                break;
             default:
                 if (!(mask >> warp[lane].source & 1))
                     fail("%s with mask 0x%08x (line %d): lane %u reads lane %u, which the mask leaves out",
@@ -99,7 +91,6 @@ uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsi
     self.width = width | bytes << 16;
     self.value = value;
     self.source = source_lane(operation, own, argument, unsigned(width));
-    self.spins = 0;
     unsigned& waiting = engine.waiting[number];
     waiting |= 1u << own;
     if ((waiting & mask) == mask && complete(&engine.fibers[number * lanes], mask)) {
@@ -109,22 +100,6 @@ uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsi
     self.status = at_collective;
     leave();
     return self.value;
-}
-
-unsigned wait_for_active(int line) {
-    Fiber& self = *engine.current;
-    self.status = at_active_mask;
-    self.operation = active_mask;
-    self.line = line;
-    leave();
-    return unsigned(self.value);
-}
-
-void give_way(const char* what) {
-    Fiber& self = *engine.current;
-    if (++self.spins > spin_limit)
-        fail("%s failed %ld times in turn: the thread waits for ever", what, spin_limit);
-    leave();
 }
 
 struct SourceLocation {

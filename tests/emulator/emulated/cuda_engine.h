@@ -27,22 +27,14 @@ constexpr size_t stack_bytes = 128 * 1024;
 constexpr size_t page = 4096 * 4;  // as large as the pages of any system at hand, for the guard below a stack
 constexpr unsigned pool_bytes = 227 * 1024;
 constexpr unsigned pool_guard = 256;
-constexpr long spin_limit = 100000;
 constexpr unsigned char poison = 0xFF;  // a NaN for floating point, -1 for integers
 
-enum Status : unsigned char { fresh, ready, at_barrier, at_collective, at_active_mask, exited };
+enum Status : unsigned char { fresh, ready, at_barrier, at_collective, exited };
 
-enum Operation : unsigned char {
-    // clang-format off
-    syncthreads, syncthreads_or, syncthreads_and, syncthreads_count, syncwarp,
-    shfl, shfl_up, shfl_down, shfl_xor, ballot,
-    any_lane, all_lanes, match_any, active_mask
-    // clang-format on
-};
-constexpr const char* operation_names[] = {
-    "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count", "__syncwarp",
-    "__shfl_sync",   "__shfl_up_sync",   "__shfl_down_sync",  "__shfl_xor_sync",     "__ballot_sync",
-    "__any_sync",    "__all_sync",       "__match_any_sync",  "__activemask"};
+enum Operation : unsigned char { syncthreads, syncwarp, shfl, shfl_up, shfl_down, shfl_xor, ballot, any_lane, all_lanes };
+constexpr const char* operation_names[] = {"__syncthreads",   "__syncwarp",      "__shfl_sync",
+                                           "__shfl_up_sync",  "__shfl_down_sync", "__shfl_xor_sync",
+                                           "__ballot_sync",   "__any_sync",       "__all_sync"};
 
 struct Fiber {
     void* sp;
@@ -56,7 +48,6 @@ struct Fiber {
     int width;  // of a shuffle, with the bytes of its value in the upper half
     unsigned source;
     uint64_t value;  // what the fiber deposits, and where it finds its result
-    long spins;
 };
 
 // Stacks are shared by all modules of the process: Python hands the same table to each launch.
@@ -89,13 +80,9 @@ struct Engine {
 };
 extern Engine engine;
 
-uint64_t wait_for_block(Operation operation, int predicate, int line);
+void wait_for_block(int line);
 uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int width,
                         int bytes, int line);
-unsigned wait_for_active(int line);
-
-// lets the other threads run: a thread that tries again and again would keep them waiting for ever
-void give_way(const char* what);
 
 // back to the schedule, until it resumes this fiber
 void leave();

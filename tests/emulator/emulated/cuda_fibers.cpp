@@ -201,44 +201,12 @@ static void report_stuck() {
 static bool open_barrier() {
     const Fiber& first = engine.fibers[0];
     if (engine.n_at_barrier < engine.n_threads) return false;
-    uint64_t count = 0;
-    for (int i = 0; i < engine.n_threads; ++i) {
-        const Fiber& fiber = engine.fibers[i];
-        if (fiber.operation != first.operation || fiber.line != first.line) return false;
-        count += fiber.value != 0;
-    }
-    uint64_t result = 0;
-    if (first.operation == syncthreads_or) result = count > 0;
-    if (first.operation == syncthreads_and) result = count == uint64_t(engine.n_threads);
-    if (first.operation == syncthreads_count) result = count;
-    for (int i = 0; i < engine.n_threads; ++i) {
-        engine.fibers[i].value = result;
-        engine.fibers[i].status = ready;
-    }
+    for (int i = 0; i < engine.n_threads; ++i)
+        if (engine.fibers[i].line != first.line) return false;
+    for (int i = 0; i < engine.n_threads; ++i) engine.fibers[i].status = ready;
     engine.n_at_barrier = 0;
     if (engine.seed > 1) permute(engine.order, unsigned(engine.n_threads));
     return true;
-}
-
-// the lanes of a warp that ask in the same line are taken to be together once nothing else can run
-static bool open_active_masks() {
-    bool opened = false;
-    for (int i = 0; i < engine.n_threads; ++i) {
-        if (engine.fibers[i].status != at_active_mask) continue;
-        const int line = engine.fibers[i].line, base = i / lanes * lanes;
-        const int end = base + lanes < engine.n_threads ? base + lanes : engine.n_threads;
-        unsigned mask = 0;
-        for (int j = base; j < end; ++j)
-            if (engine.fibers[j].status == at_active_mask && engine.fibers[j].line == line)
-                mask |= 1u << (j - base);
-        for (int j = base; j < end; ++j) {
-            if (!(mask >> (j - base) & 1)) continue;
-            engine.fibers[j].value = mask;
-            engine.fibers[j].status = ready;
-        }
-        opened = true;
-    }
-    return opened;
 }
 
 static void run_block() {
@@ -260,7 +228,7 @@ static void run_block() {
             ran = true;
         }
         if (engine.n_exited == n) break;
-        if (ran || open_active_masks() || open_barrier()) continue;
+        if (ran || open_barrier()) continue;
         return report_stuck();
     }
     for (unsigned i = 0; i < pool_guard; ++i)

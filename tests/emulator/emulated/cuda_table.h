@@ -20,15 +20,6 @@ constexpr const char* element_name() {
                                       : "int64";
     return sizeof(Element) == 2 ? "uint16" : sizeof(Element) == 4 ? "uint32" : "uint64";
 }
-template <class Element, class = void>
-struct Elements {
-    static const char* name() { return element_name<Element>(); }
-};
-template <class Element>
-struct Elements<Element, std::void_t<decltype(Element::x)>> {  // float4 and its like
-    static const char* name() { return element_name<decltype(Element::x)>(); }
-};
-
 template <class Parameter>
 static int describe_parameter(char* out, size_t room) {
     if constexpr (std::is_same_v<Parameter, long long>) {
@@ -38,7 +29,7 @@ static int describe_parameter(char* out, size_t room) {
     } else if constexpr (std::is_pointer_v<Parameter> && !std::is_void_v<std::remove_pointer_t<Parameter>>) {
         using Pointee = std::remove_pointer_t<Parameter>;
         return snprintf(out, room, " %s:%s:%d", std::is_const_v<Pointee> ? "const" : "mutable",
-                        Elements<std::remove_cv_t<Pointee>>::name(), int(alignof(Pointee)));
+                        element_name<std::remove_cv_t<Pointee>>(), int(alignof(Pointee)));
     } else {
         return snprintf(out, room, " ?");
     }

@@ -11,23 +11,22 @@ TASK_LIMIT, LIMIT, AT_ONCE = 90, 120, True
 CASES = 6
 CASES_OF_ESTIMATORS = 24
 
-# of each CUDA source, then of each estimator, in the order of what is built on what
+# of each CUDA source and what stands on it, then of each estimator, in the order of what is built on what
 CHECKS = {
     "fenchel_young/sparsemax": "test_gpu_sparsemax.py::test_forward",
     "fenchel_young/sparsemax_block": "test_gpu_sparsemax.py::test_loss_of_a_block_a_row",
     "fenchel_young/sparsemax_long": "test_gpu_sparsemax.py::test_forward_of_several_blocks_a_row",
     "fenchel_young/sparsemax_jvp": "test_gpu_sparsemax.py::test_jacobian_vector_product",
-    "l1/glm": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
+    "losses": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
     "shared/sparse": "test_gpu_oba_kernels.py::test_sparse_products",
     "operators": "test_gpu_oba_kernels.py::test_row_and_column_operators",
-    "shared/dense": "test_gpu_oba_kernels.py::test_dense_kernels",
+    "dense products": "test_gpu_oba_kernels.py::test_dense_kernels",
     "shared/model": "test_gpu_oba_models.py::test_models_are_minimised",
-    "shared/class_operators": "test_gpu_multinomial.py::test_operators",
-    "shared/multinomial": "test_gpu_multinomial.py::test_class_factors",
-    "rows": "test_gpu_fenchel_young.py::test_products_of_every_type",
-    "shared/curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
+    "shared/spmm": "test_gpu_fenchel_young.py::test_products_of_every_type",
+    "class operators": "test_gpu_multinomial.py::test_operators",
+    "curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
     "shared/pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
-    "bounded/row_losses": "test_gpu_pairs.py::test_piecewise_losses",
+    "row losses": "test_gpu_pairs.py::test_piecewise_losses",
     "extreme/extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
     "extreme/class_blocks": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
     "ranking": "test_gpu_ranking.py::test_rank_scores",

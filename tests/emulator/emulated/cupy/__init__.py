@@ -17,40 +17,11 @@ anything). A step that makes the host wait is counted once, where CuPy may wait 
 # ruff: noqa: F401  (a namespace is made of imports)
 
 from numpy import (
-    bool_,
-    broadcast_shapes,
-    complex64,
-    complex128,
-    complexfloating,
-    dtype,
-    e,
-    finfo,
-    float16,
     float32,
     float64,
-    floating,
-    iinfo,
-    inexact,
     inf,
-    int8,
-    int16,
     int32,
     int64,
-    integer,
-    intp,
-    issubdtype,
-    nan,
-    newaxis,
-    number,
-    pi,
-    promote_types,
-    signedinteger,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    uintp,
-    unsignedinteger,
 )
 
 from . import cuda, emulation, linalg, random
@@ -72,6 +43,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
+from ._kernels import ElementwiseKernel, ReductionKernel
 from ._launch import RawModule
 from ._manipulation import (
     append,
@@ -85,7 +57,6 @@ from ._manipulation import (
     expand_dims,
     hstack,
     moveaxis,
-    ravel,
     stack,
     unique,
     vstack,
@@ -93,8 +64,6 @@ from ._manipulation import (
 from ._ndarray import ndarray
 from ._products import dot, einsum, matmul, vdot
 from ._sorting import (
-    argpartition,
-    argsort,
     argwhere,
     array_equal,
     clip,
@@ -103,16 +72,29 @@ from ._sorting import (
     isneginf,
     ix_,
     may_share_memory,
-    nonzero,
     partition,
     searchsorted,
     size,
     sort,
-    take,
     take_along_axis,
     where,
 )
-from ._statistics import all, amax, amin, any, average, cumsum, diff, prod, sum
+from ._statistics import (
+    all,
+    amax,
+    amin,
+    any,
+    argpartition,
+    argsort,
+    average,
+    cumsum,
+    diff,
+    nonzero,
+    prod,
+    ravel,
+    sum,
+    take,
+)
 from ._ufunc import UFUNCS as _UFUNCS
 from ._ufunc import ufunc
 

@@ -61,11 +61,6 @@ def moveaxis(a, source, destination):
     return view(a, np.moveaxis(host(a), source, destination))
 
 
-def ravel(a, order="C"):
-    host(a)
-    return a.ravel(order)
-
-
 def broadcast_to(array, shape):
     len(shape)  # a number is a TypeError there
     return view(array, np.broadcast_to(host(array, "array"), shape))

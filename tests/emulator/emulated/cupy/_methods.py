@@ -74,11 +74,6 @@ class Methods:
     def prod(self, axis=None, dtype=None, out=None, keepdims=None):
         return self._prod(axis, dtype, out, keepdims)
 
-    def dot(self, b, out=None):
-        from ._products import dot
-
-        return dot(self, b, out)
-
     def clip(self, min=None, max=None, out=None):
         if min is None and max is None:
             raise ValueError("array_clip: must set either max or min")

@@ -15,7 +15,6 @@ from ._convert import (
     is_scalar,
     new,
     sync,
-    unwritten,
     upload,
     view,
 )
@@ -50,15 +49,6 @@ class ndarray(Operators, Methods):
     __slots__ = ("__weakref__", "_array", "_memory", "base")
     __hash__ = None
     __array_priority__ = 100
-
-    def __new__(cls, *args, _obj=None, _no_init=False, **kwargs):
-        return object.__new__(cls)
-
-    def __init__(self, shape, dtype=float, memptr=None, strides=None, order="C"):
-        if memptr is not None or strides is not None:
-            raise NotImplementedError("the emulation makes arrays in memory of their own only")
-        made = unwritten(shape, dtype, order)
-        self._array, self._memory, self.base = made._array, made._memory, None
 
     @classmethod
     def _from(cls, array, memory):

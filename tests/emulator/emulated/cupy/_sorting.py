@@ -4,6 +4,7 @@ import numpy as np
 
 from ._convert import deliver, host, is_array, new, operand, sync, upload
 from ._methods import check_kind
+from ._statistics import nonzero
 
 
 def sort(a, axis=-1, kind=None):
@@ -11,20 +12,10 @@ def sort(a, axis=-1, kind=None):
     return new(np.sort(host(a), axis=axis, kind="stable"))
 
 
-def argsort(a, axis=-1, kind=None):
-    host(a)
-    return a.argsort(axis=axis, kind=kind)
-
-
 def partition(a, kth, axis=-1):
     made = a.flatten() if axis is None else a.copy()
     made.partition(kth, axis=-1 if axis is None else axis)
     return made
-
-
-def argpartition(a, kth, axis=-1):
-    host(a)
-    return a.argpartition(kth, axis=axis)
 
 
 def searchsorted(a, v, side="left", sorter=None):
@@ -36,11 +27,6 @@ def searchsorted(a, v, side="left", sorter=None):
         v = upload(v)
     order = None if sorter is None else host(sorter, "sorter")
     return new(np.searchsorted(a._array, v._array, side, order))
-
-
-def nonzero(a):
-    host(a)
-    return a.nonzero()
 
 
 def flatnonzero(a):
@@ -63,11 +49,6 @@ def where(condition, x=None, y=None):
     if x is None:
         return nonzero(condition)
     return new(np.where(host(condition, "condition"), operand(x), operand(y)))
-
-
-def take(a, indices, axis=None, out=None):
-    host(a)
-    return a.take(indices, axis, out)
 
 
 def take_along_axis(a, indices, axis):

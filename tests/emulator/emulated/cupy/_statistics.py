@@ -1,43 +1,38 @@
-"""Sums, extrema, moments and running sums: no ``initial``, no ``where``."""
+"""Functions that an array's method answers, and sums and moments that have no method."""
+
+import functools
+import inspect
 
 import numpy as np
 
 from ._convert import host, new, operand, upload
+from ._methods import Methods
 
 
-def sum(a, axis=None, dtype=None, out=None, keepdims=False):
-    host(a)
-    return a.sum(axis, dtype, out, keepdims)
+def _of_method(name):
+    """The function ``name(a, ...)`` with the parameters of the method."""
+    method = getattr(Methods, name)
+
+    @functools.wraps(method)
+    def function(a, *args, **kwargs):
+        host(a)
+        return method(a, *args, **kwargs)
+
+    _, *parameters = inspect.signature(method).parameters.values()
+    function.__signature__ = inspect.Signature(
+        [inspect.Parameter("a", inspect.Parameter.POSITIONAL_OR_KEYWORD), *parameters]
+    )
+    return function
+
+
+sum, amax, amin, any, all, cumsum = map(_of_method, ("sum", "max", "min", "any", "all", "cumsum"))
+argsort, argpartition, nonzero = map(_of_method, ("argsort", "argpartition", "nonzero"))
+take, ravel = map(_of_method, ("take", "ravel"))
 
 
 def prod(a, axis=None, dtype=None, out=None, keepdims=False):
     host(a)
     return a.prod(axis, dtype, out, keepdims)
-
-
-def amax(a, axis=None, out=None, keepdims=False):
-    host(a)
-    return a.max(axis=axis, out=out, keepdims=keepdims)
-
-
-def amin(a, axis=None, out=None, keepdims=False):
-    host(a)
-    return a.min(axis=axis, out=out, keepdims=keepdims)
-
-
-def any(a, axis=None, out=None, keepdims=False):
-    host(a)
-    return a.any(axis=axis, out=out, keepdims=keepdims)
-
-
-def all(a, axis=None, out=None, keepdims=False):
-    host(a)
-    return a.all(axis=axis, out=out, keepdims=keepdims)
-
-
-def cumsum(a, axis=None, dtype=None, out=None):
-    host(a)
-    return a.cumsum(axis, dtype, out)
 
 
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):

@@ -9,6 +9,7 @@ import numpy as np
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
+from .rounding import GAP_ROUNDING
 
 # Steps to the null model's intercept; it is bracketed within some 20, and a bisection takes 60 more.
 MAX_STEPS = 200
@@ -121,14 +122,14 @@ def null_predictor(
     def derivatives(b):
         with np.errstate(over="ignore", invalid="ignore"):
             _, u, d = family.evaluate(b + shift, y, zy)
-        return float(s @ u), float(s @ d)
+        return float(s @ u), float(s @ d), float(s @ np.abs(u))
 
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
     reach = 1.0
     for _ in range(MAX_STEPS):
-        slope, curvature = derivatives(b)
-        if slope == 0.0:
+        slope, curvature, size = derivatives(b)
+        if abs(slope) <= GAP_ROUNDING * size:
             break
         low, high = (low, b) if not slope < 0.0 else (b, high)
         new = b - slope / curvature if 0.0 < curvature < np.inf else np.nan

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import shown
+from ..paths.path_solver import keeps_hessian, session_of
 from ..solver.blockwise import solver_of
 from ..solver.least_squares_session import LeastSquaresSession
 
@@ -194,22 +195,27 @@ class SharedFitsMixin:
             _active = Store(*sent)
         return _active
 
+    def _plain_solver(self, loss):
+        """The solver of a fit that shares nothing; sessions of ridges have no history."""
+        is_ridge = self.l1_ratio == 0.0 and not self.history
+        if is_ridge and keeps_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
+            return session_of(loss)[0]
+        return solver_of(loss)
+
     @contextmanager
     def _shared(self, X, loss, penalty, x0, arrays):
         """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data besides X, or None."""
         store = self._store()
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
-            yield Sharing(x0, solver_of(loss))
+            yield Sharing(x0, self._plain_solver(loss))
             return
-        from ..paths.path_solver import keeps_hessian, session_of  # a plain fit doesn't pay for the import
-
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in self._in_key]
         key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
-            solver, session = solver_of(loss), None
+            solver, session = self._plain_solver(loss), None
             if isinstance(loss, LeastSquaresSession):
                 session = loss.squares
             elif keeps_hessian(loss, self.l1_ratio, {}):

@@ -99,6 +99,19 @@ class FamilyLoss(LinearLoss):
         return value if value > -np.inf else -np.inf
 
 
+def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | None) -> np.ndarray | None:
+    """The predictor of the null model with intercept ``null``, (n,), or None for zeros.
+
+    Where it differs from that of a model without a loss by rounding alone, it is the latter.
+    """
+    shift = offset if not null else np.full(len(y), null) if offset is None else offset + null
+    if shift is None:
+        return None
+    zy = family.saturated(y)
+    is_saturated = np.all(np.abs(shift - zy) <= PREDICTOR_ROUNDING * np.maximum(1.0, np.abs(zy)))
+    return zy if is_saturated else shift
+
+
 def null_predictor(
     family: Family, y: np.ndarray, weight: np.ndarray | None = None, offset: np.ndarray | None = None
 ) -> float:

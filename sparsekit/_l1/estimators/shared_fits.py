@@ -19,7 +19,6 @@ import scipy.sparse as sp
 from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import shown
-from ..paths.path_solver import keeps_hessian, session_of
 from ..solver.blockwise import solver_of
 from ..solver.least_squares_session import LeastSquaresSession
 
@@ -197,9 +196,11 @@ class SharedFitsMixin:
 
     def _plain_solver(self, loss):
         """The solver of a fit that shares nothing; sessions of ridges have no history."""
-        is_ridge = self.l1_ratio == 0.0 and not self.history
-        if is_ridge and keeps_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
-            return session_of(loss)[0]
+        if self.l1_ratio == 0.0 and not self.history:
+            from ..paths.path_solver import keeps_hessian, session_of  # other fits don't pay for the import
+
+            if keeps_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
+                return session_of(loss)[0]
         return solver_of(loss)
 
     @contextmanager
@@ -209,13 +210,15 @@ class SharedFitsMixin:
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
             yield Sharing(x0, self._plain_solver(loss))
             return
+        from ..paths.path_solver import keeps_hessian, session_of
+
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in self._in_key]
         key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
-            solver, session = self._plain_solver(loss), None
+            solver, session = solver_of(loss), None
             if isinstance(loss, LeastSquaresSession):
                 session = loss.squares
             elif keeps_hessian(loss, self.l1_ratio, {}):

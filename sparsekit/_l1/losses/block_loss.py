@@ -13,8 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._row_blocks.blocks import Block, as_matrix
-from .families.family import Family
-from .family_loss import FamilyLoss, null_shift
 from .losses import LeastSquaresLoss
 from .multinomial import logistic_loss
 
@@ -25,10 +23,9 @@ class LossOfBlocks:
 
     classes : sorted labels; None for numbers.
     class_weight : factor of each class' weights, or None.
-    offset : number subtracted from the targets of least squares, or added to a family's predictors.
+    offset : number subtracted from the targets of least squares.
     shifted : whether the rows have offsets.
     columns : columns of the rows' offsets, one a class, where a fold lacks some classes; or None.
-    family : that of numbers whose loss is not least squares, or None.
     """
 
     fit_intercept: bool
@@ -37,14 +34,13 @@ class LossOfBlocks:
     offset: float = 0.0
     shifted: bool = False
     columns: np.ndarray | None = None
-    family: Family | None = None
 
     lower_bound: ClassVar[float] = 0.0  # of all losses
 
     @property
     def is_quadratic(self) -> bool:
         """Whether one model is the loss itself."""
-        return self.classes is None and self.family is None
+        return self.classes is None
 
     @property
     def n_outputs(self) -> int:
@@ -66,18 +62,18 @@ class LossOfBlocks:
             missed = (block.fold >> block.fold.dtype.type(fold)) & 1
             weight = np.where(missed, 0.0, 1.0 if weight is None else weight)
         shift = self._shift(block, len(y))
-        if self.family is not None:
-            y = y.astype(np.float64, copy=False)
-            return self.on(X, y, weight, shift=null_shift(self.family, y, self.offset, shift))
         if self.classes is None:
-            target = y.astype(np.float64, copy=False) - self.offset
-            return self.on(X, target if shift is None else target - shift, weight)
+            return self._of_numbers(X, y.astype(np.float64, copy=False), weight, shift)
         # a fold may lack a class; all rows of that class then have weight 0
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
         return self.on(X, codes, weight, shift=shift)
+
+    def _of_numbers(self, X, y, weight, shift):
+        target = y - self.offset
+        return self.on(X, target if shift is None else target - shift, weight)
 
     def _shift(self, block, n):
         if not self.shifted:
@@ -96,13 +92,8 @@ class LossOfBlocks:
     ) -> Any:  # fmt: skip
         """The loss of rows with offsets ``shift`` of their scores.
 
-        ``values`` are codes of classes, targets less the offset, or a family's targets.
+        ``values`` are codes of classes, or targets less the offset.
         """
-        if self.family is not None:
-            return FamilyLoss(
-                self.family, X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads,
-                offset=shift,
-            )  # fmt: skip
         if self.classes is None:
             return LeastSquaresLoss._of_sound(
                 X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ..._estimator.block_data import BlockedMatrix
-from ..losses.block_loss import LossOfBlocks
 from ..losses.block_problem import BlockProblem
+from ..losses.family_blocks import FamilyOfBlocks
 from ..losses.family_loss import FamilyLoss, deviance, null_predictor, null_shift
 from .data_losses import centred_loss_of
 
@@ -32,7 +32,7 @@ def null_offset(family, y, weight, offset, fit_intercept):
 def family_loss_of(family, X, y, weight, fit_intercept, n_threads, offset, positive, null=0.0):
     """The loss of a `Family` for checked data, from `null_offset`'s intercept ``null`` and its offset."""
     if isinstance(X, BlockedMatrix):
-        spec = LossOfBlocks(fit_intercept, offset=null, shifted=X.census.offset is not None, family=family)
+        spec = FamilyOfBlocks(fit_intercept, offset=null, shifted=X.census.offset is not None, family=family)
         return BlockProblem(X.blocks, X.census, spec, y, weight, n_threads, shift=offset, positive=positive)
 
     def make(X):

@@ -212,8 +212,8 @@ def keeps_hessian(loss, l1_ratio, options):
         return False
     if l1_ratio > 0.0:
         return isinstance(loss, LogisticLoss)
-    is_one_sided = getattr(loss, "one_sided", False)
-    return not is_one_sided and plan.ridge_keeps_hessian(*loss.design.shape, loss.design.is_sparse)
+    is_one_sided, (n, p) = getattr(loss, "one_sided", False), loss.design.shape
+    return not is_one_sided and plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
 
 
 def session_of(loss):

@@ -1,4 +1,4 @@
-"""Row losses in main memory for one penalty after another: OBA, the Hessian reused.
+"""Row losses in main memory for one penalty after another, or one ridge: OBA, the Hessian reused.
 
 For each penalty
 

@@ -70,7 +70,7 @@ def test_regression_is_refused(tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert (
-        "the target has 214 different numbers in 442 rows, from 25 to 346: this is regression (--lasso)"
+        "the target has 214 different numbers in 442 rows, from 25 to 346: this is regression (--lasso, --family)"
         in err
     )
     assert "--positive" in err

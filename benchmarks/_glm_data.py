@@ -3,26 +3,33 @@
 import numpy as np
 import scipy.sparse as sp
 
+# Rows of freMTPL2, the table of French motor policies.
+POLICIES = 678_013
+
 
 def tables(rows):
     """Name -> function that makes (X, exposure or None, means of the targets)."""
     return {
         "claims": lambda: claims(rows),
+        "policies": lambda: claims(POLICIES, level=-2.5),
         "text": text,
         "tall": lambda: dense(50_000, 50),
         "wide": lambda: dense(500, 5_000),
     }
 
 
-def claims(n, sizes=(400, 200, 100, 100, 80, 60, 30, 20, 10)):
-    """One-hot columns of categories with falling shares, 1,000 in all, and an exposure of each row."""
+def claims(n, sizes=(400, 200, 100, 100, 80, 60, 30, 20, 10), level=-1.0):
+    """One-hot columns of categories with falling shares, 1,000 in all, and an exposure of each row.
+
+    ``level`` is the logarithm of a mean without effects: -2.5 gives claims as rare as those of freMTPL2.
+    """
     rng = np.random.default_rng(0)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     drawn = [(size * rng.beta(1, 3, n)).astype(int) for size in sizes]
     index = np.stack([start + one for start, one in zip(starts, drawn)], axis=1)
     shape, pointers = (n, sum(sizes)), np.arange(0, n * len(sizes) + 1, len(sizes))
     X = sp.csr_matrix((np.ones(index.size), index.ravel(), pointers), shape=shape)
-    return X, rng.uniform(0.1, 1.0, n), np.exp(X @ effects(shape[1], 0.2, rng) - 1.0)
+    return X, rng.uniform(0.1, 1.0, n), np.exp(X @ effects(shape[1], 0.2, rng) + level)
 
 
 def text(n=20_000, p=3_000):

@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,15 +80,19 @@ def _main(argv):
 
 
 def _compare(args):
-    from . import csv_output, io, json_output, lasso_peers, lasso_problem, paths, peers, plot, report
+    from . import csv_output, family_peers, io, json_output, lasso_peers, paths, peers, plot, report
     from .engine import Bench, BenchOptions
 
     deadline = math.inf if args.budget is None else time.monotonic() + args.budget
     fault = _faulty_task(args)
     if fault:
         return _fail(fault, USAGE)
-    fit_intercept = args.lasso if args.intercept is None else args.intercept
-    solvers = lasso_peers.all_lasso_solvers() if args.lasso else peers.all_solvers()
+    has_numbers = args.lasso or args.family is not None
+    fit_intercept = has_numbers if args.intercept is None else args.intercept
+    if args.family is not None:
+        solvers = family_peers.all_family_solvers()
+    else:
+        solvers = lasso_peers.all_lasso_solvers() if args.lasso else peers.all_solvers()
     if args.path is not None:
         solvers = paths.all_path_solvers(args.lasso, solvers)
     if args.peers is not None:
@@ -130,24 +135,21 @@ def _compare(args):
                     standardize=args.standardize,
                     fit_intercept=fit_intercept,
                     seed=args.seed,
-                    lasso=args.lasso,
+                    numbers=_numbers(args),
                 )
                 for path in args.files
             ]
         else:
             settings = dict(test_size=args.test_size, fit_intercept=fit_intercept, seed=args.seed)
-            if args.lasso:
-                problems = lasso_problem.shipped_lasso_problems(io.split, **settings)
-            else:
-                problems = io.shipped_problems(**settings)
+            problems = _shipped(args, settings)
+        for problem in problems:
+            if not problem.lambda_max > 0:
+                raise io.DataError(
+                    f"{problem.name}: no feature is related to the target (X^T y = 0): w = 0 for every "
+                    "penalty"
+                )
     except io.DataError as error:
         return _fail(str(error), FAILED)
-    for problem in problems:
-        if not problem.lambda_max > 0:
-            return _fail(
-                f"{problem.name}: no feature is related to the target (X^T y = 0): w = 0 for every penalty",
-                FAILED,
-            )
 
     if args.path is not None:
         return _compare_paths(args, problems, solvers)
@@ -231,15 +233,45 @@ def _faulty_task(args):
     """What options do not go together, or None."""
     if args.path is not None and (args.plot is not None or args.budget is not None):
         return "--path has no --plot and no --budget; its times are limited by --max-time"
-    if args.lasso and args.C is not None:
-        return "--C is for classes; with --lasso the penalty is --alpha or --lambda-ratio"
-    if not args.lasso and args.alpha is not None:
-        return "--alpha needs --lasso; classes have --C or --lambda-ratio"
+    has_numbers = args.lasso or args.family is not None
+    if has_numbers and args.C is not None:
+        return "--C is for classes; with --lasso and --family the penalty is --alpha or --lambda-ratio"
+    if not has_numbers and args.alpha is not None:
+        return "--alpha needs --lasso or --family; classes have --C or --lambda-ratio"
+    if args.family is None and args.l1_ratio is not None:
+        return "--l1-ratio needs --family"
+    if args.family is not None and args.path is not None:
+        return "--path has classes and --lasso, and no --family"
     if args.standardize is not None and not args.files:
         return "--standardize and --no-standardize are for files"
-    if args.lasso and args.positive is not None:
-        return "--positive is for classes, and --lasso takes numbers"
+    if has_numbers and args.positive is not None:
+        return "--positive is for classes; --lasso and --family take numbers"
     return None
+
+
+def _numbers(args):
+    """What makes a problem of numbers, or None for classes."""
+    from .family_problem import FamilyProblem
+    from .lasso_problem import LassoProblem
+
+    if args.family is not None:
+        return partial(FamilyProblem, family=args.family, l1_ratio=_l1_ratio(args))
+    return LassoProblem if args.lasso else None
+
+
+def _shipped(args, settings):
+    """The problems without files."""
+    from . import family_problem, io, lasso_problem
+
+    if args.family is not None:
+        return family_problem.shipped_family_problems(io.split, args.family, _l1_ratio(args), **settings)
+    if args.lasso:
+        return lasso_problem.shipped_lasso_problems(io.split, **settings)
+    return io.shipped_problems(**settings)
+
+
+def _l1_ratio(args):
+    return 1.0 if args.l1_ratio is None else args.l1_ratio
 
 
 def _why_not_writable(path):

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import bz2
-import functools
-import gzip
-import lzma
-import re
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from .._linalg.structure import sound
 from .._messages import shown
-from ..datasets._files import DAMAGE, MAX_BYTES, WIDEST, FileFormatError, past_mark, unpacked, whole_number
-from .lasso_problem import LassoProblem, targets
+from ..datasets._files import DAMAGE, FileFormatError
+from .lasso_problem import targets
+from .matrix_files import OPENERS, read_npz, read_svmlight
 from .problem import Problem
 from .tables import DataError, encode, is_number, read_table, text_of
 
-
-def _open_packed(opener, path, mode):
-    """A compressed file for reading bytes, of which no more than `MAX_BYTES` are read."""
-    return unpacked(opener, path, MAX_BYTES)
-
-
-OPENERS = {
-    suffix: functools.partial(_open_packed, opener)
-    for suffix, opener in ((".gz", gzip.open), (".bz2", bz2.open), (".xz", lzma.open))
-}
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".parquet")
@@ -55,7 +38,7 @@ def read_problem(
     standardize=False,
     fit_intercept=False,
     seed=0,
-    lasso=False,
+    numbers=None,
 ):
     """Read a data set and make a binary problem of it, or a regression.
 
@@ -85,8 +68,9 @@ def read_problem(
     fit_intercept : bool, default=False
     seed : int, default=0
         Seed of the split.
-    lasso : bool, default=False
-        Whether the target is a number to predict; rows are then held out without regard to it.
+    numbers : callable, optional
+        Makes the problem, as `LassoProblem` does, where the target is a number to predict; rows are then held
+        out without regard to it.
 
     Raises
     ------
@@ -109,16 +93,16 @@ def read_problem(
         X = _from_first_column(X)
     if encoding is not None:
         notes += encoding.notes
-    if lasso:
+    if numbers is not None:
         y, label = targets(labels, path), None
     else:
         y, label, note = _binary(labels, positive, path)
         notes += note
     if held_out is not None:
         X_test, given = held_out
-        y_test = targets(given, test or path) if lasso else np.where(given == label, 1.0, -1.0)
+        y_test = targets(given, test or path) if numbers is not None else np.where(given == label, 1.0, -1.0)
     elif test_size > 0:
-        X, y, X_test, y_test, note = split(X, y, test_size, seed, not lasso)
+        X, y, X_test, y_test, note = split(X, y, test_size, seed, numbers is None)
         notes += note
     else:
         X_test = y_test = None
@@ -132,8 +116,7 @@ def read_problem(
             if sparse.issparse(X)
             else "columns standardised: mean 0, standard deviation 1 (--no-standardize: as they are)"
         )
-    cls = LassoProblem if lasso else Problem
-    return cls(_name(path), X, y, fit_intercept, X_test, y_test, notes)
+    return (numbers or Problem)(_name(path), X, y, fit_intercept, X_test, y_test, notes)
 
 
 def _standardized(X, X_test, path):
@@ -196,9 +179,9 @@ def _read(path, columns, encoding=None):
     held_out = None
     try:
         if kind == ".npz":
-            X, labels, held_out = _read_npz(path)
+            X, labels, held_out = read_npz(path)
         elif kind in SVMLIGHT:
-            X, labels = _read_svmlight(path, opener)
+            X, labels = read_svmlight(path, opener)
         elif kind in DELIMITED or (kind == ".parquet" and opener is open):
             frame, labels, notes = read_table(path, opener, kind, **columns)
             X, encoding = encode(frame, notes, path, encoding)
@@ -214,147 +197,6 @@ def _read(path, columns, encoding=None):
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
     return X, labels, held_out, encoding
-
-
-def _read_svmlight(path, opener):
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        with opener(path, "rb") as stream:
-            past_mark(stream)
-            # zero_based=True takes indices as they are; _from_first_column drops an unused column 0
-            X, y = load_svmlight_file(stream, zero_based=True)
-    except (ValueError, OverflowError, IndexError) as error:
-        raise DataError(_faulty_line(path, opener) or f"{path}: {error}") from error
-    if X.shape[1] > WIDEST:
-        raise DataError(_faulty_line(path, opener) or f"{path}: has {X.shape[1]} features")
-    if not np.isfinite(X.data).all() or not np.isfinite(y).all():
-        raise DataError(_faulty_line(path, opener) or f"{path}: holds NaN or inf")
-    return sparse.csr_matrix(X), y
-
-
-def _faulty_line(path, opener):
-    """First line of an svmlight file that is wrong, and how; None if all are right."""
-    with opener(path, "rb") as stream:
-        past_mark(stream)
-        for number, raw in enumerate(stream, start=1):
-            fault = svmlight_fault(raw.decode("utf-8", errors="replace"))
-            if fault:
-                is_table = number == 1 and b":" not in raw and len(re.split(rb"[,;\t]", raw)) > 1
-                hint = "; is it a table? Then name it .csv or .tsv" if is_table else ""
-                return f"{path}:{number}: {fault}{hint}"
-    return None
-
-
-def svmlight_fault(line):
-    """What is wrong with one line of an svmlight file, or None.
-
-    A line is ``label index:value index:value ... # comment`` with increasing indices, all finite.
-    """
-    fields = line.split("#", 1)[0].split()
-    if not fields:
-        return None
-    label, *features = fields
-    if ":" in label:
-        return f"the line starts with {shown(label)}, where its label should stand"
-    if "," in label:
-        return f"label {shown(label)} names several classes; one label a row is needed"
-    if not _is_finite(label):
-        return f"label {shown(label)} is not a finite number"
-    last = -1
-    for position, item in enumerate(features):
-        index, colon, value = item.partition(":")
-        if index == "qid" and colon and position == 0:
-            continue
-        if not colon:
-            return f"{shown(item)} is not of the form index:value"
-        if not index.isascii() or not index.isdigit():
-            return f"index {shown(index)} in {shown(item)} is not a whole number from 0 on"
-        column = whole_number(index)
-        if column >= WIDEST:
-            return f"index {shown(index)} is too large: no more than {WIDEST} features can be compared"
-        if column <= last:
-            return f"index {index} follows {last}; indices must increase along a line"
-        if not _is_finite(value):
-            return f"value {shown(value)} of feature {index} is not a finite number"
-        last = column
-    return None
-
-
-def _is_finite(text):
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
-def _read_npz(path):
-    try:
-        with np.load(path, allow_pickle=False) as z:
-            _check_size(z.zip, path)
-            arrays = {key: z[key] for key in z.files}
-    except (ValueError, TypeError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: is not a readable .npz file: {error}") from error
-    wanted = "an array X (or X_data, X_indices, X_indptr, X_shape) and an array y"
-    found = ", ".join(sorted(arrays)) or "nothing"
-    for suffix in ("", "_train"):
-        X, y = _npz_matrix(arrays, f"X{suffix}", path), arrays.get(f"y{suffix}")
-        if X is None or y is None:
-            continue
-        held_out = None
-        X_test, y_test = _npz_matrix(arrays, "X_test", path), arrays.get("y_test")
-        if suffix and X_test is not None and y_test is not None:
-            held_out = X_test, _checked_labels(y_test, X_test, "y_test", path)
-        return X, _checked_labels(y, X, f"y{suffix}", path), held_out
-    raise DataError(f"{path}: {wanted} are needed; the file holds {found}")
-
-
-def _check_size(archive, path):
-    """DataError where the parts of an archive unpack to more than `MAX_BYTES`; longer ones are cut off."""
-    total = sum(part.file_size for part in archive.infolist())
-    if total > MAX_BYTES:
-        raise DataError(f"{path}: unpacks to {total} bytes; no more than {MAX_BYTES} can be read")
-
-
-def _npz_matrix(arrays, base, path):
-    """The dense or sparse matrix stored under a name, as float64, or None if it is not there."""
-    if base in arrays:
-        X = arrays[base]
-        if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise DataError(f"{path}: {base} must be a numeric matrix, is {X.dtype} of shape {X.shape}")
-        X = X.astype(np.float64)
-        values = X
-    elif f"{base}_indptr" in arrays:
-        absent = [k for k in ("data", "indices", "shape") if f"{base}_{k}" not in arrays]
-        if absent:
-            raise DataError(f"{path}: {base}_indptr is there but {base}_{absent[0]} is not")
-        indices, indptr = arrays[f"{base}_indices"], arrays[f"{base}_indptr"]
-        values = arrays[f"{base}_data"].astype(np.float64)
-        if values.size == 0 and indices.size:
-            values = np.ones(indices.size)  # a matrix of ones may leave its values out
-        try:
-            shape = tuple(int(v) for v in arrays[f"{base}_shape"])
-            # SciPy's own check takes differences of pointers, which may overflow
-            X = sound(sparse.csr_matrix((values, indices, indptr), shape=shape), base)
-        except (ValueError, TypeError, OverflowError) as error:
-            raise DataError(f"{path}: {base} is not a valid CSR matrix: {error}") from error
-        X.sum_duplicates()
-    else:
-        return None
-    if X.shape[1] > WIDEST:
-        raise DataError(f"{path}: {base} has {X.shape[1]} columns; no more than {WIDEST} can be compared")
-    if not np.isfinite(values).all():
-        raise DataError(f"{path}: {base} holds NaN or inf")
-    return X
-
-
-def _checked_labels(y, X, key, path):
-    y = np.asarray(y)
-    if y.ndim != 1 or len(y) != X.shape[0]:
-        raise DataError(f"{path}: {key} has shape {y.shape}, but X has {X.shape[0]} rows")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError(f"{path}: {key} holds NaN or inf")
-    return y
 
 
 def _from_first_column(*matrices):
@@ -411,7 +253,8 @@ def _refuse_regression(classes, texts, usual, n, path):
         if len(classes) > MAX_NUMBERS or (len(classes) > 2 and not is_whole):
             raise DataError(
                 f"{path}: the target has {len(classes)} different numbers in {n} rows, from {texts[0]} to "
-                f"{texts[-1]}: this is regression (--lasso), and classes are compared here. {remedy}"
+                f"{texts[-1]}: this is regression (--lasso, --family), and classes are compared here. "
+                f"{remedy}"
             )
     elif len(classes) > MAX_CLASSES and len(classes) > n / 2:
         raise DataError(

@@ -43,13 +43,17 @@ class LassoProblem(Problem):
     @cached_property
     def lambda_max(self):
         """Smallest n alpha with w = 0 as solution; 0 where no more than rounding is left of X^T y."""
-        y = self._centred(self.y)
+        y = self._null_residual()
         correlations = np.abs(self.X.T @ y)
         top = float(abs(self.X).max()) or 1.0
         scaled = self.X / top  # whose squares do not overflow
         squares = scaled.multiply(scaled) if hasattr(scaled, "nnz") else scaled**2
         sizes = np.sqrt(np.asarray(squares.sum(axis=0)).ravel() * float(y @ y))
         return float(correlations.max()) if (correlations / top > _ROUNDING * sizes).any() else 0.0
+
+    def _null_residual(self):
+        """Minus the derivatives by row of the model without features."""
+        return self._centred(self.y)
 
     def _centred(self, values):
         return values - values.mean() if self.fit_intercept else values
@@ -90,7 +94,7 @@ class LassoProblem(Problem):
     def sample(self, per_class=20):
         """A few rows in the same container and dtype, to warm a solver up with."""
         rows = slice(0, 2 * per_class)
-        return type(self)(name=self.name, X=self.X[rows], y=self.y[rows], fit_intercept=self.fit_intercept)
+        return self._alone(self.X[rows], self.y[rows])
 
 
 def targets(labels, path):
@@ -102,7 +106,9 @@ def targets(labels, path):
         Where they are no numbers, or all the same.
     """
     if labels.dtype.kind not in "iuf":
-        raise DataError(f"{path}: the target holds {shown(str(labels[0]))}; --lasso needs numbers")
+        raise DataError(
+            f"{path}: the target holds {shown(str(labels[0]))}; --lasso and --family need numbers"
+        )
     y = labels.astype(np.float64)
     if not np.isfinite(y).all():
         raise DataError(f"{path}: the target holds NaN or inf")

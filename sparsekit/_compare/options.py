@@ -8,6 +8,10 @@ import argparse
 DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
 # seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
 MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
+# families that peers have as well, with the powers of their variances, and the dispersion of the last one
+POWERS = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5}
+FAMILIES = (*POWERS, "negative-binomial")
+DISPERSION = 1.0
 
 
 def make_parser():
@@ -25,12 +29,25 @@ def make_parser():
     compare = commands.add_parser(
         "compare",
         help="L1 models on your data: this package beside LIBLINEAR and other solvers",
-        description="Fit L1 logistic regression with L1LogisticOBA, or with --lasso least squares with "
-        "LassoOBA. Fit it with every installed peer as well, and compare the times to come close to the "
-        "optimum. Without files: two data sets that ship with scikit-learn.",
+        description="Fit L1 logistic regression with L1LogisticOBA, with --lasso least squares with "
+        "LassoOBA, or with --family a generalised linear model with GLMOBA. Fit it with every installed peer "
+        "as well, and compare the times to come close to the optimum. Without files: two small data sets.",
     )
     add = compare.add_argument
-    add("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
+    numbers = compare.add_mutually_exclusive_group()
+    numbers.add_argument("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
+    numbers.add_argument(
+        "--family",
+        choices=FAMILIES,
+        help="targets are counts or amounts: compare generalised linear models with the log link (tweedie: "
+        f"power {POWERS['tweedie']:g}; negative-binomial: dispersion {DISPERSION:g})",
+    )
+    add(
+        "--l1-ratio",
+        type=_ratio,
+        metavar="R",
+        help="with --family: part of the penalty that is L1, from 0 (ridge) to 1 (default: 1)",
+    )
     add(
         "files",
         nargs="*",
@@ -48,7 +65,7 @@ def make_parser():
         "--alpha",
         type=_numbers,
         metavar="A1,A2,...",
-        help="with --lasso: values of alpha, in scikit-learn's scale, the same for every file",
+        help="with --lasso or --family: values of alpha, in scikit-learn's scale, the same for every file",
     )
     grid.add_argument(
         "--lambda-ratio",
@@ -80,7 +97,8 @@ def make_parser():
         "--intercept",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="an unpenalised intercept; solvers that have none are left out (default: only with --lasso)",
+        help="an unpenalised intercept; solvers that have none are left out (default: only with --lasso and "
+        "--family)",
     )
     add("--peers", type=_names, metavar="A,B,...", help="only these peers (default: all)")
     add(
@@ -195,6 +213,13 @@ def _share(text):
     value = _number(text)
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
+    return value
+
+
+def _ratio(text):
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be in [0, 1], is {text}")
     return value
 
 

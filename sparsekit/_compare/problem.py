@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -130,12 +130,16 @@ class Problem:
 
     def training_part(self):
         """The problem without held-out rows and cached layouts, to be sent to a solver's process."""
-        return type(self)(name=self.name, X=self.X, y=self.y, fit_intercept=self.fit_intercept)
+        return self._alone(self.X, self.y)
 
     def sample(self, per_class=20):
         """A few rows of every class in the same container and dtype, to warm a solver up with."""
         rows = np.sort(np.concatenate([np.flatnonzero(self.y == c)[:per_class] for c in self.labels]))
-        return type(self)(name=self.name, X=self.X[rows], y=self.y[rows], fit_intercept=self.fit_intercept)
+        return self._alone(self.X[rows], self.y[rows])
+
+    def _alone(self, X, y):
+        """The problem of X and y, without held-out rows and cached layouts."""
+        return replace(self, X=X, y=y, X_test=None, y_test=None, notes=[])
 
 
 @dataclass(eq=False)

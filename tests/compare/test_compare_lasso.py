@@ -158,10 +158,13 @@ def test_columns_that_say_nothing(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("column", "words"),
-    [(["a", "b", "c", "d"], "--lasso needs numbers"), (["2", "2", "2", "2"], "all 4 rows have the target 2")],
+    [
+        (["a", "b", "c", "d"], "--lasso and --family need numbers"),
+        (["2", "2", "2", "2"], "all 4 rows have the target 2"),
+    ],
 )
 def test_targets_that_are_none(tmp_path, column, words):
     path = tmp_path / "bad.csv"
     path.write_text("x,y\n" + "".join(f"{i},{value}\n" for i, value in enumerate(column)), encoding="utf-8")
     with pytest.raises(io.DataError, match=words):
-        io.read_problem(path, lasso=True)
+        io.read_problem(path, numbers=LassoProblem)

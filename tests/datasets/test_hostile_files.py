@@ -5,6 +5,7 @@ import pytest
 from dataset_files import packed, says
 
 from sparsekit._compare import io as compare_io
+from sparsekit._compare import matrix_files
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import _files, load_arff, load_svmlight, load_xc
 
@@ -123,7 +124,7 @@ def test_the_limit_is_of_compressed_files_alone(tmp_path):
 
 @pytest.mark.parametrize("name", ["table.csv.gz", "rows.svm.xz", "arrays.npz"])
 def test_compare_reads_no_more_than_its_limit(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(compare_io, "MAX_BYTES", 1000)
+    monkeypatch.setattr(matrix_files, "MAX_BYTES", 1000)
     path = tmp_path / name
     if name == "arrays.npz":
         np.savez_compressed(path, X=np.zeros((50, 40)), y=np.zeros(50))

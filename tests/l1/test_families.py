@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from reference_glm import loss
 
 from sparsekit._l1.losses.families.make import FAMILIES, make_family
+from sparsekit._l1.losses.family_loss import BLOCK_ROWS, FamilyLoss
 
 COUNTS, AMOUNTS, SHARES = [0.0, 1.0, 3.0, 250.0], [0.01, 1.0, 40.0], [0.0, 0.3, 1.0]
 CASES = [
@@ -48,6 +49,21 @@ def test_values_and_derivatives_are_those_of_mpmath(name, link, parameters, targ
             assert_allclose(value[k], float(f(z[k])), rtol=1e-10, atol=1e-13)
             assert_allclose(u[k], float(mp.diff(f, z[k])), rtol=1e-9, atol=1e-12)
             assert_allclose(d[k], float(mp.diff(f, z[k], 2)), rtol=1e-7, atol=1e-10)
+
+
+@each_case
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_many_rows_are_sums_over_blocks_of_them(name, link, parameters, targets, weighted):
+    family, rng, n = _family(name, link, parameters), np.random.default_rng(0), 2 * BLOCK_ROWS + 7
+    z, y = rng.uniform(-2.0, 2.0, n), rng.choice(targets, n)
+    s = rng.uniform(0.5, 2.0, n) * (np.arange(n) % 5 > 0) if weighted else None
+    loss = FamilyLoss(family, np.empty((n, 0)), y, s)
+    value, u, d = loss.derivatives(z)
+    values, first, second = family.evaluate(z, y, family.saturated(y))
+    s = np.ones(n) if s is None else s
+    assert_allclose(value, s @ values, rtol=1e-12)
+    assert_allclose(u, s * first, rtol=1e-14, atol=1e-300)
+    assert_allclose(d, s * second, rtol=1e-14, atol=1e-300)
 
 
 @each_case

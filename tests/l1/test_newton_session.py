@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+from sparsekit import GLMOBA, L1LogisticOBA, L1LogisticOBACV, glm_path, l1_logistic_path, shared_fits
 from sparsekit._l1 import plan
+from sparsekit._l1.estimators import shared_fits as shared_fits_module
 from sparsekit._l1.losses.linear_problem import LinearProblem
 from sparsekit._l1.solver.gram_model import GramModel
 from sparsekit._l1.solver.newton_session import NewtonSession
@@ -87,6 +89,57 @@ def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value)
     after = l1_logistic_path(X, y, n_lambdas=10, eps=1e-2, tol=1e-8)
     assert not after.statuses.any()
     assert_allclose(after.objectives, before.objectives, rtol=1e-7)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("as_format", FORMATS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scale", [0.1, 1e-4])
+def test_the_threshold_of_ridges_changes_no_answer(monkeypatch, shape, as_format, fit_intercept, scale):
+    X, y, s = data(shape, seed=2, as_format=as_format)
+    v = np.where(np.arange(shape[1]) % 17 == 3, 0.0, 1.0 + np.arange(shape[1]) % 3)
+    options = dict(l1_ratio=0.0, fit_intercept=fit_intercept, tol=1e-9, penalty_weights=v)
+    found = []
+    for most in (0, np.inf):
+        monkeypatch.setattr(plan, "RIDGE_COLUMNS", most)
+        counts = GLMOBA("poisson", alpha=scale, **options).fit(X, y + 1, s)
+        classes = L1LogisticOBA(1.0 / (scale * len(y)), **options).fit(X, y, s)
+        path = glm_path(X, y + 1, alphas=[3.0 * scale, scale], sample_weight=s, **options)
+        assert max(counts.dual_gap_ / counts.objective_, classes.dual_gap_ / classes.objective_) < 1e-8
+        assert not path.statuses.any()
+        found.append([counts.objective_, classes.objective_, *path.objectives])
+    assert_allclose(found[0], found[1], rtol=1e-8)
+    assert_allclose(found[0][0], found[0][3], rtol=1e-8)
+
+
+def test_shared_ridges_keep_a_hessian_without_the_data():
+    X, y, _ = data((300, 40), seed=5)
+    with shared_fits():
+        for C in (1e-2, 1e-1, 1e-3):
+            model = L1LogisticOBA(C, l1_ratio=0.0, tol=1e-8).fit(X, y)
+            (state,) = shared_fits_module._active._states.values()
+            assert 40**2 * 8 < state.prepared.n_bytes < X.nbytes
+            assert state.prepared.design is None and state.prepared.part is None
+            with pytest.MonkeyPatch.context() as context:
+                context.setattr(plan, "RIDGE_COLUMNS", 0)
+                alone = L1LogisticOBA(C, l1_ratio=0.0, tol=1e-8, history=True).fit(X, y)
+            assert_allclose(model.coef_, alone.coef_, atol=1e-5 * abs(alone.coef_).max())
+
+
+def test_ridges_with_a_session_have_limits_callbacks_and_no_history():
+    X, y, _ = data((300, 40), seed=5)
+    seen = []
+    options = dict(C=1e-2, l1_ratio=0.0, tol=1e-8)
+    whole = L1LogisticOBA(**options, callback=lambda state: seen.append((state.nit, state.fun))).fit(X, y)
+    assert [nit for nit, _ in seen] == list(range(1, whole.n_iter_[0] + 1))
+    assert seen[-1][1] == pytest.approx(whole.objective_, rel=1e-12)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        cut = L1LogisticOBA(**options, max_iter=1).fit(X, y)
+    assert cut.n_iter_ == [1] and cut.objective_ > whole.objective_
+    recorded = L1LogisticOBA(**options, history=True).fit(X, y)  # by OBA
+    assert recorded.history_["fun"][-1] == pytest.approx(whole.objective_, rel=1e-8)
+    warm = L1LogisticOBA(**options, warm_start=True).fit(X, y)
+    assert warm.fit(X, y).n_iter_[0] <= 1
 
 
 @pytest.mark.parametrize("as_format", FORMATS)

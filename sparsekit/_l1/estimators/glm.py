@@ -20,6 +20,7 @@ from ..._linalg.threads import count_threads
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.null_intercept import unless_zero
 from ..paths.coefficients import pack, penalty_of, unpack
+from ..paths.data_losses import weights_in_units
 from ..paths.family_losses import family_loss_of, null_offset
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
@@ -108,6 +109,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         for the links probit and cloglog, whose dual has no formula.
     history_ : dict of ndarray
         Only with ``history=True``, as in :class:`LassoOBA`.
+    n_rounds_ : int
+        Only of a fit to X in blocks: passes over them.
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`L1LogisticOBA`.
     n_features_in_ : int
@@ -123,7 +126,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
 
     Notes
     -----
-    X in blocks of rows is gathered in main memory. X on a GPU is a TypeError.
+    X in blocks of rows stays there. Columns in use are gathered as in :class:`L1LogisticOBA`. X on a GPU is a
+    TypeError.
 
     Examples
     --------
@@ -205,14 +209,14 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, used without a copy as in :class:`L1LogisticOBA`. A Dask array or data frame, or a
-            folder on disk, is gathered where it fits into memory.
+            folder on disk, is fitted in blocks of rows.
         y : array-like of shape (n_samples,)
             Targets in the family's range.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
-            then.
+            then. With X in blocks a Dask array or series with the rows of X is as good.
 
         Returns
         -------
@@ -225,6 +229,9 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
             infinity, shapes disagree, or the best intercept is infinite (counts that are all zero).
         TypeError
             If an array is on a GPU.
+        RuntimeError
+            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
+            the last one is kept in ``coef_`` and ``intercept_``.
 
         Warns
         -----
@@ -233,9 +240,9 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         """
         self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
         family = self._make_family()
-        given = with_numbers(self, X, y, sample_weight, offset=offset)
+        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         X, columns = without_empty_columns(given.X)
-        weight, _ = in_units(given.weight)
+        weight, _ = weights_in_units(X, given.weight, in_units)
         n_samples, n_features = X.shape
         total = float(n_samples) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)
@@ -249,7 +256,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         family.check(target)
         null, shift = null_offset(family, target, weight, unless_zero(offset), fit_intercept)
         loss = family_loss_of(
-            family, X, target, weight, fit_intercept, count_threads(self.n_jobs), shift, self.positive
+            family, X, target, weight, fit_intercept, count_threads(self.n_jobs), shift, self.positive, null
         )
 
         def attributes(x):

@@ -194,14 +194,23 @@ class SharedFitsMixin:
             _active = Store(*sent)
         return _active
 
+    def _plain_solver(self, loss):
+        """The solver of a fit that shares nothing; sessions of ridges have no history."""
+        if self.l1_ratio == 0.0 and not self.history:
+            from ..paths.path_solver import keeps_hessian, session_of  # other fits don't pay for the import
+
+            if keeps_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
+                return session_of(loss)[0]
+        return solver_of(loss)
+
     @contextmanager
     def _shared(self, X, loss, penalty, x0, arrays):
         """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data besides X, or None."""
         store = self._store()
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
-            yield Sharing(x0, solver_of(loss))
+            yield Sharing(x0, self._plain_solver(loss))
             return
-        from ..paths.path_solver import keeps_hessian, session_of  # a plain fit doesn't pay for the import
+        from ..paths.path_solver import keeps_hessian, session_of
 
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0

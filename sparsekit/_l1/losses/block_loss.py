@@ -21,7 +21,7 @@ from .multinomial import logistic_loss
 class LossOfBlocks:
     """Description of the loss, sent with each task.
 
-    classes : sorted labels; None for least squares.
+    classes : sorted labels; None for numbers.
     class_weight : factor of each class' weights, or None.
     offset : number subtracted from the targets of least squares.
     shifted : whether the rows have offsets.
@@ -35,7 +35,12 @@ class LossOfBlocks:
     shifted: bool = False
     columns: np.ndarray | None = None
 
-    lower_bound: ClassVar[float] = 0.0  # of both losses
+    lower_bound: ClassVar[float] = 0.0  # of all losses
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether one model is the loss itself."""
+        return self.classes is None
 
     @property
     def n_outputs(self) -> int:
@@ -58,14 +63,17 @@ class LossOfBlocks:
             weight = np.where(missed, 0.0, 1.0 if weight is None else weight)
         shift = self._shift(block, len(y))
         if self.classes is None:
-            target = y.astype(np.float64, copy=False) - self.offset
-            return self.on(X, target if shift is None else target - shift, weight)
+            return self._of_numbers(X, y.astype(np.float64, copy=False), weight, shift)
         # a fold may lack a class; all rows of that class then have weight 0
         codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
         if self.class_weight is not None:
             factors = self.class_weight[codes]
             weight = factors if weight is None else factors * weight
         return self.on(X, codes, weight, shift=shift)
+
+    def _of_numbers(self, X, y, weight, shift):
+        target = y - self.offset
+        return self.on(X, target if shift is None else target - shift, weight)
 
     def _shift(self, block, n):
         if not self.shifted:

@@ -25,7 +25,8 @@ class BlockProblem:
     fold : rows outside its training part have weight 0, see `RowBlocks.set_folds`; None for no fold.
     gathered : columns in this process; problems on the same blocks may share them.
     shift : offsets of all rows' scores, (n,) or (n, n_classes), or None; those of targets are in ``values``.
-    positive : whether coefficients must be >= 0; of least squares.
+        Of families, the predictor of the null model.
+    positive : whether coefficients must be >= 0; of numbers.
     origin_scale : largest entry of the gradient at zero, set by the first `gradient`.
     working_set : the last one of the solver, reused for the next penalty.
     """

@@ -10,7 +10,11 @@ from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
 from .null_intercept import MAX_NULL_STEPS
+from .rounding import GAP_ROUNDING
 
+# Rows that are evaluated at once. Their arrays stay in a core's cache: 100,000 Poisson rows take 0.5 ms, and
+# 1.4 at once.
+BLOCK_ROWS = 8192
 # Rounding of a predictor, in units of its size or 1, and of a dual point.
 ROUNDING = 8.0 * np.finfo(np.float64).eps
 
@@ -54,20 +58,26 @@ class FamilyLoss(LinearLoss):
 
     def _derivatives_of_rows(self, z, y, s, u, d):
         """The value, infinite where it overflows; ``u`` and ``d`` (n,) get the derivatives."""
+        value = 0.0
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            values, u[:], d[:] = self.family.evaluate(z, y, self.zy)
-            if self.is_saturated:
-                values[z == self.zy] = u[z == self.zy] = 0.0
-            if self.counted is not None:  # a row without weight may overflow
-                for one in (values, u, d):
-                    one[~self.counted] = 0.0
-            if not s.size:
-                value = float(values.sum())
-            else:
-                value = float(s @ values)
-                u *= s
-                d *= s
+            for start in range(0, len(z), BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
+                value += self._derivatives_of_block(rows, z[rows], y[rows], s[rows], u[rows], d[rows])
         return value if value < np.inf else np.inf
+
+    def _derivatives_of_block(self, rows, z, y, s, u, d):
+        zy = self.zy[rows]
+        values, u[:], d[:] = self.family.evaluate(z, y, zy)
+        if self.is_saturated:
+            values[z == zy] = u[z == zy] = 0.0
+        if self.counted is not None:  # a row without weight may overflow
+            missed = ~self.counted[rows]
+            values[missed] = u[missed] = d[missed] = 0.0
+        if not s.size:
+            return float(values.sum())
+        u *= s
+        d *= s
+        return float(s @ values)
 
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))
@@ -95,6 +105,19 @@ class FamilyLoss(LinearLoss):
         return value if value > -np.inf else -np.inf
 
 
+def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | None) -> np.ndarray | None:
+    """The predictor of the null model with intercept ``null``, (n,), or None for zeros.
+
+    Where it differs from that of a model without a loss by rounding alone, it is the latter.
+    """
+    shift = offset if not null else np.full(len(y), null) if offset is None else offset + null
+    if shift is None:
+        return None
+    zy = family.saturated(y)
+    is_saturated = np.all(np.abs(shift - zy) <= ROUNDING * np.maximum(1.0, np.abs(zy)))
+    return zy if is_saturated else shift
+
+
 def null_predictor(
     family: Family, y: np.ndarray, weight: np.ndarray | None = None, offset: np.ndarray | None = None
 ) -> float:
@@ -118,14 +141,14 @@ def null_predictor(
     def derivatives(b):
         with np.errstate(over="ignore", invalid="ignore"):
             _, u, d = family.evaluate(b + shift, y, zy)
-        return float(s @ u), float(s @ d)
+        return float(s @ u), float(s @ d), float(s @ np.abs(u))
 
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
     reach = 1.0
     for _ in range(MAX_NULL_STEPS):
-        slope, curvature = derivatives(b)
-        if slope == 0.0:
+        slope, curvature, size = derivatives(b)
+        if abs(slope) <= GAP_ROUNDING * size:
             break
         low, high = (low, b) if not slope < 0.0 else (b, high)
         new = b - slope / curvature if 0.0 < curvature < np.inf else np.nan

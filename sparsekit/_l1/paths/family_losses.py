@@ -1,8 +1,11 @@
-"""The loss of a family for checked data in main memory, whose null model is at zero."""
+"""The loss of a family for checked data, in main memory or in blocks of rows, whose null model is at zero."""
 
 import numpy as np
 
-from ..losses.family_loss import ROUNDING, FamilyLoss, deviance, null_predictor
+from ..._estimator.block_data import BlockedMatrix
+from ..losses.block_problem import BlockProblem
+from ..losses.family_blocks import FamilyOfBlocks
+from ..losses.family_loss import FamilyLoss, deviance, null_predictor, null_shift
 from .data_losses import centred_loss_of
 
 
@@ -17,10 +20,7 @@ def null_offset(family, y, weight, offset, fit_intercept):
         If the intercept is infinite, or the loss of the null model overflows.
     """
     null = null_predictor(family, y, weight, offset) if fit_intercept else 0.0
-    shift = offset if not null else np.full(len(y), null) if offset is None else offset + null
-    zy = family.saturated(y)
-    if shift is not None and np.all(np.abs(shift - zy) <= ROUNDING * np.maximum(1.0, np.abs(zy))):
-        shift = zy
+    shift = null_shift(family, y, null, offset)
     if not np.isfinite(deviance(family, np.zeros(len(y)) if shift is None else shift, y, weight)):
         raise ValueError(
             "the deviance of y overflows in the model without features: bring y and the offset to smaller "
@@ -29,8 +29,11 @@ def null_offset(family, y, weight, offset, fit_intercept):
     return null, shift
 
 
-def family_loss_of(family, X, y, weight, fit_intercept, n_threads, offset, positive):
-    """The loss of a `Family` for checked data in main memory."""
+def family_loss_of(family, X, y, weight, fit_intercept, n_threads, offset, positive, null=0.0):
+    """The loss of a `Family` for checked data, from `null_offset`'s intercept ``null`` and its offset."""
+    if isinstance(X, BlockedMatrix):
+        spec = FamilyOfBlocks(fit_intercept, offset=null, shifted=X.census.offset is not None, family=family)
+        return BlockProblem(X.blocks, X.census, spec, y, weight, n_threads, shift=offset, positive=positive)
 
     def make(X):
         return FamilyLoss(

@@ -20,7 +20,9 @@ from ..._arrays import is_in_main_memory, to_host
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
+from .. import plan
 from ..losses.block_problem import BlockProblem
+from ..losses.linear_loss import LinearLoss
 from ..losses.losses import LogisticLoss
 from ..losses.multinomial import MultinomialLoss
 from ..solver.blockwise import mixed, solver_of
@@ -200,13 +202,18 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
 
 
 def keeps_hessian(loss, l1_ratio, options):
-    """Whether a path is solved by a `NewtonSession`: two classes in main memory, with an L1 penalty.
+    """Whether a `NewtonSession` solves a path: of two classes, or of ridges within the limits of the plan.
 
-    Without one there is a single system for each penalty, whose Hessian is not worth to be kept.
+    It solves a single ridge too. Other ridges are not worth a Hessian that is kept.
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"
-    return isinstance(loss, LogisticLoss) and is_in_main_memory(loss.s) and l1_ratio > 0.0 and is_exact
+    if not (is_exact and isinstance(loss, LinearLoss) and is_in_main_memory(loss.s)):
+        return False
+    if l1_ratio > 0.0:
+        return isinstance(loss, LogisticLoss)
+    is_one_sided, (n, p) = getattr(loss, "one_sided", False), loss.design.shape
+    return not is_one_sided and plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
 
 
 def session_of(loss):

@@ -107,11 +107,13 @@ class RemoteColumns:
         return self.whole.round(product_of_block, *message)
 
     def hessian_diagonal(self, x):
-        """An upper bound of the Hessian's diagonal wherever x is."""
+        """An upper bound of the Hessian's diagonal wherever x is; of families, one at zero."""
         problem, K = self.whole, self.whole.spec.n_outputs
         squares = np.append(np.repeat(problem.census.squares, K), np.full(K, problem.census.shape[0]))
-        curvature = 1.0 if problem.spec.classes is None else 0.25
-        curvature *= 1.0 if problem.weight is None else np.max(problem.weight)
+        if problem.spec.classes is None:
+            curvature = problem.rows.curvature_weights().max()
+        else:
+            curvature = 0.25 * (1.0 if problem.weight is None else np.max(problem.weight))
         return np.maximum(curvature * squares[self.variables], 1e-300)
 
     def evaluate(self, x, free):
@@ -133,7 +135,7 @@ class RemoteColumns:
             point = self._quadratic.moved_to(x)
         else:
             point = self._ask(x, self.has_hessian)
-            if point.hessian is not None and self.whole.spec.classes is None:
+            if point.hessian is not None and self.whole.spec.is_quadratic:
                 self._quadratic = point
         self._points = [*self._points[-1:], point]
         return point

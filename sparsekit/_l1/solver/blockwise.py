@@ -141,7 +141,8 @@ def _status(state, run, result, is_complete, before):
         return outcome.CONVERGED
     if state.optimality <= state.target:
         allowed = 10.0 * run.tol * abs(state.fun)
-        if state.gap <= allowed or state.optimality <= run.tol * TIGHTEST:
+        # NaN: no certificate can be had
+        if not state.gap > allowed or state.optimality <= run.tol * TIGHTEST:
             return outcome.CONVERGED
         state.target = tightened(state.optimality, allowed, state.gap)
     if result.status == outcome.NO_PROGRESS:
@@ -228,8 +229,8 @@ def certify(state: State, run: Run) -> np.ndarray:
     if largest(sizes[bare & ~movable]) > GRADIENT_ROUNDING * problem.origin_scale:
         price = np.inf  # theta is not feasible at a feature without a penalty
     state.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
-    dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2) - price
-    state.gap = max(gap_of(problem.spec, state.fun, dual), 0.0)
+    dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2)
+    state.gap = np.nan if dual is None else max(gap_of(problem.spec, state.fun, dual - price), 0.0)
     # on the working set it is the gradient at x without a correction
     state.g = g.copy()
     state.g[part.variables] = own + l2[part.variables] * x[part.variables]

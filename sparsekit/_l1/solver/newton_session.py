@@ -1,4 +1,4 @@
-"""Row losses in main memory for one penalty after another: OBA, the Hessian reused.
+"""Row losses in main memory for one penalty after another, or one ridge: OBA, the Hessian reused.
 
 For each penalty
 
@@ -65,12 +65,13 @@ class NewtonSession:
     def detach(self):
         """The Hessian, without X, for `attach` of a session of an equal loss; or None."""
         if self.hessian is not None:
-            self.hessian.design = None
+            self.hessian.detach()
         return self.hessian
 
     def attach(self, hessian):
         """Reuse the Hessian of a session that ended."""
-        hessian.design, self.hessian = self.loss.design.private(), hessian
+        hessian.attach(self.loss.design.private())
+        self.hessian = hessian
 
     def minimize(self, l1, x0=None, *, l2=None, max_time=None, unit=None, **options):
         """`minimize_oba` of the loss from x0 (n_variables,), by default from the last solution, or zero.

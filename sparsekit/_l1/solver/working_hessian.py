@@ -47,9 +47,24 @@ class WorkingHessian:
         """Memory in bytes, without X."""
         if self.matrix is None:
             return 0
-        part = self._buffer if self.is_dense else self.part.data
-        indices = 0 if self.is_dense else self.part.indices.nbytes + self.part.indptr.nbytes
-        return self.matrix.nbytes + self.d.nbytes + part.nbytes + indices
+        if self.part is self.design:
+            part = 0
+        elif self.is_dense:
+            part = self._buffer.nbytes
+        else:
+            part = self.part.data.nbytes + self.part.indices.nbytes + self.part.indptr.nbytes
+        return self.matrix.nbytes + self.d.nbytes + part
+
+    def detach(self):
+        """Forget X."""
+        self.part = None if self.part is self.design else self.part
+        self.design = None
+
+    def attach(self, design):
+        """Go on with the design of an equal X."""
+        self.design = design
+        if self.matrix is not None and self.part is None:
+            self.part = design
 
     def count_with(self, joins):
         """Stored entries of the columns and of those of a sparse X that join; None of a dense one."""
@@ -68,7 +83,10 @@ class WorkingHessian:
             self.renew(d)
             return
         self.columns = np.concatenate([self.columns, joins])
-        self._copy(joins, n_old)
+        if len(joins) == len(self.is_used):
+            self.part = self.design  # all columns at once, which stay where they are
+        else:
+            self._copy(joins, n_old)
         if not n_old:
             self.renew(d)
             return

@@ -22,9 +22,12 @@ class Logit(Family):
         return expit(z)
 
     def evaluate(self, z, y, zy):
-        p, q = expit(z), expit(-z)
-        value = y * np.logaddexp(0.0, -z) + (1.0 - y) * np.logaddexp(0.0, z) + entropy(y)
-        return value, (1.0 - y) * p - y * q, p * q
+        e = np.exp(-np.abs(z))
+        major = 1.0 / (1.0 + e)
+        minor = e * major
+        p, q = np.where(z > 0.0, major, minor), np.where(z > 0.0, minor, major)
+        value = np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y)
+        return value, (1.0 - y) * p - y * q, minor * major
 
     def conjugate(self, theta, y, zy):
         # the domain is -y <= theta <= 1 - y

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from ...._linalg.special import entropies
 from ...._messages import shown
 from ...._typing import FloatArray
 
@@ -74,5 +75,4 @@ def log_of(y: FloatArray) -> FloatArray:
 
 def xlogx(x: FloatArray) -> FloatArray:
     """x log x, 0 at 0 and inf below."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(x > 0.0, x * np.log(x), np.where(x == 0.0, 0.0, np.inf))
+    return -entropies(x)

@@ -16,10 +16,9 @@ class Poisson(Family):
 
     def evaluate(self, z, y, zy):
         # by the distance t from the saturated predictor: large counts keep the digits of small residuals
-        t = z - zy
-        q, base = np.expm1(t), np.where(y > 0.0, y, 1.0)
-        u = base * q + (base - y)
-        return np.where(y > 0.0, y * (q - t), u), u, u + y
+        t, is_zero = z - zy, y == 0.0
+        u = (y + is_zero) * np.expm1(t) + is_zero
+        return u - y * t, u, u + y
 
     def conjugate(self, theta, y, zy):
         # the domain is theta >= -y

@@ -35,6 +35,9 @@ cdef extern from "extreme/hard_blocks.h" nogil:
         double *classes
         double *totals
         double *room
+        const int64_t *start
+        const unsigned char *lane
+        const void *center
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
@@ -191,6 +194,17 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         parts = 1
     shared.features = shared.rows = shared.classes = shared.totals = shared.room = NULL
     shared.n_threads = <int>parts
+    shared.start = NULL
+    shared.lane = NULL
+    shared.center = NULL
+    cdef const int64_t[::1] center_start
+    cdef const unsigned char[::1] lane
+    cdef const real[::1] center
+    if state.center is not None:
+        center_start, lane, center = state.center.start, state.center.lane, state.center.values
+        shared.start = &center_start[0]
+        if center.shape[0]:
+            shared.lane, shared.center = &lane[0], &center[0]
     if feature_sums is not None:
         # sums of their own, which count each row as if all threads had one like it: an addition that got lost would
         # be a step of any length, since the sums are what limits it

@@ -99,9 +99,9 @@ class ExtremeSoftmaxSGD(
     prior : {"centroids"}, default=None
         What the ridge shrinks the weights to. None: zeros. "centroids": a multiple of the sum of each class's
         rows, with one weight a feature for all classes, fitted by leave-one-out in 80 steps of 200 rows; the
-        default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all sets tried. Needs
-        method "auto" and all rows in main memory; the objective is not estimated. ``sample_weight`` counts in
-        the steps, not in the centroids.
+        default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all sets of 20 or more
+        classes that were tried, a higher one on iris and digits. Needs method "auto" and all rows in main
+        memory; the objective is not estimated. ``sample_weight`` counts in the steps, not in the centroids.
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each

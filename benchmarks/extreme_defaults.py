@@ -3,6 +3,7 @@
     python benchmarks/extreme_defaults.py                     # all sets, the bare constructor
     python benchmarks/extreme_defaults.py --alpha default 0   # and without a ridge
     python benchmarks/extreme_defaults.py --sets iris,digits --seeds 3
+    python benchmarks/extreme_defaults.py --prior             # new rows, with and without prior="centroids"
 
 Defaults may be chosen on the sets of CHOSEN_ON and are judged on those of HELD_BACK. The exact softmax is
 SoftmaxClassifier of the same ridge; without one it gets 1e-8, and its mean loss counts. Features are scaled
@@ -36,6 +37,7 @@ HELD_BACK = ("wine", "breast_cancer", "overlap5", "overlap300", "news20", "graph
 # where the exact softmax would take hours
 TOO_LARGE = ("fb15k", "graph6k", "graph20k", "skipgrams")
 WEAKEST = 1e-8
+PRIOR_COLUMNS = ("set", "prior", "rows x features, K", "rows a class", "s", "P@1", "hits@10", "log-loss")
 COLUMNS = (
     "set", "alpha", "rows x features, K", "s", "epochs", "objective", "exact", "above, % of log K",
     "error of the estimate", "train acc", "exact", "test acc / P@1", "exact", "hits@10",
@@ -81,6 +83,29 @@ def objective(model, X, y, alpha, n_classes):
     codes = np.searchsorted(model.classes_, y)
     loss = log_losses(LinearScores(W.astype(np.float64), b.astype(np.float64)), X, codes).mean()
     return loss + alpha / 2 * ((W**2).sum() + (b**2).sum())
+
+
+def measure_prior(folder, name, prior, args):
+    """A row of the table of --prior; medians over the seeds. X is float32."""
+    X, y, X_test, y_test = load(folder, name)
+    X, X_test = X.astype(np.float32), X_test.astype(np.float32)
+    counts, ours = np.bincount(np.unique(y, return_inverse=True)[1]), []
+    for seed in range(args.seeds):
+        start = time.perf_counter()
+        model = ExtremeSoftmaxSGD(prior=prior, random_state=seed).fit(X, y)
+        seconds = time.perf_counter() - start
+        labels = model.predict_topk(X_test, k=10)[0]
+        codes = np.searchsorted(model.classes_, y_test)
+        losses = log_losses(LinearScores(model.coef_, model.intercept_), X_test, codes)
+        hits = (labels == y_test[:, None]).any(axis=1).mean()
+        ours.append((seconds, (labels[:, 0] == y_test).mean(), hits, losses.mean()))
+    seconds, precision, hits, loss = np.median(ours, axis=0)
+    mark = " (held back)" if name in HELD_BACK else ""
+    return (
+        name + mark, str(prior), f"{X.shape[0]} x {X.shape[1]}, {len(counts)}",
+        f"{np.median(np.repeat(counts, counts)):.0f}", f"{seconds:.1f}", f"{precision:.4f}", f"{hits:.4f}",
+        f"{loss:.3f}",
+    )  # fmt: skip
 
 
 def measure(folder, name, alpha, args):
@@ -131,18 +156,21 @@ def main(argv=None):
     parser.add_argument("--alpha", nargs="+", default=["default"], help="ridges (default: the default's)")
     parser.add_argument("--seeds", type=int, default=1, help="fits of each set (default: 1)")
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds of the exact softmax")
+    parser.add_argument("--prior", action="store_true", help="compare prior='centroids' with None")
     parser.add_argument("--no-exact", action="store_true", help="leave the exact softmax out")
     parser.add_argument("--markdown", metavar="FILE", help="write the table")
     args = parser.parse_args(argv)
     args.command = "python benchmarks/extreme_defaults.py " + " ".join(argv or sys.argv[1:])
     folder, rows = _data.data_folder(args.data), []
     for name in args.sets.split(","):
-        for alpha in (None if one == "default" else float(one) for one in args.alpha):
+        alphas = (None if one == "default" else float(one) for one in args.alpha)
+        for one in (None, "centroids") if args.prior else alphas:
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
-                rows.append(measure(folder, name, alpha, args))
+                rows.append((measure_prior if args.prior else measure)(folder, name, one, args))
             print("| " + " | ".join(rows[-1]) + " |", flush=True)
-    lines = _common.environment(args, []) + _common.markdown_table(COLUMNS, rows)
+    columns = PRIOR_COLUMNS if args.prior else COLUMNS
+    lines = _common.environment(args, []) + _common.markdown_table(columns, rows)
     print("\n".join(lines))
     _common.write_markdown(args.markdown, lines)
 

@@ -35,6 +35,9 @@ cdef extern from "extreme/hard_blocks.h" nogil:
         double *classes
         double *totals
         double *workspace
+        const int64_t *start
+        const unsigned char *lane
+        const void *center
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
@@ -193,6 +196,17 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         parts = 1
     shared.features = shared.rows = shared.classes = shared.totals = shared.workspace = NULL
     shared.n_threads = <int>parts
+    shared.start = NULL
+    shared.lane = NULL
+    shared.center = NULL
+    cdef const int64_t[::1] center_start
+    cdef const unsigned char[::1] lane
+    cdef const real[::1] center
+    if state.center is not None:
+        center_start, lane, center = state.center.start, state.center.lane, state.center.values
+        shared.start = &center_start[0]
+        if center.shape[0]:
+            shared.lane, shared.center = &lane[0], &center[0]
     if feature_sums is not None:
         # Each thread has its own sums, as if all threads had added a row like its own. A lost addition to
         # shared sums would leave a step without a limit.

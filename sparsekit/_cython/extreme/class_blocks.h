@@ -32,11 +32,18 @@ typedef struct {
     double *classes;  /* (stride) */
     double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
                        * scale of the features, which stays */
-    double *workspace;     /* (2, n_features) */
+    double *workspace; /* (2, n_features) */
+    /* the ridge's centre, or NULL: zeros. Of feature j and block b the entries start[j n_blocks + b] .. : classes of
+     * the block and their weights, of the rows' type */
+    const int64_t *start;
+    const unsigned char *lane;
+    const void *center;
     int n_threads;    /* each has sums of its own, to which a row adds as often */
 } sk_metric;
 /* largest change of a score by a step; longer steps are shortened, since first gradients do not predict later ones */
 #define SK_SCORE_STEP 2.0
+/* a sum of squares below this one moves nothing: one over its root would leave float32 */
+#define SK_LEAST_SQUARES 1e-30
 
 /* blocks of a step, at most */
 SK_INLINE sk_size sk_blocks_a_step(const sk_blocks *B) {
@@ -91,6 +98,13 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
 }
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
+    /* The ridge's centre at feature j in block b. */                                                               \
+    SK_INLINE void sk_center_##NAME(const sk_metric *M, sk_size n_blocks, sk_size j, sk_size b, REAL *m) {          \
+        const REAL *center = (const REAL *)M->center;                                                               \
+        for (sk_size t = 0; t < SK_BLOCK; t++) m[t] = (REAL)0;                                                      \
+        for (int64_t e = M->start[j * n_blocks + b]; e < M->start[j * n_blocks + b + 1]; e++)                       \
+            m[M->lane[e]] = center[e];                                                                              \
+    }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
      * metric, since another one would change the solution. Only weights of the row's features and classes shrink:  \
      * by the ridge over the share of rows with the feature and the probability of the class. With sampled classes  \
@@ -123,7 +137,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 rows[i] += times;                                                                                   \
                 features[i] += times * part * part * squares;                                                       \
                 length += part * part;                                                                              \
-                scale = features[i] > 0.0 ? 1.0 / sqrt(features[i]) : 0.0;                                          \
+                scale = features[i] > SK_LEAST_SQUARES ? 1.0 / sqrt(features[i]) : 0.0;                             \
                 xs[i] = (REAL)(part * unit * scale);                                                                \
                 reach += part * part * scale;                                                                       \
                 xr[i] = (REAL)(often * scale / rows[i]);                                                            \
@@ -135,7 +149,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 M->rows[j] += times;                                                                                \
                 M->features[j] += times * part * part * squares;                                                    \
                 length += part * part;                                                                              \
-                scale = M->features[j] > 0.0 ? 1.0 / sqrt(M->features[j]) : 0.0;                                    \
+                scale = M->features[j] > SK_LEAST_SQUARES ? 1.0 / sqrt(M->features[j]) : 0.0;                       \
                 xs[i] = (REAL)(part * unit * scale);                                                                \
                 reach += part * part * scale;                                                                       \
                 if (ridge) xr[i] = (REAL)(rule->ridge * unit * unit * scale * M->totals[1] / M->rows[j]);           \
@@ -144,13 +158,13 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
         M->totals[0] += times * length * squares;                                                                   \
         root = rule->eta * sqrt(M->totals[0]);                                                                      \
         M->classes[y] += times * length * g[0] * g[0];                                                              \
-        shrink[0] = M->classes[y] > 0.0 ? root / sqrt(M->classes[y]) : 0.0;                                         \
+        shrink[0] = M->classes[y] > SK_LEAST_SQUARES ? root / sqrt(M->classes[y]) : 0.0;                            \
         for (sk_size j = 0; j < count; j++) {                                                                       \
             double *sums = M->classes + block[j] * SK_BLOCK, *own = g + 1 + j * SK_BLOCK;                           \
             double *by = shrink + 1 + j * SK_BLOCK;                                                                 \
             SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) {                                                        \
                 sums[t] += times * length * own[t] * own[t];                                                        \
-                by[t] = sums[t] > 0.0 ? root / sqrt(sums[t]) : 0.0;                                                 \
+                by[t] = sums[t] > SK_LEAST_SQUARES ? root / sqrt(sums[t]) : 0.0;                                    \
             }                                                                                                       \
         }                                                                                                           \
         for (sk_size j = 0; j <= n; j++) {                                                                          \
@@ -180,9 +194,15 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
             for (sk_size i = 0; i < len; i++) {                                                                     \
                 REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = xs[i];                            \
                 if (ridge) {                                                                                        \
-                    REAL s = xr[i];                                                                                 \
+                    REAL s = xr[i], m[SK_BLOCK];                                                                    \
+                    if (M->start == NULL) {                                                                         \
+                        SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                              \
+                            row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                  \
+                        continue;                                                                                   \
+                    }                                                                                               \
+                    sk_center_##NAME(M, B->n_blocks, c != NULL ? (sk_size)c[i] : i, (sk_size)block[j], m);          \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                  \
-                        row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                      \
+                        row[t] = m[t] + (row[t] - xi * a[t] - m[t]) / ((REAL)1 + s * by[t]);                        \
                 } else {                                                                                            \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] -= xi * a[t];                             \
                 }                                                                                                   \
@@ -192,8 +212,11 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
             bias[y] = (REAL)(((double)bias[y] - bias_scale * g[0]) /                                                \
                              (1.0 + (ridge ? rule->ridge * bias_scale * shrink[0] : 0.0)));                         \
         for (sk_size i = 0; i < len; i++) {                                                                         \
-            REAL *w = W + (c != NULL ? (sk_size)c[i] : i) * stride + y;                                             \
-            *w = (*w - xs[i] * (REAL)g[0]) / (ridge ? (REAL)1 + xr[i] * (REAL)shrink[0] : (REAL)1);                 \
+            sk_size feature = c != NULL ? (sk_size)c[i] : i;                                                        \
+            REAL *w = W + feature * stride + y, m[SK_BLOCK] = {0}, own;                                             \
+            if (M->start != NULL) sk_center_##NAME(M, B->n_blocks, feature, (sk_size)(y / SK_BLOCK), m);            \
+            own = m[y % SK_BLOCK];                                                                                  \
+            *w = own + (*w - xs[i] * (REAL)g[0] - own) / (ridge ? (REAL)1 + xr[i] * (REAL)shrink[0] : (REAL)1);     \
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \

@@ -96,6 +96,12 @@ class ExtremeSoftmaxSGD(
         that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
         their inverse probability, so any of them leaves the double sum unbiased. An array must be positive
         and sum to 1.
+    prior : {"centroids"}, default=None
+        What the ridge shrinks the weights to. None: zeros. "centroids": a multiple of the sum of each class's
+        rows, with one weight a feature for all classes, fitted by leave-one-out in 80 steps of 200 rows; the
+        default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all sets of 20 or more
+        classes that were tried, a higher one on iris and digits. Needs method "auto" and all rows in main
+        memory; the objective is not estimated. ``sample_weight`` counts in the steps, not in the centroids.
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
@@ -211,6 +217,7 @@ class ExtremeSoftmaxSGD(
         "sampling": [StrOptions({"independent", "blocks"}), None],
         "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
+        "prior": [StrOptions({"centroids"}), None],
         "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
         "label_choice": [StrOptions({"first", "sample"})],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -235,6 +242,7 @@ class ExtremeSoftmaxSGD(
         n_negatives: int | None = None,
         sampling: Literal["independent", "blocks"] | None = None,
         noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
+        prior: Literal["centroids"] | None = None,
         hash_bits: int | None = None,
         label_choice: Literal["first", "sample"] = "first",
         tol: float | None = 1e-4,
@@ -255,6 +263,7 @@ class ExtremeSoftmaxSGD(
         self.n_negatives = n_negatives
         self.sampling = sampling
         self.noise = noise
+        self.prior = prior
         self.hash_bits = hash_bits
         self.label_choice = label_choice
         self.tol = tol

@@ -124,6 +124,7 @@ class BlocksRun:
 def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     """The fit of ``model`` to blocks of rows."""
     _check_arguments(checkpoint, interval)
+    settings.refuse_prior(model, "blocks of rows or checkpoints")
     source = StreamedRows(model, X, y, sample_weight)
     rng = settings.make_generator(model.random_state)
     counts, targets = source.counts(), source.targets
@@ -152,6 +153,7 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
 def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval):
     """One pass of ``model`` over blocks of rows."""
     _check_arguments(checkpoint, interval)
+    settings.refuse_prior(model, "blocks of rows or checkpoints")
     first, known, closed = named_classes(model, classes)
     source = StreamedRows(model, X, y, sample_weight, known, reset=first, grow=not closed, relative=False)
     if not first:

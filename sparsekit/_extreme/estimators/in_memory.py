@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
+from ..solver.centroids import fit_centroids, start_at
 from ..solver.refine import pays, refine_in_memory
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from . import settings
@@ -50,8 +52,17 @@ def fit_rows(model, X, y, sample_weight):
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
+    centroids = None
+    if model.prior is not None:
+        if is_device(rows.data):
+            settings.refuse_prior(model, "a GPU")
+        centroids = fit_centroids(*_examples(X, rows), n_classes, rng)
+
     def start():
-        return settings.new_state(model, n_classes, X, options, counts)
+        state = settings.new_state(model, n_classes, X, options, counts)
+        if centroids is not None:
+            start_at(state, options.plan, *centroids)
+        return state
 
     state = start()
     run = RowsRun(
@@ -60,15 +71,23 @@ def fit_rows(model, X, y, sample_weight):
     )  # fmt: skip
     metadata = None if given is None else {"sample_weight": given}
     use = used_rows(targets)
-    tracker = tracker_of(
-        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
-    )
+    tracker = None
+    if centroids is None:
+        tracker = tracker_of(
+            model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+        )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
-    if pays(options, rows, n_classes):
+    if centroids is None and pays(options, rows, n_classes):
         refine = partial(refine_in_memory, model, X, targets, use)
     run_epochs(model, run, state, options, rng, data, targets, tracker, refine=refine)
     model._counts, model._closed = counts, False
+
+
+def _examples(X, rows):
+    """CSR rows and classes of the examples."""
+    X = sp.csr_array(X)
+    return X if rows.row_of is None else X[rows.row_of], rows.y
 
 
 def _take(X, chosen):
@@ -88,6 +107,7 @@ def named_classes(model, classes):
 
 def partial_fit_rows(model, X, y, classes, sample_weight):
     """One pass of ``model`` over the rows of a matrix."""
+    settings.refuse_prior(model, "partial_fit")
     if hasattr(model, "classes_"):
         model._check_device(X)
     first, known, closed = named_classes(model, classes)

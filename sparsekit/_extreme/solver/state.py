@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._arrays import full, is_device
 from .blocks import BlockPlan, stride_of
+from .centroids import BlockCenter
 
 # the numbers that the kernels know them by
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
@@ -51,6 +52,7 @@ class SoftmaxState:
     feature_rows: np.ndarray | None = None
     class_sums: np.ndarray | None = None
     totals: np.ndarray | None = None
+    center: BlockCenter | None = None  # what the ridge shrinks to; None: zeros
     steps: int = 0
     rows_seen: int = 0
 

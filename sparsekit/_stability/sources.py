@@ -23,8 +23,9 @@ from .._arrays import beside, to_host
 from .._estimator.checks import apply_class_weight, in_units
 from .._l1.paths.data_losses import check_positive
 from .._l1.paths.family_problem import FamilyProblem
+from .._l1.paths.least_squares_problem import LeastSquaresProblem
 from .._l1.paths.magnitudes import sum_in_units
-from .._l1.paths.problems import LogisticProblem, SquaresProblem
+from .._l1.paths.problems import LogisticProblem
 from .._solver import outcome
 from .._typing import Array
 
@@ -86,7 +87,7 @@ class LassoSource:
     def _problem(self, model, X, y, weight, penalty, shift):
         if model.positive:
             check_positive(model.hessian)
-        whole = SquaresProblem(
+        whole = LeastSquaresProblem(
             X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
         )
         whole.lazily = True

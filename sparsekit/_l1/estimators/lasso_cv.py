@@ -23,10 +23,10 @@ from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..losses.null_intercept import unless_zero
-from ..paths.block_problems import SquaresBlockProblem
+from ..paths.block_problems import LeastSquaresBlockProblem
 from ..paths.coefficients import penalty_of
 from ..paths.data_losses import check_positive, weights_in_units
-from ..paths.problems import SquaresProblem
+from ..paths.least_squares_problem import LeastSquaresProblem
 from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .lasso import LassoOBA
@@ -247,7 +247,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
         if self.positive:
             check_positive(self.hessian)
-        make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
+        make = LeastSquaresBlockProblem if isinstance(X, BlockedMatrix) else LeastSquaresProblem
         offset = check_offset(given.offset, X)
         whole = make(
             X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), self.positive,

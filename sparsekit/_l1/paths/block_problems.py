@@ -11,7 +11,8 @@ from sklearn.metrics import get_scorer
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
 from .judges import Judge
-from .problems import LogisticProblem, SquaresProblem
+from .least_squares_problem import LeastSquaresProblem
+from .problems import LogisticProblem
 
 
 class BlocksMixin:
@@ -77,7 +78,7 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
         return loss
 
 
-class SquaresBlockProblem(BlocksMixin, SquaresProblem):
+class LeastSquaresBlockProblem(BlocksMixin, LeastSquaresProblem):
     """Numbers in blocks."""
 
     def training(self, fold, index):

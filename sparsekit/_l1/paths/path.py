@@ -30,12 +30,13 @@ from ..._linalg.threads import count_threads
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.null_intercept import unless_zero
-from .block_problems import LogisticBlockProblem, SquaresBlockProblem
+from .block_problems import LeastSquaresBlockProblem, LogisticBlockProblem
 from .coefficients import penalty_of
 from .data_losses import check_positive, weights_in_units
+from .least_squares_problem import LeastSquaresProblem
 from .magnitudes import sum_in_units
 from .path_solver import RegularizationPath, warn_if_path_unconverged
-from .problems import LogisticProblem, SquaresProblem
+from .problems import LogisticProblem
 from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 
 PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
@@ -301,7 +302,7 @@ def lasso_path(
     X, columns = without_empty_columns(X)
     if positive:
         check_positive(hessian)
-    make = SquaresBlockProblem if isinstance(X, BlockedMatrix) else SquaresProblem
+    make = LeastSquaresBlockProblem if isinstance(X, BlockedMatrix) else LeastSquaresProblem
     problem = make(
         X, y, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), positive, hessian,
         unless_zero(check_offset(offset, X)),

@@ -1,36 +1,27 @@
 """The problem whose paths cross-validation solves: of all rows, and of a fold's training part.
 
-`PathProblem` has what all share; classes and numbers differ in their loss, in its scale and in the attributes
-that models get. `block_problems` has those over blocks of rows.
+`PathProblem` has what all share, `LogisticProblem` classes. `least_squares_problem`, `family_problem` and
+`block_problems` have the others.
 """
 
 from __future__ import annotations
 
 import copy
-import time
 
 import numpy as np
 
-from ..._arrays import beside, is_device, is_in_main_memory, to_host
-from ..._estimator.checks import as_kernel_input, in_type
+from ..._arrays import beside, is_device, to_host
+from ..._estimator.checks import as_kernel_input
 from ..._estimator.used_columns import UsedColumns
-from ..._linalg.prepared import Prepared
 from ..._messages import shown
-from ..._solver import outcome
-from .. import plan
 from ..losses.block_problem import BlockProblem
 from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
-from ..solver.gram_path import GramPath, moments
-from ..solver.least_squares_session import LeastSquaresSession
-from .coefficients import all_classes, center_target, l1_weights, pack, unpack
-from .data_losses import logistic_of, nonnegative_of, squares_of
-from .judges import DeviceAccuracy, DeviceSquaredErrors, Judge, SquaredErrors, is_accuracy
+from .coefficients import all_classes, l1_weights, pack, unpack
+from .data_losses import logistic_of
+from .judges import DeviceAccuracy, Judge, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
-
-# Numbers of the moments of all folds that are kept.
-_KEPT = 2 * 10**7
 
 
 class PathProblem:
@@ -256,169 +247,6 @@ class LogisticProblem(PathProblem):
         return logistic_of(
             X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads, self.shift
         )
-
-
-class SquaresProblem(PathProblem):
-    """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
-
-    In main memory and with second derivatives (``hessian="exact"``) its paths are those of `GramPath`
-    where a Gram matrix of all columns is within the limits of `plan`. It is made once, and a fold's is that
-    of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
-    """
-
-    dispersion_is_known = False
-    moments = None
-    has_rows = True  # whether X is the rows, and not those of all
-    lazily = False  # whether paths are mostly left before their end
-
-    def __init__(
-        self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
-    ):  # fmt: skip
-        super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
-        self.positive = positive
-        self.compiled = hessian == "exact" and is_in_main_memory(X)
-        self._set_targets()
-
-    def _set_targets(self):
-        self.target, self.offset = center_target(
-            self._unshifted(), self.weight, self.fit_intercept, self.X.dtype
-        )
-        self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
-
-    def _unshifted(self):
-        return self.values if self.shift is None else self.values - self.shift
-
-    def prepare(self, folds):
-        if not (self.compiled and self._takes_gram()):
-            return
-        n, p = self.X.shape
-        self._centre, self._y_centre = self._centres(), self.offset
-        tests = np.concatenate([test for _, test in folds])
-        self._left_out: list = []
-        if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
-            self._left_out = [self._moments_of(test) for _, test in folds]
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.moments = sum(self._left_out[1:], self._left_out[0])
-        else:
-            self.moments = self._moments_of(slice(None))
-        if not self.moments.is_finite:
-            self.moments = None
-
-    def _centres(self):
-        return Prepared(self.X, self.weight, self.fit_intercept).means
-
-    def _moments_of(self, rows):
-        weight = None if self.weight is None else self.weight[rows]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return moments(self.X[rows], self._unshifted()[rows], weight, self._centre, self._y_centre)
-
-    def training(self, fold, index):
-        if self.moments is None:
-            part = super().training(fold, index)
-        else:
-            train, test = fold
-            part = copy.copy(self)
-            part.has_rows = False
-            part.values = self.values[train]
-            part.weight = None if self.weight is None else self.weight[train]
-            part.shift = None if self.shift is None else self.shift[train]
-            part.n_threads = 1
-            rows = np.zeros(len(self.values), dtype=np.int8)
-            np.add.at(rows, train, 1)
-            np.add.at(rows, test, 1)
-            if (rows == 1).all():  # each row is here or there
-                known = self._left_out[index] if self._left_out else self._moments_of(test)
-                part.moments = self.moments - known
-            else:
-                part.moments = self._moments_of(train)
-        part._set_targets()
-        return part
-
-    def start(self, options):
-        if not self.compiled:
-            return super().start(options)
-        solver = self._solver()
-        v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
-        x_null = solver.null_model(v, options)
-        return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
-
-    def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
-        if isinstance(loss, GramPath) and callback is not None:
-            loss = self._least_squares()  # whose iterations a callback can follow
-        if isinstance(loss, GramPath):
-            results = loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
-            )
-            return self._refined(results, loss, l1, lambdas, options, max_time) if self.has_rows else results
-        if isinstance(loss, LeastSquaresSession):
-            return loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
-            )
-        return super().path(loss, l1, lambdas, x0, options, max_time, callback)
-
-    def regularization_path(self, penalties, n_penalties, eps, options, **others):
-        path = super().regularization_path(penalties, n_penalties, eps, options, **others)
-        path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
-        return path
-
-    def _refined(self, results, solver, v, lambdas, options, max_time):
-        """The results, those that the Gram matrix does not prove solved again by `LeastSquaresSession`."""
-        squares, end = None, np.inf if max_time is None else time.perf_counter() + max_time
-        for result, lam in zip(results, lambdas):
-            ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
-            if not (ended or options.get("predicted_tol") or solver.is_certified(result, options["tol"])):
-                squares = self._least_squares() if squares is None else squares
-                l2 = (1.0 - self.l1_ratio) * lam * v
-                nit, left = result.nit, None if max_time is None else max(end - time.perf_counter(), 1e-9)
-                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, max_time=left, **options)
-                result.nit += nit
-            yield result
-
-    def _takes_gram(self):
-        # without a penalty the solution of least norm is asked for, which a Gram matrix alone does not give
-        n, p = self.X.shape
-        is_unique = n >= p or bool(np.any(self.penalty))
-        return is_unique and plan.path_takes_gram(n, p, getattr(self.X, "nnz", None))
-
-    def _solver(self):
-        """The solver of paths, whose Gram matrix is known or is worth to be made."""
-        if self.moments is None:
-            if not self._takes_gram():
-                return self._least_squares()
-            self._centre, self._y_centre = self._centres(), self.offset
-        sums = self._moments_of(slice(None)) if self.moments is None else self.moments
-        if sums.is_finite:
-            return GramPath(sums, self._centre, self.fit_intercept, self.positive)
-        return self._least_squares()
-
-    def _least_squares(self):
-        return LeastSquaresSession(
-            self.X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
-        )
-
-    def judge(self, rows, y, model, scorer, score_params):
-        if scorer is not None:
-            return super().judge(rows, y, model, scorer, score_params)
-        weight = score_params.get("sample_weight")
-        if is_device(self.X):
-            seen = beside(rows, self.X)
-            weight = None if weight is None else beside(weight, self.X)
-            return DeviceSquaredErrors(self.X[seen], self._unshifted()[seen], weight)
-        target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
-        return SquaredErrors(self.X[rows], target, weight)
-
-    def whole_model(self, coef, intercept):
-        return coef, in_type(intercept + self.offset, intercept.dtype)
-
-    def as_attributes(self, coef, intercept):
-        return coef[0], intercept[0]
-
-    def null_intercept(self):
-        return np.zeros(1) if self.fit_intercept else None
-
-    def make_loss(self, X):
-        make = nonnegative_of if self.positive else squares_of
-        return make(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
 
 
 def least_loss_of_an_error(weight):

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._arrays import to_host
 from .._cython.shared import _multinomial
-from .cost import DEVICE, HOST
+from .cost import DEVICE, HOST, is_single
 from .design import CSCDesign, DenseDesign
 from .matrix import DEVICE_BLOCK
 
@@ -120,7 +120,7 @@ def _pair_cost(design, positions, K):
 def gram(design, positions, parts, s, has, exact=False):
     """The Hessian on ``positions`` as a matrix, float64: by pairs of a row's entries, or by BLAS.
 
-    BLAS sums float32 products within a block of rows, unless ``exact``.
+    BLAS sums float32 products within a block of rows where `is_single` says so, unless ``exact``.
     """
     positions = to_host(positions)
     n, K = parts[0].shape
@@ -144,12 +144,12 @@ def gram(design, positions, parts, s, has, exact=False):
 
 def _gram_blas(design, positions, parts, s, has, exact=False):
     """With U and V of ``_factors``, blocks of two classes are -U^T U and those of one class V^T V.
-    Blocks of rows are float32 unless ``exact``; their sums are float64.
+    Sums over blocks of rows are float64.
     """
     n, K = parts[0].shape
     m = len(positions)
     xp, _ = _backend(design)
-    real = np.float64 if exact else np.float32
+    real = np.float32 if is_single(n, m) and not exact else np.float64
     # the variables of one class side by side, so that their products are of neighbouring columns
     classes = positions % K
     order = np.argsort(classes, kind="stable")

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from .._cython.shared import _dense, _multinomial, _sparse
 from .._cython.shared._operators import GramOperator
 from .._cython.shared._rows import DenseOperator, ModelRows, RowOperator
-from .cost import HOST
+from .cost import HOST, is_single
 from .matrix import Columns, Matrix
 from .special import largest
 
@@ -381,7 +381,7 @@ class DenseDesign(Matrix):
         n, size = self.shape[0], len(cols) + intercept
         # 256 KiB of scaled rows stay in a core's cache between scaling and use. Tall products
         # are summed by float32 within a block: a Hessian of many rows needs no more
-        single = self.X.dtype == np.float32 or n >= 16 * size
+        single = self.X.dtype == np.float32 or is_single(n, size)
         dtype = np.float32 if single else np.float64
         # parts for threads, as many as their sums are small beside the rows they add up
         parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(GRAM_BUFFER // max(size, 1) ** 2, 1)))

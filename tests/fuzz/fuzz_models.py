@@ -141,7 +141,9 @@ MODELS = {
     "OrdinalOBA": (
         sk.OrdinalOBA,
         (LABELS,),
-        OBA | {"alpha": ALPHA, "l1_ratio": RATIO, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
+        OBA
+        | {"alpha": ALPHA, "l1_ratio": RATIO, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT}
+        | {"categories": st.sampled_from([None, [0, 1, 2], ["b", "a"], [1]])},
     ),
     "GLMOBACV": (
         sk.GLMOBACV,
@@ -216,7 +218,8 @@ MODELS = {
         sk.ExtremeSoftmaxSGD,
         (LABELS, SETS),
         {
-            "method": st.sampled_from(["implicit", "umax", "ove", "nce", "is", "sgd"]),
+            "method": st.sampled_from(["auto", "implicit", "umax", "ove", "nce", "is", "sgd"]),
+            "prior": st.sampled_from([None, None, "centroids"]),
             "alpha": ALPHA,
             "fit_intercept": BOOL,
             "learning_rate": st.sampled_from([0.1, 1e-6, 1e6, 1.0, "auto"]),

@@ -18,6 +18,7 @@ from ..._linalg.class_products import (
     matmat,
     row_operator,
 )
+from ..._linalg.cost import is_single
 from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
@@ -269,12 +270,13 @@ class MultinomialProblem(Selection):
         design, positions, has = self._select(variables)
         radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
-        s, ridge = self.loss.weights(), max(ridge, SINGLE_RIDGE)
-        if len(positions) <= MAX_GRAM_SIDE and gram_pays(design, positions, self.loss.n_classes):
+        s, m = self.loss.weights(), len(positions)
+        if m <= MAX_GRAM_SIDE and gram_pays(design, positions, self.loss.n_classes):
+            ridge = max(ridge, SINGLE_RIDGE) if is_single(design.shape[0], m) else ridge
             operator = self.loss.GramOperator(gram(design, positions, parts, s, has), ridge)
         else:
             rows = dense_operator if isinstance(design, DenseDesign) else row_operator
-            operator = rows(design, positions, parts, s, has, ridge)
+            operator = rows(design, positions, parts, s, has, max(ridge, SINGLE_RIDGE))
         return operator, ClassMove(design, positions, has, self.loss.n_classes)
 
     def hessian(self, variables, radius=None):

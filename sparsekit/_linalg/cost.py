@@ -7,8 +7,8 @@ from dataclasses import dataclass
 # Products with X that a model's minimiser asks for where there is no Gram matrix. With 10 in place of 30 text
 # of one class takes 0.98 of the time and mnist 1.4 times; with 300 dense data of several classes 1.5 times.
 PRODUCTS = 30
-# Nanoseconds up to which a Gram matrix and its factor always pay: without it weak penalties on 240 x 300 dense
-# or sparse numbers take 3.6 times as long. With 5e6 several classes take 1.1 times as long, up to 4.
+# Nanoseconds up to which a Gram matrix and its factor always pay. Without it weak penalties on 240 x 300
+# numbers take 3.6 times as long. With 5e6 several classes take 1.1 times as long, up to 4.
 CHEAP = 2e6
 
 # Rows per column from which a model's Gram matrix is summed in single precision. Rounding cancels over many

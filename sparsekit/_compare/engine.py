@@ -198,7 +198,7 @@ class Bench:
         C : float
         n_threads : int, default=1
         known : float, optional
-            The lowest objective as it was found elsewhere; no reference solution is looked for then.
+            The lowest objective as it was found elsewhere; no reference solution is computed then.
 
         Returns
         -------

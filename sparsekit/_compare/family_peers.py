@@ -1,6 +1,6 @@
 """Every compared solver of generalised linear models behind one calling convention, that of ``solver``.
 
-Here ``fit`` gets the `FamilyProblem` in the place of its targets, with the family and the penalty.
+Here ``fit`` gets the `FamilyProblem` instead of its targets, with the family and the penalty.
 """
 
 from __future__ import annotations

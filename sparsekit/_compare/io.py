@@ -55,8 +55,8 @@ def read_problem(
     positive : str, optional
         Label that becomes +1. By default the greater of two labels, the most frequent of more.
     categorical, drop : sequence of str
-        Columns of a CSV or parquet file, by name or number from 1: those that hold categories although they
-        have numbers, and those to leave out.
+        Columns of a CSV or parquet file, by name or number from 1. ``categorical`` ones hold categories
+        although they have numbers; ``drop`` ones are left out.
     drop_missing : bool, default=False
         Leave rows of a CSV or parquet file out that have missing values.
     encoding : str, optional

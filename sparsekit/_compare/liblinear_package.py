@@ -72,7 +72,7 @@ class LiblinearMulticore(LiblinearOfficial):
         return next((d.version for d in found if d.metadata["Name"] == self.package), None)
 
     def missing(self):
-        """Neither in the named folder nor in the environment; how to have it beside the serial one."""
+        """Neither in the named folder nor in the environment; how to install it next to the serial one."""
         folder = os.environ.get(FOLDER)
         if _is_multicore(_folder()):
             return None

@@ -345,7 +345,7 @@ WIDTHS = (9, 7, 9)
 
 
 def table_line(solvers, run=None, own=None):
-    """A line of the table of these solvers: of a run, beside our ``own`` one, or the names of the columns."""
+    """A line of the table of these solvers: of a run, next to ``own``, or the names of the columns."""
     if run is None:
         cells = COLUMNS
     else:

@@ -132,7 +132,7 @@ class Blitz(Solver):
     ladder = LOOSE_TOLERANCES  # the dual point that it starts from is far below
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter has no place."""
+        """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter is ignored."""
         return self.solve("LogRegProblem", X, y, 1.0 / C, tol, fit_intercept)
 
     def solve(self, problem, X, y, penalty, tol, fit_intercept):

@@ -30,7 +30,7 @@ SOLVER_CONSTRAINTS: dict = {
     "callback": [callable, None],
 }
 
-# what brings columns to similar scales; one whose mean is large beside its spread has to be centred, too
+# what brings columns to similar scales; one whose mean is large relative to its spread must be centred
 SCALERS = "sklearn.preprocessing.StandardScaler; MaxAbsScaler keeps X sparse and does not centre"
 
 _WHY = {

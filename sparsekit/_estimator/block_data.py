@@ -1,4 +1,4 @@
-"""What a fit is given in blocks of rows, checked: the twin of `training_data` for data beyond memory.
+"""What a fit is given in blocks of rows, checked: `training_data` for data beyond memory.
 
 Targets and weights come to this process, a few bytes a row; X stays where it is.
 """

@@ -157,7 +157,7 @@ def checked_folds(folds: Iterable[Any], n_samples: int) -> list[tuple[Array, Arr
 
 
 def _rarest_labels(Y):
-    """Of each row (n,) the place of its rarest label among the labels, the rarest first."""
+    """Of each row (n,) the index of its rarest label among the labels, the rarest first."""
     rows, labels = Y.nonzero()
     n, K = Y.shape
     rank = np.empty(K, dtype=np.intp)

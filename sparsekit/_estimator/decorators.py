@@ -74,7 +74,7 @@ def check_parameters(constraints: dict[str, Any], given: dict[str, Any], who: st
         found = error
     else:
         return
-    # the same error again, of numbers that look plain
+    # the same error again, of numbers converted to plain ones
     validate_parameter_constraints(constraints, plain(dict(given)), caller_name=who)
     raise found
 

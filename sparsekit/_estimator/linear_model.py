@@ -1,4 +1,4 @@
-"""What fitted linear models show of themselves: a table, a line in notebooks, scikit-learn's twin."""
+"""What fitted linear models show of themselves: a table, a line in notebooks, scikit-learn's estimator."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class LinearModelMixin:
         raise NotImplementedError(f"{type(self).__name__} names no twin: each linear model has its own")
 
     def _linear_parts(self) -> tuple[Any, Any]:
-        """Coefficients and intercept of the twin: copies, in main memory."""
+        """Coefficients and intercept for scikit-learn's estimator: copies, in main memory."""
         coef = self.coef_  # type: ignore[attr-defined]
         coef = sound(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
         intercept = to_host(self.intercept_)  # type: ignore[attr-defined]

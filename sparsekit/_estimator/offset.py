@@ -1,4 +1,4 @@
-"""Offsets: what each row's score has besides X w + b, given to fits and to predictions alike."""
+"""Offsets: what is added to each row's score X w + b, given to fits and to predictions alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST = 1e150
 
 
 def check_offset(offset: Offset, X: EitherMatrix, n_outputs: int = 1) -> EitherArray | None:
-    """The offset of a fit or of scores as float64 beside X, (n,) or of several outputs (n, n_outputs).
+    """The offset of a fit or of scores as float64 where X is, (n,) or of several outputs (n, n_outputs).
 
     None stays; a number is the same for all.
 

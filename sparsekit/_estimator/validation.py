@@ -1,4 +1,4 @@
-"""scikit-learn's checks of X and y, behind a look at the structure of sparse ones.
+"""scikit-learn's checks of X and y, after a check of the structure of sparse ones.
 
 scikit-learn trusts the arrays of a sparse matrix, and reads out of bounds where it converts a broken one. So
 estimators and paths take these two functions, and none of scikit-learn's own.
@@ -20,14 +20,14 @@ from .._messages import shown
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-    """`sklearn.utils.validation.validate_data` of a sound X, and y."""
+    """`sklearn.utils.validation.validate_data` of a validated X, and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
     with _columns_named(X):
         return _for_kernels(validation.validate_data(estimator, sound(X), sound(y, "y"), **checks))
 
 
 def check_X_y(X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
-    """`sklearn.utils.validation.check_X_y` of a sound X and y."""
+    """`sklearn.utils.validation.check_X_y` of a validated X and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
     with _columns_named(X):
         return _for_kernels(validation.check_X_y(sound(X), sound(y, "y"), **checks))
@@ -85,7 +85,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _for_kernels(found: Any) -> Any:
-    """X, y or both, dense ones aligned; `sound` has seen to the sparse ones."""
+    """X, y or both, dense ones aligned; `sound` has checked the sparse ones."""
     if isinstance(found, tuple):
         return tuple(map(_for_kernels, found))
     return aligned(found) if isinstance(found, np.ndarray) else found

@@ -164,7 +164,7 @@ def _targets(reader, classes, grow):
 
 
 def _check_columns(model, reader, reset):
-    """Number and names of the features, noted (``reset``) or held against those of the fit."""
+    """Number and names of the features, noted (``reset``) or compared with those of the fit."""
     names, n = reader.feature_names, reader.n_columns
     if reset:
         model.n_features_in_ = n

@@ -34,8 +34,8 @@ class ExtremeSoftmaxSGD(
 
     .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
 
-    with weights :math:`\omega` scaled to sum to 1, by stochastic steps that see a row and ``n_negatives``
-    other classes: neither the number of rows nor that of classes is in their cost. The intercept is a feature
+    with weights :math:`\omega` scaled to sum to 1. A stochastic step uses a row and ``n_negatives`` other
+    classes: its cost depends neither on the number of rows nor on that of classes. The intercept is a feature
     of ones. Probabilities sum to 1 for every method; the unbiased ones ("implicit", "umax", "sgd") also
     converge to those of the full softmax.
 
@@ -44,12 +44,13 @@ class ExtremeSoftmaxSGD(
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
           most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_: no
-          rate has to be found. Of more classes: the most frequent, drawn and weighted ones, and as many hard
-          ones, which the row was last mistaken for; the bias falls with their number. Fits to rows in memory
-          look for those up to six times, where that takes less time than the epochs (to 10^5 classes or so).
-          Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's
-          method on all rows and classes, in twice the time of max_iter epochs at most, or a second. "auto" is
-          "implicit" with ``hash_bits``, independent sampling or a GPU.
+          rate has to be found. Of more classes a step uses the most frequent, drawn and weighted ones. It
+          also uses as many hard ones, which the row was last mistaken for. The bias falls with their number.
+          Fits to rows in memory search those up to six times, where that takes less time than the epochs (to
+          10^5 classes or so). Fits to rows in memory that are dense, or small, go on after 5 epochs
+          (``tol=0``: all) by Newton's method on all rows and classes. That takes at most twice the time of
+          max_iter epochs, or a second. "auto" is "implicit" with ``hash_bits``, independent sampling or a
+          GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -60,62 +61,66 @@ class ExtremeSoftmaxSGD(
     alpha : float, default=None
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
-        None: 0.1 over the number of rows (of all calls so far in `partial_fit`), which is LIBLINEAR's C = 10,
-        for the adaptive steps of method "auto", else 0.
+        None: 0.1 over the number of rows (of all calls so far in `partial_fit`) for the adaptive steps of
+        method "auto", else 0. The former is LIBLINEAR's C = 10.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
-        Step length of the first epoch, in the scale of the mean loss; of the adaptive steps of method "auto"
-        a factor, for which "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" runs each
-        power of ten from 1e-3 to 1e3, and beyond where the best is at an end, on a tenth of the rows (at
-        least 500) and takes the one with the lowest log-loss on up to 2000 other rows, or a smaller one that
-        is within 0.001 log(n_classes) of it; this costs about as much as the fit.
+        Step length of the first epoch, in the scale of the mean loss. It is a factor of the adaptive steps of
+        method "auto": there "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" tries each
+        power of ten from 1e-3 to 1e3, and beyond where the best is at an end. Each is run on a tenth of the
+        rows (at least 500) and scored by the log-loss on up to 2000 other rows. The lowest log-loss wins, or
+        a smaller rate whose log-loss is within 0.001 log(n_classes) of it. This costs about as much as the
+        fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves, with a ridge 0.8 (0.85 for a sample of the classes), and 0.9 for the other
-        methods. Adaptive steps end when the rate is a hundredth of the first one: by 0.8 after 21 epochs.
+        get shorter by themselves. With a ridge it is 0.8 for them (0.85 for a sample of the classes). For the
+        other methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.8
+        after 21 epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
-        Classes that a step samples beside the label and hard ones. None: for the adaptive steps of method
-        "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double sums
-        and 5 for the others; 5 costs two to three times as much.
+        Classes that a step samples in addition to the label and hard ones. None: for the adaptive steps of
+        method "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double
+        sums and 5 for the others; 5 costs two to three times as much.
     sampling : {"independent", "blocks"}, default=None
         None: "blocks" for the adaptive steps of method "auto", else "independent".
 
         - "independent": each negative is drawn by itself.
-        - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn
-          (``n_negatives`` is rounded up to whole blocks; with as many as there are classes all are taken,
-          whatever ``noise`` says, which makes the steps of all methods but "ove" and "nce" exact). With a
-          noise distribution half of a step's blocks are always the most probable ones. ``coef_`` is in
-          Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or ``hash_bits``.
+        - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn.
+          ``n_negatives`` is rounded up to whole blocks. With as many as there are classes all are taken,
+          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. With a noise
+          distribution half of a step's blocks are always the most probable ones. ``coef_`` is in Fortran
+          order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or ``hash_bits``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
-        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is", the mean of
-        that and the uniform one for the adaptive steps of "auto", else "uniform". Negatives are weighted by
-        their inverse probability, so any of them leaves the double sum unbiased. An array must be positive
-        and sum to 1.
+        Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is". For the
+        adaptive steps of "auto" it is the mean of that and the uniform one, else "uniform". Negatives are
+        weighted by their inverse probability, so any of them leaves the double sum unbiased. An array must be
+        positive and sum to 1.
     prior : {"centroids"}, default=None
         What the ridge shrinks the weights to. None: zeros. "centroids": a multiple of the sum of each class's
-        rows, with one weight a feature for all classes, fitted by leave-one-out in 80 steps of 200 rows; the
-        default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all sets of 20 or more
-        classes that were tried, a higher one on iris and digits. Needs method "auto" and all rows in main
-        memory; the objective is not estimated. ``sample_weight`` counts in the steps, not in the centroids.
+        rows, with one weight a feature for all classes. The weights are fitted by leave-one-out in 80 steps
+        of 200 rows. The default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all
+        tried sets of 20 or more classes, a higher one on iris and digits. Needs method "auto" and all rows in
+        main memory; the objective is not estimated. ``sample_weight`` counts in the steps, not in the
+        centroids.
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
-        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each
-        other: with a table as large as the number of weights that matter, about two thirds of them do, and
-        accuracy falls with every halving. Not with ``alpha > 0``.
+        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each other.
+        With a table as large as the number of weights that matter, about two thirds of them do. Accuracy
+        falls with every halving. Not with ``alpha > 0``.
     label_choice : {"first", "sample"}, default="first"
         For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
-        in every epoch (the target is then their uniform distribution).
+        in every epoch. The target is then their uniform distribution.
     tol : float, default=1e-4
         A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
-        five epochs, two standard errors included, or is itself at most 50 times that. A ConvergenceWarning
-        says that it still fell by more, two standard errors deducted, after ``max_iter`` epochs. This
-        certifies nothing: a rate that decays too fast comes to rest too (see ``optimality_``). 0: all epochs
-        are run, without a warning. None: the objective is not estimated either.
+        five epochs, two standard errors included. It also stops when the objective itself is at most 50 times
+        that. A ConvergenceWarning says that it still fell by more, two standard errors deducted, after
+        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too (see
+        ``optimality_``). 0: all epochs are run, without a warning. None: the objective is not estimated
+        either.
     max_time : float, default=None
         Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
     shuffle : bool, default=True
@@ -124,7 +129,7 @@ class ExtremeSoftmaxSGD(
     n_jobs : int, default=None
         Number of threads, as in joblib. More than one share W without locks, so that results differ from run
         to run, within noise. On a GPU: how many rows (or batches) step at once, from the same W. None and
-        negative numbers take as many as the most frequent class bears, 1 makes the steps of one thread; all
+        negative numbers take as many as the most frequent class bears, 1 makes the steps of one thread. All
         of them give the same result each time, but for a hashed table.
     random_state : int, RandomState instance or None, default=None
         Order of the rows and choice of classes. One thread gives bitwise the same result for the same seed.
@@ -132,9 +137,9 @@ class ExtremeSoftmaxSGD(
         1 prints a progress bar with the estimate of the objective and what it falls by in an epoch.
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
-        :class:`scipy.optimize.OptimizeResult` of nit (epochs), nfev (steps), fun and objective_error (newest
-        estimate of the objective, its standard error), learning_rate and time (seconds). A true value or
-        StopIteration stops. scikit-learn's own are supported.
+        :class:`scipy.optimize.OptimizeResult`. It has nit (epochs), nfev (steps), learning_rate and time
+        (seconds). It also has fun and objective_error: the newest estimate of the objective and its standard
+        error. A true value or StopIteration stops. scikit-learn's own are supported.
 
     Attributes
     ----------
@@ -159,7 +164,7 @@ class ExtremeSoftmaxSGD(
         scores. NaN where that would cost more than a twentieth of the fit. `partial_fit` estimates the mean
         over the rows of a call, when calls have paid for it; until then the older value stays.
     objective_error_ : float
-        Standard error of ``objective_``; 0 where all rows were looked at, as by Newton's method. That of a
+        Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.
     objective_curve_ : ndarray of shape (``n_iter_``,)
         The estimate after each epoch; NaN after those that had none, to save time. Newton steps are none.
@@ -291,21 +296,21 @@ class ExtremeSoftmaxSGD(
         X : {array-like, sparse matrix, Dask array, source of blocks} of shape (n_samples, n_features)
             Training data; C-ordered arrays and CSR matrices of float32 or float64 are read in place. Rows of
             similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
-            matrix is fitted on its GPU, where the fitted arrays stay; y and sample_weight must be CuPy's too,
+            matrix is fitted on its GPU, where the fitted arrays stay. y and sample_weight must be CuPy's too,
             and labels numbers, or several labels a row a CSR matrix. Blocks of rows, each dense or CSR, come
-            from a Dask array or data frame, or from an object with ``shape``, ``n_blocks``, ``starts`` (the
-            first row of each block, and n_samples at the end) and ``block(i)``. One block is in memory, and
-            the next one, and of each row its labels and one number.
+            from a Dask array or data frame, or from an object. The object has ``shape``, ``n_blocks``,
+            ``block(i)`` and ``starts``: the first row of each block, and n_samples at the end. One block is
+            in memory, and the next one, and of each row its labels and one number.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, not all zero; only their ratios matter.
         checkpoint : str or path, default=None
-            A file that the state of the fit is written to after blocks (a matrix in memory is one block, and
-            its steps those of data in blocks). Where it exists, the fit goes on from it, and ends, with one
-            thread, with the same bits as one that was never broken off; X, y and the parameters must be those
-            that it was written with, but ``max_iter`` may be larger. When all epochs are done the file is
-            removed. It is as large as the weights and one number a row, and holds no pickles.
+            A file that the state of the fit is written to after blocks. A matrix in memory is one block, and
+            its steps are those of data in blocks. Where the file exists, the fit goes on from it. With one
+            thread it ends with the same bits as one that was never broken off. X, y and the parameters must
+            be those that it was written with, but ``max_iter`` may be larger. When all epochs are done the
+            file is removed. It is as large as the weights and one number a row, and holds no pickles.
         checkpoint_interval : float, default=300
             Least number of seconds between two checkpoints; 0 writes one after every block.
 
@@ -316,9 +321,9 @@ class ExtremeSoftmaxSGD(
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree; if a block
-            does not go with the others (the message names it); if ``checkpoint`` is a
-            file of another run, or none of a checkpoint.
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a block
+            does not go with the others (the message names it). If ``checkpoint`` is a file of another run, or
+            none of a checkpoint.
         FloatingPointError
             If the steps diverge.
 
@@ -347,11 +352,11 @@ class ExtremeSoftmaxSGD(
     ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
-        u of the double sums belongs to a row, and a call does not know the rows of others: each row's u
+        u of the double sums belongs to a row, and a call does not know the rows of others. So each row's u
         starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in the
-        paper's Algorithm 1, which is right for a model of zeros and makes for careful steps later; with a
-        noise distribution from what the row's own sampled classes show, as in importance sampling. Larger
-        rates make up for the care.
+        paper's Algorithm 1. That is right for a model of zeros and makes later steps short; larger rates make
+        up for it. With a noise distribution u starts from the row's own sampled classes, as in importance
+        sampling.
 
         Parameters
         ----------
@@ -361,8 +366,8 @@ class ExtremeSoftmaxSGD(
             Labels; classes may be absent.
         classes : array-like of shape (n_classes,), default=None
             All labels there are; they are sampled from the start. From this call on, as in scikit-learn, a
-            label of y that was never named is refused, and a later call that names more adds them. None in
-            every call so far: new labels of y are appended to ``classes_``.
+            label of y that was never named is refused. A later call that names more adds them. None in every
+            call so far: new labels of y are appended to ``classes_``.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.
@@ -380,7 +385,7 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
-            outside of the ``classes`` that were named; for blocks and checkpoints as in `fit`.
+            outside of the ``classes`` that were named. For blocks and checkpoints as in `fit`.
         FloatingPointError
             If the steps diverge.
         """

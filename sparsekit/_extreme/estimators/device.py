@@ -56,7 +56,7 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
         seen, codes = encode_device_labels(y, n, X=X)
         seen, codes = to_host(seen), to_host(codes).astype(np.int64)
         if classes is not None:
-            # the classes are few beside the rows
+            # the classes are few relative to the rows
             known = check_extreme_targets(seen, None, classes, grow)
             classes, codes = known.classes, known.codes[codes]
         else:
@@ -80,7 +80,7 @@ def refuse_on_device(estimator, name):
 
 
 def indicator(rows, columns, shape):
-    """cupyx CSR matrix of ones at these places, some of them named twice; CuPy has no integers there."""
+    """cupyx CSR matrix of ones at these indices, some of them named twice; CuPy has no integers there."""
     from cupyx.scipy.sparse import csr_matrix
 
     xp = namespace(rows=rows)

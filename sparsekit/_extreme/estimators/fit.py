@@ -13,7 +13,7 @@ from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
 
-# a table of more weights is not looked through after every call, but some hundred rows of it
+# a table of more weights is not checked whole after every call, but some hundred rows of it
 LOOKED_AT, FEW = 2**26, 500
 # epochs before Newton's method goes on
 WARM_UP = 5
@@ -24,12 +24,12 @@ def run_epochs(
 ):  # fmt: skip
     """Run the epochs and set the attributes.
 
-    ``run`` has ``minimize(state, monitor, max_time)``, ``start``, which is None where a run can't start anew,
-    ``restart()``, which gives a new state for another rate, and ``codes``, the classes it moves. ``tracker``
-    estimates the objective; with ``passes`` the epoch is a call of partial_fit. ``refine(state, options,
-    seconds, n_epochs)`` goes on from what the epochs left, and gives the objective, or None where it did not.
-    ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs were run, or the
-    objective has settled.
+    ``run`` has ``minimize(state, monitor, max_time)`` and ``start``, which is None where a run can't start
+    anew. It also has ``restart()``, which gives a new state for another rate, and ``codes``, the classes it
+    moves. ``tracker`` estimates the objective; with ``passes`` the epoch is a call of partial_fit.
+    ``refine(state, options, seconds, n_epochs)`` goes on from what the epochs left, and gives the objective,
+    or None where it did not. ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs
+    were run, or the objective has settled.
     """
     context = None
     if hasattr(model, "_init_callback_context"):

@@ -44,7 +44,7 @@ class SampledObjective:
         self.X, self.columns = _compact(X)
 
     def look(self, epoch, state, options):
-        """A Look at the model as it is; changes nothing."""
+        """A Look, an evaluation of the model as it is; changes nothing."""
         view = self._view(state, options)
         own = np.asarray(codes(self.sample.codes, options), like=view.intercept)
         with np.errstate(all="ignore"):
@@ -57,7 +57,7 @@ class SampledObjective:
         return self._estimate(look.losses, look.norms)
 
     def fall(self, before, after):
-        """How much the objective fell between two looks, and the standard error of that."""
+        """How much the objective fell between two evaluations, and the standard error of that."""
         return self._estimate(before.losses - after.losses, before.norms - after.norms)
 
     def gradient_norm(self, look, state, options):

@@ -55,7 +55,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         )
 
     def _check_weights(self):
-        """ValueError where weights have not the shapes that kernels count on without looking."""
+        """ValueError where weights have not the shapes that kernels rely on unchecked."""
         n_classes, p = len(self.classes_), self.n_features_in_
         shapes: dict[str, tuple[int, ...]] = {"intercept_": (n_classes,)}
         if self.hash_bits is None:
@@ -120,10 +120,10 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
     ) -> tuple[Array, FloatArray]:
         """The k most probable classes of each row, by blocks of rows and classes.
 
-        With 4096 classes or more, weights are also kept in 8 bits, at the features that rows have had so
-        far: they show which few classes may be among the best, and these are then scored as without. The
-        copy, a byte a weight and 4 GB at most, is made when calls have paid for it and goes with ``coef_``.
-        Where ``coef_`` is written to in place, assign a copy of it instead: small changes might not be seen.
+        With 4096 classes or more, weights are also kept in 8 bits, at the features that rows have had so far.
+        They show which few classes may be among the best, and these are then scored as without. The copy, a
+        byte a weight and 4 GB at most, is made when calls have paid for it and goes with ``coef_``. Where
+        ``coef_`` is written to in place, assign a copy of it instead: small changes might not be seen.
 
         Parameters
         ----------
@@ -131,11 +131,11 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         k : int, default=5
             Number of classes; all of them if there are fewer.
         proba : bool, default=False
-            Whether to return probabilities (of the softmax over all classes) in place of scores, for which
-            all scores are needed.
+            Whether to return probabilities (of the softmax over all classes) instead of scores, for which all
+            scores are needed.
         shortlist : bool, default=True
             Whether weights may be kept in 8 bits. The classes are the same without, and for sparse rows the
-            bits of their scores; dense rows, up to 16 a call, are summed in another order.
+            bits of their scores. Dense rows, up to 16 a call, are summed in another order.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The rows and classes that an estimate of the objective looks at, drawn once for a fit."""
+"""The rows and classes that an estimate of the objective uses, drawn once for a fit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 SHARE, FREE = 0.05, 2**17
 # the same of a call of partial_fit
 FREE_CALL = 2**11
-# a step's score is read at a random place, written back and comes with the step's other work: it costs 2 to
-# 60 of those that are taken of many rows at once (measured; sparse rows and few classes are at the lower end)
+# Cost of a step's score, in scores that are taken of many rows at once. It is read at a random index, written
+# back and comes with the step's other work. Measured: 2 to 60; sparse rows and few classes are at the lower
+# end.
 STEP_SCORE = 4.0
-# fewer rows say too little; where most of the loss is that of a few rows, fewer than GOOD may miss them; more
-# than MOST say nothing new
+# Fewer rows than LEAST say too little. Where most of the loss is that of a few rows, fewer than GOOD may miss
+# them. More than MOST say nothing new.
 LEAST, GOOD, MOST = 64, 1000, 20000
-# what the gradient's norm costs, in estimates; epochs that have to pay for it; epochs from one estimate to
-# the next where more rows are worth more than more estimates
+# What the gradient's norm costs, in estimates, and epochs that have to pay for it. Epochs from one estimate
+# to the next where more rows are worth more than more estimates.
 GRADIENT, PAYING, APART = 3, 15, 5
 
 
@@ -47,8 +48,8 @@ def allowance(n_rows, classes_a_step, n_epochs, free=0):
 def plan_estimates(n_examples, n_rows, n_classes, classes_a_step, max_iter):
     """The Schedule of a fit of ``max_iter`` epochs over ``n_rows``.
 
-    As many rows after each epoch as SHARE pays for; where those are not GOOD, more of them after some of the
-    epochs, or the last one; where not even LEAST are paid for, none (very many classes, and few rows).
+    As many rows after each epoch as SHARE pays for. Where those are not GOOD, more of them after some of the
+    epochs, or the last one. Where not even LEAST are paid for, none (very many classes, and few rows).
     """
     an_epoch = allowance(n_rows, classes_a_step, max_iter, FREE) / max_iter / n_classes
     paying = min(max_iter, PAYING)
@@ -75,7 +76,7 @@ class Sample:
     codes : classes.
     weight : (m,), sums to 1 unless examples are all and their weights are not equal.
     spare : share of the variance that is left: 1 - m / n without replacement, 0 if all were taken, or 1.
-    classes : those whose norms are looked at.
+    classes : those whose norms are evaluated.
     """
 
     rows: np.ndarray

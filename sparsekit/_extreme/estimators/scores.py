@@ -212,7 +212,7 @@ class Ranking:
 
 
 def rank(scores, X, k=0, *, codes=None, normalize=False):
-    """One look at all scores of each row, by blocks of rows and classes.
+    """One evaluation of all scores of each row, by blocks of rows and classes.
 
     Parameters
     ----------

@@ -19,14 +19,15 @@ from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prep
 from .device import check_extreme_data
 from .scores import HashedScores, LinearScores
 
-# classes that every step of method "auto" sees where there are no more, and classes that it sees of more of
-# them beside the hard ones, half of them always the most frequent; chosen on bibtex, delicious, sector, fb15k
-# and a generated graph
+# Classes that every step of method "auto" uses where there are no more. Classes that it uses of more of them
+# in addition to the hard ones, half of them always the most frequent. Chosen on bibtex, delicious, sector,
+# fb15k and a generated graph.
 ALL_CLASSES, SOME_CLASSES = 256, 128
 # what the methods of the papers take
 NEGATIVES, DECAY = 5, 0.9
-# of the adaptive steps with a ridge, whose shrinkage of rare features is noise that has to end: for all
-# classes and for samples; a fit ends when that has brought the rate to so small a part of the first one
+# Decay of the adaptive steps with a ridge, for all classes and for samples: their shrinkage of rare features
+# is noise that has to end. A fit ends when the decay has brought the rate to so small a part of the first
+# one.
 RIDGE_DECAY, SAMPLED_RIDGE_DECAY, SPENT = 0.8, 0.85, 0.01
 # the C that is the default ridge, one over its strength and the number of rows
 DEFAULT_C = 10.0
@@ -204,7 +205,7 @@ def plan_of(model, counts, noise, dtype, options, rng, *, rows=None, in_order=Fa
     """The blocks of classes, or None.
 
     With ``in_order`` classes stay in theirs, for a pass over a batch. ``rows`` that are the same in every
-    epoch may look for hard blocks of their own.
+    epoch may search hard blocks of their own.
     """
     if not options.adaptive and model.sampling != "blocks":
         return None
@@ -332,5 +333,5 @@ def scores_of(model, n_classes):
 
 
 def _values(X):
-    """An array beside X."""
+    """An array in the memory of X."""
     return X.data if is_sparse(X) else X

@@ -43,7 +43,7 @@ def forget(model):
 
 
 class Tracker:
-    """Looks at the model after epochs.
+    """Evaluates the model after epochs.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Tracker:
         self.limit = tol * np.log(max(2, state.n_classes))
         self.estimate: SampledObjective | None = None
         self.starts_at_zeros = False
-        self.exact: float | None = None  # where all rows and classes were looked at in the end
+        self.exact: float | None = None  # where all rows and classes were evaluated in the end
         self.restart()
 
     def restart(self):
@@ -102,7 +102,7 @@ class Tracker:
             look = self._look(epoch, self.state, self.options)
             value, error = self.estimate.value(look)
             self.looks = [*(one for one in self.looks if one.epoch < epoch), look]
-            # one more than is looked at, for a run that goes on from before this epoch
+            # one more than is used, for a run that goes on from before this epoch
             while len(self.looks) > 4 and self.looks[1].epoch < epoch - self.n_wait - self.schedule.every:
                 del self.looks[0]
             self.has_settled = self._is_settled()
@@ -203,7 +203,7 @@ class Tracker:
         return self.estimate.look(epoch, state, options)
 
     def _base(self):
-        """The newest look that lies ``n_wait`` epochs back, with another one in between, or None."""
+        """The newest evaluation that lies ``n_wait`` epochs back, with another one in between, or None."""
         old = [one for one in self.looks[:-2] if one.epoch <= self.looks[-1].epoch - self.n_wait]
         return old[-1] if old else None
 

@@ -25,7 +25,7 @@ class RowSource(Protocol):
 
 @dataclass
 class Course:
-    """Where a run over blocks stands: what the next step needs beside data, options, weights and generator.
+    """Where a run over blocks stands: what the next step needs but data, options, weights and generator.
 
     epoch : the one that goes on, from 1.
     order : its order of the blocks, or None before it has begun.
@@ -65,8 +65,8 @@ def minimize_over_blocks(
     ----------
     source : RowSource
     course : Course
-        Where to begin; kept up to date. A block begins with nothing but this, the state and ``rng``, so that
-        a run that goes on from copies of the three takes the steps of one that was never broken off.
+        Where to begin; kept up to date. A block begins with nothing but this, the state and ``rng``. So a run
+        that goes on from copies of the three takes the steps of one that was never broken off.
     make_work : callable
         Work of a block's rows, which `init_work` gives.
     after_block : callable

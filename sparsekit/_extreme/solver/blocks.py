@@ -22,8 +22,8 @@ BLOCK = kernels.BLOCK
 class BlockPlan:
     """Columns of a table of weights (n_features, stride) and the blocks of `kernels.BLOCK` of them.
 
-    Column c is class order[c], class k column place[k]. A step takes the first n_head blocks and n_drawn of
-    the others: by ``noise`` over the blocks, or uniform ones (None).
+    Column c is class order[c], class k column place[k], the inverse permutation. A step takes the first
+    n_head blocks and n_drawn of the others: by ``noise`` over the blocks, or uniform ones (None).
     """
 
     order: np.ndarray

@@ -4,8 +4,8 @@ With the sums :math:`S_k` of the rows of class k and their number :math:`n_k`,
 
 .. math:: s_k(x) = \tau n_k^{-\beta} \sum_j d_j S_{kj} x_j + \gamma \log n_k.
 
-The weights d of the features, which all classes share, :math:`\tau, \beta` and :math:`\gamma` minimise
-the mean log-loss of rows, each scored without its own part in the sums of its class.
+All classes share the weights d of the features. These, :math:`\tau, \beta` and :math:`\gamma` minimise the
+mean log-loss of rows, each scored without its own part in the sums of its class.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ START = (0.3, np.log(2.0), 0.0)
 class BlockCenter:
     """Weights by feature and block: entries start[j * n_blocks + b] .. are those of feature j in block b.
 
-    ``lane`` (uint8) is the class's place in its block; see `kernels.run_block_steps`.
+    ``lane`` (uint8) is the class's index in its block; see `kernels.run_block_steps`.
     """
 
     start: np.ndarray

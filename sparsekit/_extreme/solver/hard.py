@@ -14,7 +14,7 @@ import numpy as np
 
 from ..._cython.extreme import _class_blocks as kernels
 
-# Scores of a block that take the time of one step on it; scores of one entry of a row that take the time of
+# Scores of a block that take the time of one step on it. Scores of one entry of a row that take the time of
 # packing a feature's weights. Rows use a tile of the table that is in a cache.
 SCORES_A_STEP, PACKING = 22.0, 2.0
 # Time of all searches, relative to that of the epochs; their largest number, at intervals that double.

@@ -41,10 +41,10 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
     """Batches of rows that may start from the same weights without getting in each other's way.
 
     All of a round's changes are added up. A class that many of the round's rows have, as label or negative,
-    moves by as many steps at once, of which each was meant to be the only one. So there are no more rows in a
-    round than leave the most frequent class a few of them: with eight fits may diverge, with thirty they do.
-    Where every row has every class as a negative, each moves it by the class's probability only, which is on
-    average the share of its label.
+    moves by as many steps at once. Each of those was meant to be the only one. So a round has so few rows
+    that the most frequent class gets only a few of them. With eight fits may diverge, with thirty they do. Where
+    every row has every class as a negative, each moves it by the class's probability only. That is on average
+    the share of its label.
 
     Parameters
     ----------

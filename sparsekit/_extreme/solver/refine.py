@@ -9,8 +9,8 @@ import numpy as np
 from ..._fenchel_young.losses.loss import FenchelYoungLoss
 from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
-# multiply-adds of a pass over all scores that take no time worth speaking of; entries of a row, in parts of
-# the features, from which on features hang together so much that steps along each of them rest too early
+# Multiply-adds of a pass over all scores that take negligible time. Entries of a row, as a part of the
+# features, from which features are so correlated that steps along each of them stop too early.
 SMALL, FULL = 1e7, 0.1
 # entries of sparse rows that may be copied for it, by rows and by columns, without being missed
 COPIED = 2**19
@@ -20,8 +20,8 @@ MOST = 2**22
 LEAST_TIME, SHARE = 1.0, 2.0
 # fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
 ENOUGH = 1e-4
-# an objective of so many parts of log K leaves nothing to gain, and classes that are separable without a
-# ridge would be driven apart for ever
+# An objective of so many parts of log K leaves nothing to gain. Without a ridge, the weights of separable
+# classes would grow for ever.
 LOW = 5e-3
 
 

@@ -1,7 +1,7 @@
 r"""Stochastic steps for softmax with very many classes: Implicit SGD, U-max, One-vs-Each, NCE, IS, SGD.
 
-The objective is the mean log-loss with a ridge, written as the double sum of Fagan and Iyengar, eq. (6),
-without their factor N, so that the learning rate does not depend on the number of rows:
+The objective is the mean log-loss with a ridge, written as the double sum of Fagan and Iyengar, eq. (6). It
+is without their factor N, so that the learning rate does not depend on the number of rows:
 
 .. math:: f_{ik}(u, W) = u_i + e^{-u_i} + (K - 1) e^{x_i^T (w_k - w_{y_i}) - u_i}
           + \tfrac{\alpha}{2} (\beta_{y_i} \|w_{y_i}\|^2 + \beta_k \|w_k\|^2).
@@ -103,7 +103,7 @@ class Work:
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
     log_noise: np.ndarray | None  # with blocks of negatives: the plan's
     rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
-    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were looked for
+    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were searched
 
 
 def shares_classes(n_classes, options, noise):
@@ -143,8 +143,8 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         np.diff(rows.first) if sampled else None,
         np.empty(len(order)) if sampled else None,
         np.empty_like(order) if sampled else None,
-        # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, what a row's first
-        # ones show (NaN) is a better guess; uniform ones miss the few classes that matter
+        # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, a row's first ones
+        # give a better guess (NaN). Uniform ones miss the few classes that matter.
         full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
         if options.method in WITH_U
         else None,
@@ -175,7 +175,7 @@ def _room(options):
 
 
 def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):
-    """One call of the kernel, over work.examples[begin : end]; returns the place of a bad step or -1."""
+    """One call of the kernel, over work.examples[begin : end]; returns the index of a bad step or -1."""
     if options.plan is not None:
         return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
     bad = kernel_module("extreme._extreme", rows.data).run_steps(
@@ -198,7 +198,7 @@ def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
 
 
 def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
-    """Every row once: (place of a bad step or -1, mean sampled objective, complete)."""
+    """Every row once: (index of a bad step or -1, mean sampled objective, complete)."""
     bad, total, looked, complete = sweep(
         state, rows, options, work, learning_rate, rng, value=value, limits=limits
     )
@@ -206,7 +206,7 @@ def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits
 
 
 def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
-    """`epoch` of some of the rows: sum and number of the sampled objectives in place of their mean."""
+    """`epoch` of some of the rows: sum and number of the sampled objectives instead of their mean."""
     set_scale(state, rows)
     if options.shuffle:
         rng.shuffle(work.order)
@@ -262,9 +262,9 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     Returns
     -------
     OptimizeResult
-        x (W), bias, fun (mean of the sampled objective over the last epoch; an estimate, and for the
-        double sums an upper bound of the mean log-loss; NaN without ``value``), nit (epochs), nfev (steps),
-        learning_rate (the last), status, success, message.
+        x (W), bias, fun, nit (epochs), nfev (steps), learning_rate (the last), status, success, message. fun
+        is the mean of the sampled objective over the last epoch, NaN without ``value``. It is an estimate,
+        and for the double sums an upper bound of the mean log-loss.
     """
     limits = Limits(max_time=np.inf if max_time is None else max_time)
     value = value or callback is not None

@@ -39,8 +39,8 @@ class SoftmaxState:
     """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
 
     With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
-    Adaptive steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,),
-    feature_rows, the numbers of rows with a feature, and totals, as `sk_metric` has them.
+    Adaptive steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,).
+    feature_rows are the numbers of rows with a feature; totals are as `sk_metric` has them.
     """
 
     W: np.ndarray
@@ -109,7 +109,7 @@ def set_scale(state, rows):
 
 
 def grow(state, n_classes):
-    """Make room for new classes, with weights of zero; amortised, a class costs its own weights only."""
+    """Append new classes, with weights of zero; amortised, a class costs its own weights only."""
     old = state.n_classes
     if n_classes <= old:
         return state
@@ -143,7 +143,7 @@ def _grow_columns(state):
 
 
 def _longer(table, n_rows):
-    """``table`` with rows of zeros behind: a view of an array with room for more."""
+    """``table`` with rows of zeros behind: a view of an array with capacity for more."""
     old, width = table.shape
     if is_device(table):
         return np.concatenate([table, np.zeros((n_rows - old, width), dtype=table.dtype, like=table)])

@@ -42,9 +42,9 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
 
     All of a round's changes are added up. A class that many of the round's rows have, as label or negative,
     moves by as many steps at once. Each of those was meant to be the only one. So a round has so few rows
-    that the most frequent class gets only a few of them. With eight fits may diverge, with thirty they do. Where
-    every row has every class as a negative, each moves it by the class's probability only. That is on average
-    the share of its label.
+    that the most frequent class gets only a few of them. With eight fits may diverge, with thirty they do.
+    Where every row has every class as a negative, each row moves it by the class's probability only. That is
+    on average the share of its label.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Which algorithm solves a problem: every size threshold of the least-squares solvers, with its evidence.
 
-Evidence is the processor time of fits of benchmarks/l1_grid.py, one thread of an AMD EPYC with AVX-512, from
-problems that the value was not chosen on.
+Evidence is the processor time of fits of benchmarks/l1_grid.py, one thread of an AMD EPYC with AVX-512. The
+values were not chosen on those problems.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 # Beyond, OBA goes on.
 MAX_GRAM_COLUMNS = 2000
 # Gram matrix of a working set, fewer rows than columns: at most this many columns (128 MB), and this multiple
-# of the rows. With 1000 in place of 4000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
+# of the rows. With 1000 instead of 4000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
 # unsolved. With a ridge a multiple of 1 takes 1.1 times as long as 3.
 MAX_WORKING_COLUMNS = 4000
 MAX_COLUMNS_PER_ROW = 3
@@ -21,10 +21,10 @@ MAX_SPARSE_COLUMNS = 1000
 MAX_GRAM_FILL = 4
 SMALL_GRAM = 128
 # The same for the Hessian of a path. Folds of rcv1_binary with 9 penalties take 2.9 s at 1, 3.1 at 2 and 4.5
-# at 4; those of imdb with 30 penalties 29, 29 and 26.
+# at 4. Those of imdb with 30 penalties take 29, 29 and 26.
 MAX_HESSIAN_FILL = 2
 # Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them. Without it
-# cross-validation over 16 x 20 takes 85 ms in place of 8; at 1300 that over 960 x 1200 takes 11.6 s, not 1.0.
+# cross-validation over 16 x 20 takes 85 ms instead of 8. At 1300 that over 960 x 1200 takes 11.6 s, not 1.0.
 SMALL_PATH = 300
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most

@@ -90,8 +90,8 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     def _minimize(self, X, loss, penalty, x0, *, data, attributes, made_of, scale=1.0, whole=None, unit=None):
         """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
-        ``made_of`` are the arrays of the loss besides X, or None for each. ``unit`` is that of tol, or None
-        for the solver's own. The others are those of `_run`.
+        ``made_of`` are the arrays of the loss other than X, or None for each. ``unit`` is that of tol, or
+        None for the solver's own. The others are those of `_run`.
         """
         l1, extra = mixed(loss.l1_vector(penalty), self.l1_ratio)
         if unit is not None:

@@ -46,7 +46,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     ----------
     family : str, default="poisson"
         "poisson" (counts), "gamma" (amounts above 0), "tweedie" (amounts with zeros), "negative-binomial"
-        (counts of more variance), "binomial" (0 and 1, or shares of successes), "gaussian" or "huber"
+        (counts of more variance). Or "binomial" (0 and 1, or shares of successes), "gaussian" or "huber"
         (numbers with outliers).
     link : {"auto", "log", "logit", "probit", "cloglog", "identity"}, default="auto"
         "auto" is the log link of counts and amounts, "logit" of "binomial", "identity" of others. Only
@@ -71,7 +71,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
         most that, or a warning says why not. The optimality measure of :class:`LassoOBA` must be at most tol
-        too, relative to the largest entry of the gradient of the model of the intercept alone. Families
+        too. It is relative to the largest entry of the gradient of the model of the intercept alone. Families
         without a certificate stop by this measure.
     max_iter : int, default=200
         Largest number of outer iterations.
@@ -225,8 +225,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If an argument is out of its range, y has a value that the family lacks, X or y hold NaN or
-            infinity, shapes disagree, or the best intercept is infinite (counts that are all zero).
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has a
+            value that the family lacks, or the best intercept is infinite (counts that are all zero).
         TypeError
             If an array is on a GPU.
         RuntimeError

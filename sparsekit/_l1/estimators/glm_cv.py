@@ -53,7 +53,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         Any scikit-learn scorer for regression. None is minus the mean unit deviance of the left-out rows.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The alpha that ``alpha_`` is: the best mean score, or the "one standard error" choice, as in
-        :class:`LassoOBACV`; or the least value of a criterion on one path on all rows, see Notes.
+        :class:`LassoOBACV`. Or the least value of a criterion on one path on all rows, see Notes.
     relaxed : bool, default=False
         Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects.
     refit : bool, default=True
@@ -107,7 +107,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     Notes
     -----
     The criteria are those of :class:`LassoOBACV`. Poisson, binomial and negative binomial targets have the
-    deviance D in place of n log(RSS / n). Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
+    deviance D instead of n log(RSS / n). Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
     Huber, have n log(D / n): the extended quasi-likelihood of Nelder and Pregibon (Biometrika 74, 1987).
 
     Examples

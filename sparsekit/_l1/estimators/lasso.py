@@ -58,10 +58,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         where that has the names of all features. None: all one.
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too: the largest
-        entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of half the
-        weighted sum of squares, :math:`\lambda_j = \alpha v_j \sum_i s_i`), relative to the largest entry
-        of the gradient at zero; with an intercept y is centred first.
+        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
+        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
+        largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
+        :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
     max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
@@ -75,10 +75,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
     solver : {"auto", "gram", "oba"}, default="auto"
-        "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system; "oba"
+        "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system. "oba"
         is OBA on the rows or columns of X. "auto" begins with "gram" where X is in main memory, and goes on
-        with "oba" where the Gram matrix would cost more. All find the same
-        solution where it is unique; without a penalty and with n < p "oba" need not find that of least norm.
+        with "oba" where the Gram matrix would cost more. All find the same solution where it is unique;
+        without a penalty and with n < p "oba" need not find that of least norm.
     history : bool, default=False
         Whether to record ``history_``.
     verbose : int, default=0

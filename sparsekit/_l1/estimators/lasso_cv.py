@@ -43,9 +43,9 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     ----------
     alphas : int or array-like, default=100
         Values of alpha > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
-        logarithm from the smallest alpha at which all penalised coefficients are zero on the whole data down
-        to ``eps`` times it; each ``l1_ratio`` has values of its own then. Below an ``l1_ratio`` of 1e-3,
-        where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+        logarithm. They begin at the smallest alpha at which all penalised coefficients are zero on the whole
+        data and end at ``eps`` times it. Each ``l1_ratio`` has values of its own then. Below an ``l1_ratio``
+        of 1e-3, where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where alphas is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
@@ -60,9 +60,9 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The alpha that ``alpha_`` is: the best mean score (ties go to the larger alpha), or the "one standard
-        error" choice, the largest alpha, hence the sparsest model, whose mean score is at least the best mean
-        score minus the standard error of the best. The criteria run no folds: one path on all rows, see
-        Notes. They ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+        error" choice. That is the largest alpha, hence the sparsest model, with a mean score of at least the
+        best one minus its standard error. The criteria run no folds: one path on all rows, see Notes. They
+        ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
     relaxed : bool, default=False
         Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects, as in
         the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
@@ -122,8 +122,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
 
     Notes
     -----
-    With n rows, p features, k nonzero coefficients and df = k + 1 (k without an intercept), as Zou, Hastie
-    and Tibshirani (Annals of Statistics 35, 2007) count degrees of freedom, the criteria are
+    There are n rows, p features and k nonzero coefficients. The degrees of freedom are df = k + 1 (k without
+    an intercept), see Zou, Hastie and Tibshirani (Annals of Statistics 35, 2007). The criteria are
 
     - AIC = n log(RSS / n) + 2 df,
     - BIC = n log(RSS / n) + log(n) df,
@@ -208,8 +208,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is worked on where it is, as in
-            :meth:`LassoOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+            Training data. A CuPy array or sparse matrix is worked on where it is, as in :meth:`LassoOBA.fit`.
+            A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Target values.
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -41,8 +41,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
               + C \sum_i s_i
               \Big(\log \sum_k \exp(W_k^T x_i + b_k + o_{ik}) - W_{y_i}^T x_i - b_{y_i} - o_{i y_i}\Big),
 
-    where o is the ``offset`` of `fit` (zero without one), s are the sample weights times the class weights,
-    v the ``penalty_weights`` and :math:`\rho` the ``l1_ratio``. C has the scale of
+    where o is the ``offset`` of `fit` (zero without one) and s are the sample weights times the class
+    weights. v are the ``penalty_weights`` and :math:`\rho` is the ``l1_ratio``. C has the scale of
     :class:`sklearn.linear_model.LogisticRegression`. The intercept b is never penalised.
 
     Parameters
@@ -63,10 +63,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         ``sum(s) / (n_classes * sum of s in the class)``.
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too: the largest
-        entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|` (g the gradient of the summed
-        loss, :math:`\lambda_j = v_j / C`), relative to the largest entry of the gradient at zero (with an
-        ``offset`` that of the model of the intercept alone).
+        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
+        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of
+        the summed loss and :math:`\lambda_j = v_j / C`. It is relative to the largest entry of the gradient
+        at zero (with an ``offset`` that of the model of the intercept alone).
     max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
@@ -128,11 +128,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     Notes
     -----
-    X is used as it is, without a copy, if it is float32 or float64 and C- or Fortran-contiguous,
-    CSR or CSC (int32 or int64 indices). The exception: with an intercept, and a column whose mean is at least
-    30 times its standard deviation, the fit works on a copy in which such columns are centred. The model is
-    the same; without this, rounding hides what such columns say. Blocks of rows are not centred.
-    The method is Algorithm 2 of chapter 2 of [1]_.
+    X is used as it is, without a copy, if it is float32 or float64 in one of two layouts. They are arrays
+    that are C- or Fortran-contiguous, and CSR or CSC matrices (int32 or int64 indices). There is one
+    exception: an intercept, and a column whose mean is at least 30 times its standard deviation. Then the fit
+    works on a copy in which such columns are centred. The model is the same; without this, rounding hides
+    what such columns say. Blocks of rows are not centred. The method is Algorithm 2 of chapter 2 of [1]_.
 
     References
     ----------
@@ -208,13 +208,13 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
             and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
-            in blocks of rows: see the guide's page "Data that does not fit".
+            in blocks of rows. See the guide's page "Data that does not fit".
         y : array-like of shape (n_samples,)
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's score, as a column of X whose coefficient is 1; for more than two
+            Known part o_i of each row's score, as a column of X whose coefficient is 1. For more than two
             classes one for each class, in the order of ``classes_``. Predictions need theirs then. With X in
             blocks a Dask array, series or data frame with the rows of X is as good.
 
@@ -225,7 +225,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or fewer than
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If fewer than
             two classes have a positive weight.
         TypeError
             If some arrays are on a GPU and others in main memory.

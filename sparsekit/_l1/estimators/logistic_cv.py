@@ -44,11 +44,11 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     ----------
     Cs : int or array-like, default=10
         Values of C > 0 to try, in any order. An integer asks for that many values, evenly spaced in the
-        logarithm from the largest C at which all penalised coefficients are zero on the whole data to
-        ``1 / eps`` times it; each ``l1_ratio`` has values of its own then. Where the largest is the best, the
-        grid of the chosen ``l1_ratio`` goes on at the same distances, by a third at a time until that brings
-        no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where no coefficient is ever
-        zero, they begin as for 1e-3 and end as for 1.
+        logarithm. They begin at the largest C at which all penalised coefficients are zero on the whole data
+        and end at ``1 / eps`` times it. Each ``l1_ratio`` has values of its own then. Where the largest is
+        the best, the grid of the chosen ``l1_ratio`` goes on at the same distances. It grows by a third at a
+        time until that brings no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where
+        no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
@@ -63,20 +63,20 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         is the smoother guide to C.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
         The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
-        choice, the smallest C, hence the sparsest model, whose mean score is at least the best mean
-        score minus the standard error of the best. The criteria run no folds: one path on all rows, see
-        Notes. They ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+        choice. That is the smallest C, hence the sparsest model, with a mean score of at least the best one
+        minus its standard error. The criteria run no folds: one path on all rows, see Notes. They ignore
+        ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
     relaxed : bool, default=False
         Whether the model is fitted again, without a penalty, to the coefficients that are not zero at ``C_``.
         The choice of ``C_`` is that of the penalised models.
     refit : bool, default=True
-        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``; a class that
-        the training part of a fold lacks has the intercept -inf there and in the average, and is never
+        Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``. A class that
+        the training part of a fold lacks has the intercept -inf there and in the average. It is never
         predicted.
     fit_intercept, penalty_weights, class_weight : default=True, None, None
         As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
     tol, max_iter : default=1e-5, 200
-        As in :class:`L1LogisticOBA`. With ``refit`` the folds, which are only scored, are solved to ten times
+        As in :class:`L1LogisticOBA`. With ``refit`` the folds are only scored. They are solved to ten times
         tol, or until the predicted reduction is less than 30 tol of the objective.
     max_time : float, default=None
         Largest time in seconds of each path, and of the fit to all rows.
@@ -127,8 +127,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     Notes
     -----
-    The criteria are those of :class:`LassoOBACV` with the deviance, twice the unpenalised loss, in place of
-    n log(RSS / n). Of K > 2 classes a feature has at most K - 1 degrees of freedom, the intercepts have
+    The criteria are those of :class:`LassoOBACV` with the deviance, twice the unpenalised loss, for
+    n log(RSS / n). Of K > 2 classes a feature has at most K - 1 degrees of freedom. The intercepts have
     K - 1, and p is the number of features times K - 1. Weights, with those of classes, are divided by their
     mean. Where the grid of an integer ``Cs`` is coarse, so is the choice.
 
@@ -209,7 +209,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data. A CuPy array or sparse matrix is worked on where it is, as in
-            :meth:`L1LogisticOBA.fit`; a ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+            :meth:`L1LogisticOBA.fit`. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Class labels of any kind.
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -107,8 +107,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 
     Notes
     -----
-    A fit holds each row of X twice, once for each threshold beside its class. X in blocks of rows is gathered
-    in main memory. X on a GPU is a TypeError.
+    A fit holds each row of X twice, once for each threshold next to its class. X in blocks of rows is
+    gathered in main memory. X on a GPU is a TypeError.
 
     References
     ----------
@@ -194,8 +194,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If an argument is out of its range, a label is not in ``categories``, X or y hold NaN or infinity,
-            shapes disagree, or fewer than two classes have a positive weight.
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a label is
+            not in ``categories``, or fewer than two classes have a positive weight.
         TypeError
             If an array is on a GPU.
 

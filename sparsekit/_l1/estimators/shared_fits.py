@@ -205,7 +205,7 @@ class SharedFitsMixin:
 
     @contextmanager
     def _shared(self, X, loss, penalty, x0, arrays):
-        """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data besides X, or None."""
+        """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data other than X, or None."""
         store = self._store()
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
             yield Sharing(x0, self._plain_solver(loss))

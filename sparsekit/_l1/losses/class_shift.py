@@ -1,8 +1,8 @@
 """The common shift of a feature's classes, which moves no probability: only the penalty sees it.
 
-Along it the model has no curvature. A face that holds all classes of a feature is therefore singular, its
-Newton step as long as the ridge lets it be, and the search along it creeps. Two things remove the direction
-and lose nothing:
+Along it the model has no curvature. An active face of all classes of a feature is therefore singular. Its
+Newton step is as long as the ridge allows, and the line search along it is slow. Two things remove the
+direction and lose nothing:
 
 * ``centred`` shifts a feature to where its penalty is least, the weighted median of its coefficients, so that
   at least one of them is zero;

@@ -37,7 +37,7 @@ class LinearLoss:
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What each row's predictor has besides, o_i; None means zeros.
+        What is added to each row's predictor, o_i; None means zeros.
     """
 
     curvature: Any = None  # sup l''
@@ -66,7 +66,7 @@ class LinearLoss:
         n_threads: int = 1,
         offset: Any = None,
     ) -> Self:
-        """The same of an X whose structure somebody has looked at, as estimators do."""
+        """The same of an X whose structure the caller has checked, as estimators do."""
         loss = cls.__new__(cls)
         loss._set(X, y, sample_weight, fit_intercept, n_threads, offset)
         return loss
@@ -167,8 +167,8 @@ class LinearLoss:
             z += x[-1]
         return z
 
-    # BLAS has little to do in a solve, and its threads, which spin for a while after each call,
-    # would take the processors from the kernels' own
+    # BLAS has little to do in a solve. Its threads spin for a while after each call and would take the
+    # processors from the kernels' own.
     blas_threads = 1
 
     # the protocol of every loss: value, gradient, Hessian-vector product on a subset

@@ -17,7 +17,7 @@ class LogisticLoss(LinearLoss):
 
     .. math:: f(x) = \sum_i s_i \log(1 + \exp(-y_i (x_i^T w + b)))
 
-    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
     Parameters
@@ -33,7 +33,7 @@ class LogisticLoss(LinearLoss):
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What each row's predictor has besides: a column of X whose coefficient is 1.
+        What is added to each row's predictor: a column of X whose coefficient is 1.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class LeastSquaresLoss(LinearLoss):
 
     .. math:: f(x) = \tfrac12 \sum_i s_i (x_i^T w + b - y_i)^2
 
-    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
     Parameters
@@ -111,7 +111,7 @@ class LeastSquaresLoss(LinearLoss):
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What each row's predictor has besides: a column of X whose coefficient is 1.
+        What is added to each row's predictor: a column of X whose coefficient is 1.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class ProbitLoss(LinearLoss):
 
     .. math:: f(x) = -\sum_i s_i \log \Phi(y_i (x_i^T w + b))
 
-    over the variables x = [w, b], the intercept b last and only where there is one: a loss for
+    over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
     Parameters
@@ -178,7 +178,7 @@ class ProbitLoss(LinearLoss):
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What each row's predictor has besides: a column of X whose coefficient is 1.
+        What is added to each row's predictor: a column of X whose coefficient is 1.
 
     Attributes
     ----------

@@ -1,9 +1,9 @@
 """The multinomial (softmax) loss of K classes, a score for each.
 
 The loss is a *sum* over the rows, sum_i s_i (log sum_k exp z_ik - z_{i, c_i}) with scores
-Z = X W + b. The variables are x = [W.ravel() (p * K), b (K)], W of shape (p, K) in C order,
-the intercepts last and only where ``fit_intercept`` is true. No class is a reference: a
-penalty makes W unique up to ties, and intercepts are unique up to a common shift.
+Z = X W + b. The variables are x = [W.ravel() (p * K), b (K)], W of shape (p, K) in C order. The intercepts
+are last and only where ``fit_intercept`` is true. No class is a reference: a penalty makes W unique up to
+ties, and intercepts are unique up to a common shift.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ class MultinomialLoss:
     n_threads : int, default=1
         Threads of the kernels; no result depends on it.
     offset : array-like of shape (n, K), default=None
-        What the scores have besides; None means zeros.
+        What is added to the scores; None means zeros.
     """
 
     lower_bound = 0.0
@@ -249,7 +249,7 @@ class MultinomialProblem(Selection):
         return out
 
     def _select(self, variables):
-        """Design of the features of sorted ``variables``, their places, and if one is an intercept."""
+        """Design of the features of sorted ``variables``, their indices, and if one is an intercept."""
         K, p = self.loss.n_classes, self.design.shape[1]
         rows, classes = np.divmod(namespace(X=self.like, variables=variables).asarray(variables), K)
         features = np.unique(rows[rows < p])

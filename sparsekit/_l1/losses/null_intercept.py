@@ -19,7 +19,7 @@ MAX_NULL_STEPS = 200
 def null_intercept(codes, sample_weight, n_classes, offset=None):
     """Intercept of the logistic model without features: (1,) for two classes, else (n_classes,), centred.
 
-    Without an offset it is the log-odds, or the log-frequencies; with one, (n,) or (n, n_classes), what makes
+    Without an offset it is the log-odds, or the log-frequencies. With one, (n,) or (n, n_classes), it makes
     the probabilities of each class add up to its weight. All arrays are in main memory.
     """
     totals = np.bincount(codes, weights=sample_weight, minlength=n_classes)
@@ -58,8 +58,8 @@ def _root(positive, weight, offset, odds):
 def _balanced(codes, weight, n_classes, offset, centred):
     """Intercepts of several classes, which count by their differences alone.
 
-    By Newton's method in a trust region, since large offsets leave the loss all but straight; of many classes
-    with products of the Hessian in its place.
+    By Newton's method in a trust region, since large offsets leave the loss all but straight. Of many classes
+    the method takes products of the Hessian instead.
     """
     start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
     few = n_classes <= _FEW
@@ -72,7 +72,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
 
 
 class _InterceptLoss:
-    """The multinomial loss of intercepts b (n_classes,) beside offsets."""
+    """The multinomial loss of intercepts b (n_classes,) added to offsets."""
 
     def __init__(self, codes, weight, n_classes, offset):
         self.offset, self.rows, self.codes = offset, np.arange(len(codes)), codes

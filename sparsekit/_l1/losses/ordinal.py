@@ -7,7 +7,7 @@ log-likelihood of a row is, s+ being log(1 + exp),
 
 The first two are logistic losses of whether y is above a threshold. The last, which keeps the thresholds in
 order, is the same for all rows of a class. So the variables (w, theta) have two rows for each row of X, one
-at the ends, and one row for each inner class, with its weight.
+at the ends. They have one row for each inner class, with its weight.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ class Problem(ABC):
     def project_free(self, free, theta, g, x):
         """A dual point near ``theta``, whose gradient is ``g`` and point x, with next to none on ``free``.
 
-        Returns it, its gradient, the move of the free variables whose change of the derivatives by row was
-        taken from theta, and what a gap has to be raised by for the gradient that is left. The first three
-        are None, and the last is infinite, where no such point was found.
+        Returns it, its gradient and the move of the free variables, whose change of the derivatives by row
+        was taken from theta. The last value is what a gap has to be raised by for the gradient that is left.
+        The first three are None, and the last is infinite, where no such point was found.
         """
         raise NotImplementedError(f"{type(self).__name__} has no dual: its loss has no ``dual_value``")

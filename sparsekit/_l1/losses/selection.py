@@ -71,7 +71,7 @@ class Selection(Problem):
         """How far around its predictor the model takes each row's largest curvature, (n,), or None: nowhere.
 
         A row far on the wrong side of zero is in the straight part of its loss, where the second derivative
-        is nearly zero: the model's step would be as long as the ridge allows. Its radius reaches so far that
+        is nearly zero. The model's step would be as long as the ridge allows. Its radius reaches so far that
         the slope would be used up at the bend: at a distance r the curvature is 1 / (r + 2).
         """
         behind = self.loss.behind(self.state.z)

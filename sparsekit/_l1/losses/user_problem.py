@@ -11,8 +11,8 @@ from .problem import Problem
 
 _NEEDED = ("n_variables", "value", "gradient")
 _PRODUCT = "what loss.hessian_product returns"
-# norms of x out to which f is looked at where a run has ended early, and the part of its slope that must be
-# left there for f to fall for ever
+# Norms of x up to which f is evaluated where a run has ended early. f falls for ever where at least this part
+# of its slope is left there.
 _RAY, _PART = (1e15, 1e30), 0.1
 
 
@@ -103,7 +103,7 @@ class ProtocolProblem(Problem):
     def lipschitz(self):
         """Power iterations on the Hessian at the current point, doubled for safety.
 
-        Raised by ``raise_lipschitz`` whenever a step proves it too small.
+        Raised by ``raise_lipschitz`` whenever a step shows it to be too small.
         """
         if self._lipschitz is None:
             v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))

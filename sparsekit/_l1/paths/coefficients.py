@@ -92,8 +92,8 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64, penalty=1.
     if fit_intercept:
         intercept[:] = x[end:]
     if n_outputs > 1:
-        # a constant added to every class changes no probability: take the representative that
-        # sums to zero, so that the answer does not depend on the way the solver took
+        # A constant added to every class changes no probability. Take the representative that sums to zero,
+        # so that the answer does not depend on the solver's trajectory.
         intercept -= intercept.mean()
         coef -= np.where(namespace(x=x).asarray(penalty) == 0.0, coef.mean(axis=0), 0.0)
     return in_type(coef, np.dtype(dtype)), in_type(intercept, np.dtype(dtype))

@@ -53,7 +53,7 @@ def named_overflow(X):
         with np.errstate(over="ignore", invalid="ignore"):
             yield
     except (ArithmeticError, ValueError) as error:
-        # nothing else has looked at the size of X: only a fit that fails needs to
+        # nothing else has checked the size of X: only a fit that fails needs to
         values = X.data if hasattr(X, "nnz") else X
         top, most = largest(np.abs(values)), _largest_summand(X.shape[0], X.dtype)
         if top <= most:

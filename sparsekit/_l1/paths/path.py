@@ -106,8 +106,8 @@ def l1_logistic_path(
     lambdas : int or array-like, default=None
         Penalties 1/C > 0, in any order, or the length of the grid. Give Cs, lambdas or neither.
     n_lambdas : int, default=50
-        Length of the grid where neither is given: from the smallest penalty at which every penalised
-        coefficient is zero down to ``eps`` times it, evenly in the logarithm.
+        Length of the grid where neither is given. The grid is even in the logarithm, from the smallest
+        penalty at which every penalised coefficient is zero down to ``eps`` times it.
     eps : float, default=1e-3
         Ratio of the grid's ends, in (0, 1).
     l1_ratio : float, default=1.0

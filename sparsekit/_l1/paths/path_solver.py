@@ -47,9 +47,9 @@ class RegularizationPath:
     ----------
     lambdas : ndarray of shape (n_lambdas,)
         Penalties, falling: the solver's objective is ``loss + lambda * sum_j v_j |w_j|`` (of ``|w_j|`` only
-        the part ``l1_ratio`` where that is below 1, and half its square for the rest). For the
-        logistic path the loss is a sum over the rows and ``C = 1 / lambda``; for the Lasso path the
-        loss is the weighted mean of half the squares and lambda is scikit-learn's alpha.
+        the part ``l1_ratio`` where that is below 1, and half its square for the rest). For the logistic path
+        the loss is a sum over the rows and ``C = 1 / lambda``. For the Lasso path the loss is the weighted
+        mean of half the squares, and lambda is scikit-learn's alpha.
     coefs : ndarray or csc_array
         Shape (n_features, n_lambdas), or (n_classes, n_features, n_lambdas) for more than two classes.
         As CSC the classes are stacked: (n_classes * n_features, n_lambdas).
@@ -144,7 +144,7 @@ def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
     """
     if l1_ratio < LEAST_RATIO:
         eps = eps * LEAST_RATIO
-    # no feature carries any signal: any penalty gives the null model, so the grid's place is free
+    # no feature carries any signal: any penalty gives the null model, so the grid may begin anywhere
     top = largest if largest > 0 else 1.0
     if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
         raise ValueError(

@@ -7,8 +7,8 @@ from .coefficients import pack
 # Part of an automatic grid's weakest penalty down to which it goes on. On unscaled breast_cancer the grid
 # ends at C=0.0087 (accuracy 0.928), and the best of 5 folds is at C=87 (0.965), 1e4 times as large.
 MOST_WIDENING = 1e-6
-# Parts of the first grid by which it goes on at a time, until a part brings no better score: one decade of
-# three at the default eps. Value by value, accuracies that rise by steps would end it too early.
+# Parts of the first grid by which it goes on at a time, until a part brings no better score. One part is a
+# decade of three at the default eps. Value by value, accuracies that rise by steps would end it too early.
 PARTS = 3
 
 

@@ -1,9 +1,10 @@
 """OBA over blocks of rows: the problem on a working set of columns, and rounds that certify its solution.
 
 An expansion takes two rounds. The first gathers the columns of the working set that are not in this process
-yet, and the solver of main memory minimises over the working set. In the second the blocks sum the gradient
-of all variables at its solution, corrected to a dual point that is feasible for the unpenalised ones. That
-certifies the solution, or names the columns that violate their optimality conditions, which join.
+yet. The solver of main memory then minimises over the working set. In the second the blocks sum the gradient
+of all variables at its solution. The gradient is corrected to a dual point that is feasible for the
+unpenalised ones. That certifies the solution, or names the columns that violate their optimality conditions,
+which join.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Duality gaps of f(x) + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for losses of a linear predictor.
 
-The dual point is theta = dl/dz at the solution, made feasible: first X_j^T theta = 0 for the variables
-without a penalty (a weighted least-squares correction; what it leaves raises the gap), then scaled so that
-|X_j^T theta| <= l1_j where there is no ridge. Where there is one any theta is feasible, at the price of the
-conjugate of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective at x
-less the least one from above. Where a loss is never below a number, so is the optimum: such losses have it
-as ``lower_bound``.
+The dual point is theta = dl/dz at the solution, made feasible. First X_j^T theta = 0 for the variables
+without a penalty, by a weighted least-squares correction; what it leaves raises the gap. Then theta is scaled
+so that |X_j^T theta| <= l1_j where there is no ridge. Where there is one any theta is feasible, at the price
+of the conjugate of l1 |x| + l2/2 x^2, max(|X_j^T theta| - l1_j, 0)^2 / (2 l2_j). The gap bounds the objective
+at x less the least one from above. Where a loss is never below a number, so is the optimum: such losses have
+it as ``lower_bound``.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """A ridge without an L1 penalty where X has few rows: the same problem in as many variables as rows.
 
 Its solution lies in the span of the rows, w = V^-1 X^T a for the weights V of the squares. With the
-pivoted Cholesky factor L L^T of X V^-1 X^T the variables v = L^T a have X w = L v and w^T V w = |v|^2: the
+pivoted Cholesky factor L L^T of X V^-1 X^T the variables v = L^T a have X w = L v and w^T V w = |v|^2. So the
 loss of the rows of L with a plain ridge is the same problem, and its Hessians are small.
 """
 
@@ -16,10 +16,10 @@ from ..._arrays import is_device
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 
-# most rows, and the part of the features that they may be: factor and Hessians cost their cubes, and with
-# more rows, or features that are few, conjugate gradients on the features are no slower
+# Most rows, and the part of the features that they may be: factor and Hessians cost their cubes. With more
+# rows, or few features, conjugate gradients on the features are no slower.
 _MOST, _PART = 1000, 0.2
-# features without a penalty beside them, as a part of the rows
+# features without a penalty in addition to them, as a part of the rows
 _BARE = 0.25
 # least weight of a square, as a part of the largest
 _SMALLEST = 1e-12

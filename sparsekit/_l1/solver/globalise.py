@@ -43,7 +43,7 @@ def globalise(state, trial, variables, bound, run):
     Lipschitz constant. A step that passes with a ``bound`` below the constant passes with the constant too.
 
     The ISTA point moves the model's ``variables`` alone. One of all variables makes most of them nonzero
-    where rows are few: 300 x 3000 of correlation 0.8 at C = 300 then ended at max_iter.
+    where rows are few. 300 x 3000 of correlation 0.8 at C = 300 then ended at max_iter.
     """
     problem = state.problem
     upper = UpperModel(state, variables, run.kernels)

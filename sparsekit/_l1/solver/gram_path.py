@@ -38,8 +38,8 @@ _STATUS = {
 class Moments:
     """Weighted sums over rows of columns and target less a centre: all that least squares depend on.
 
-    gram (p, p); products (p,) with the target; sums (p,) of the columns; square and y_sum of the target; and
-    weight, the sum of the weights.
+    gram (p, p); products (p,) with the target; sums (p,) of the columns. square and y_sum are of the target;
+    weight is the sum of the weights.
     """
 
     gram: np.ndarray

@@ -102,7 +102,7 @@ class LeastSquaresSession:
         return result
 
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
-        """The twin of `iterate_path`: results for falling lambdas, each from the last one's solution."""
+        """As `iterate_path`: results for falling lambdas, each from the last one's solution."""
         options = _without_hessian(options)
         end = np.inf if max_time is None else time.perf_counter() + max_time
         self.squares.go_to(x0[: self.p].copy())
@@ -155,7 +155,7 @@ class LeastSquaresSession:
 
     def _make_loss(self):
         squares = self.squares
-        squares.release()  # or else OBA runs beside it
+        squares.release()  # OBA has working sets and buffers of its own
         make = NonnegativeSquares if squares.positive else LeastSquaresLoss
         return make._of_sound(
             squares.rows.X, squares.y, squares.rows.s, fit_intercept=self.fit_intercept,

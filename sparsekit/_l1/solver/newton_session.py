@@ -244,7 +244,7 @@ class NewtonSession:
         return whole
 
     def _line_search(self, x, step, before, predicted, l1, l2):
-        """The step size, 1, 1/2, ..., and the reduction of the objective; None and 0 where no size is enough.
+        """The step size, 1, 1/2, ..., and the reduction of the objective; None and 0 where every size fails.
 
         The trial point of the state is that of the step size.
         """

@@ -71,8 +71,9 @@ class OneSided(Kernels):
     def certificate(self, loss, problem, x, l1, g):
         """Primal minus dual value, >= 0 up to rounding; inf where no dual point was found.
 
-        It is made of the derivatives by row at x as in `duality.duality_gap`: corrected until the gradient of
-        variables without penalty and ridge is zero, then scaled until others are at most l1 without a ridge.
+        It is made of the derivatives by row at x as in `duality.duality_gap`. They are corrected until the
+        gradient of variables without penalty and ridge is zero. Then they are scaled until others are at most
+        l1 without a ridge.
         """
         l2, fun, below = problem.l2, problem.f, problem.inner
         theta = below.state.u

@@ -190,7 +190,7 @@ def _minimize(
         and (optimality <= opts.tol or _is_rounding(run.unit, gap, result.fun))
     ):
         # the last iterate is a solution; or what rounding forbade were the gap's last digits, or slopes that
-        # are small beside none
+        # are rounding at zero already
         result.status, result.success = outcome.CONVERGED, True
         result.message = MESSAGES[outcome.CONVERGED]
     return result
@@ -276,8 +276,8 @@ def _verdict(problem, x, l1, g, optimality, run):
 def _certify(problem, x, l1, g, optimality, run):
     """Converged where the duality gap is small as well; else None, and run.tol is tightened.
 
-    The optimality measure is relative to the gradient at zero; a penalty far below that lets a gradient that
-    is small relative to the one be large relative to the other.
+    The optimality measure is relative to the gradient at zero. Where the penalty is far below that, a
+    gradient that is small relative to the one can be large relative to the other.
     """
     run.gap = run.certify(problem, x, l1, g)
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))

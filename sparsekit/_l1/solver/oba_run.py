@@ -21,7 +21,7 @@ MESSAGES = outcome.messages(
 )
 CONVERGED_BY_PREDICTION = "Converged: the model predicts a relative reduction of at most predicted_tol."
 
-# A model is trusted if the actual reduction differs from the predicted one by at most this part: then the
+# A model is trusted if the actual reduction differs from the predicted one by at most this part. Then the
 # predicted reduction may end a run, and a path keeps its Hessian.
 MAX_PREDICTION_ERROR = 0.3
 

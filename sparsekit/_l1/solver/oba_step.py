@@ -1,7 +1,7 @@
 """One iteration of OBA on a set of variables, Algorithm 2 of chapter 2 of Keskar's thesis.
 
-Line 2 identifies, lines 3 to 5 choose variables and minimise a model on them (`minimise_model`, Algorithm 1),
-and lines 6 to 15 bring the step to where the objective falls enough (`globalise`).
+Line 2 identifies. Lines 3 to 5 choose variables and minimise a model on them (`minimise_model`, Algorithm 1).
+Lines 6 to 15 shorten the step until the objective has a sufficient decrease (`globalise`).
 """
 
 from dataclasses import dataclass

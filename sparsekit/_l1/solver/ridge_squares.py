@@ -117,7 +117,7 @@ class RidgeSystem:
 
         The rows' residual is carried along, and the gradient made of it: no digits are lost where the fit is
         nearly exact. They end where steps do not move w, where their pace says that they need more than
-        ``worth`` of them, and after ``most``. Returns w, and whether it is near enough.
+        ``worth`` of them, and after ``most``. Returns w, and whether it has converged.
         """
         if w.any():
             residual = self.root * (self.y - self.rows(w))
@@ -200,8 +200,8 @@ class RidgeSystem:
         """The second system times the least weight, in single precision.
 
         With an intercept the rows' weights' roots are a vector that B^T S^(1/2) makes zero. Along it the
-        system is as small as the ridge, and lost in rounding; its square, with the size of the others, is
-        added there, which changes nothing, as y is centred.
+        system is as small as the ridge, and lost in rounding. Its square, with the size of the others, is
+        added there. This changes nothing, as y is centred.
         """
         n = self.shape[0]
         ratios = self.least / self.l2

@@ -11,7 +11,7 @@ from .working_set import most_new
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
 # Columns from which the Gram matrix of all columns is made in single precision. With 0, 864 fits to 5 to 127
-# columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations, and 16 more end uncertified.
+# columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations. 16 more end uncertified.
 SINGLE_COLUMNS = 128
 
 

@@ -1,8 +1,7 @@
 """Products and Hessian operators of the multinomial model: a design times one column a class.
 
-``positions`` (m,), ascending, says where the working variables are in a table of features (and one
-row of intercepts) by K classes; ``parts`` are the row probabilities of
-``MultinomialLoss.probabilities``.
+``positions`` (m,), ascending, says where the working variables are in a table of features (and one row of
+intercepts) by K classes. ``parts`` are the row probabilities of ``MultinomialLoss.probabilities``.
 """
 
 import functools
@@ -131,7 +130,7 @@ def gram(design, positions, parts, s, has, exact=False):
     entries = _entries(design, positions, K)
     rows, classes = np.divmod(positions, K)
     first = np.searchsorted(rows, np.arange(design.shape[1] + 2)).astype(np.int32)
-    # two partial sums if the matrix is small beside the work that fills it
+    # two partial sums if the matrix is small relative to the work that fills it
     square = float(entries.astype(np.float64) @ entries)
     work = np.empty((2 if 8.0 * m * m < square else 1, m, m))
     indptr, indices, data = design.lines()

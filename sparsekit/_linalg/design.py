@@ -1,8 +1,8 @@
 """Design matrices behind one face: dense (C or F order), CSR and CSC.
 
-A design multiplies by X and its transpose, copies chosen columns into a compact row-major
-design, and makes the operator A^T diag(d) A of the quadratic model, A = X or [X, 1]. The
-data keeps its type; every vector and every sum is float64.
+A design multiplies by X and its transpose, and copies chosen columns into a compact row-major design. It
+makes the operator A^T diag(d) A of the quadratic model, A = X or [X, 1]. The data keeps its type; every
+vector and every sum is float64.
 """
 
 from typing import Any
@@ -152,7 +152,7 @@ class CSRDesign(_Sparse):
         rows = self._model_rows(cols)
         size = len(cols) + intercept
         if HOST.gram_pays(HOST.pair * rows.square_work, size, 2.0 * rows.nnz * HOST.entry):
-            # two partial sums if the matrix is small beside the work that fills it
+            # two partial sums if the matrix is small relative to the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
@@ -383,7 +383,7 @@ class DenseDesign(Matrix):
         # are summed by float32 within a block: a Hessian of many rows needs no more
         single = self.X.dtype == np.float32 or is_single(n, size)
         dtype = np.float32 if single else np.float64
-        # parts for threads, as many as their sums are small beside the rows they add up
+        # parts for threads, as many as their sums are small relative to the rows they add up
         parts = int(min(max(n // (16 * max(size, 1)), 1), 8, max(GRAM_BUFFER // max(size, 1) ** 2, 1)))
         block = np.empty((parts, max(16, min(n, 2**15 // max(size, 1))), size), dtype=dtype)
         G, acc = np.empty((parts, size, size)), np.empty((parts, size, size), dtype=dtype)

@@ -1,7 +1,7 @@
 """Compact L-BFGS: which pairs join the memory, the scale of B_0, and B as an operator on some variables.
 
 Byrd, Nocedal, Schnabel, "Representations of quasi-Newton matrices and their use in limited memory methods"
-(1994): from k pairs (s_i, y_i) with s_i.y_i > 0 and B_0 = theta I,
+(1994). From k pairs (s_i, y_i) with s_i.y_i > 0 and B_0 = theta I,
 
     B = theta I - V N V^T,   V = [theta S, Y],   N^-1 = [ theta S^T S    L ]
                                                         [ L^T           -D ]
@@ -70,8 +70,8 @@ def _norm(v):
 def scale(pairs, rows=None):
     """theta = y.y / s.y of the newest pair, over ``rows`` only if given.
 
-    Where s lives on few rows, the other entries of y say nothing about the curvature along s and would only
-    make theta too large there. Where s is zero on ``rows`` all of the pair counts.
+    Where s is nonzero on few rows, the other entries of y say nothing about the curvature along s. They would
+    only make theta too large there. Where s is zero on ``rows`` all of the pair counts.
     """
     if not len(pairs):
         raise ValueError("no pair to take theta from; give theta")

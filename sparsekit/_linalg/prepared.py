@@ -9,7 +9,7 @@ import numpy as np
 from .as_design import as_design
 
 # Part of the rows' weight above which a sparse column counts as full. The variance of a column that is zero
-# in a part d of the weight is at least d of its mean square: subtracting the means from the sums costs no
+# in a part d of the weight is at least d of its mean square. Subtracting the means from the sums costs no
 # more digits than that.
 FULL = 0.99
 

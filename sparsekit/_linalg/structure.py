@@ -1,8 +1,8 @@
-"""Whether the arrays of a sparse matrix describe one: looked at once, where a user hands it in.
+"""Whether the arrays of a sparse matrix describe one: checked once, where a user hands it in.
 
-Kernels, and most of SciPy's and CuPy's own functions, follow indices and pointers without looking: one that
-is out of range would have memory of somebody else read, or written. SciPy looks when a matrix is made from
-rows and columns, but not when it is loaded, made from compressed arrays or changed in place.
+Kernels, and most of SciPy's and CuPy's own functions, follow indices and pointers unchecked. One that is out
+of range would have memory of another object read, or written. SciPy checks when a matrix is made from rows
+and columns, but not when it is loaded, made from compressed arrays or changed in place.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def sound(X: Any, name: str = "X") -> Any:
     Returns
     -------
     X
-        The same object; or an equal matrix where arrays hold more than their matrix, are strided or not
-        aligned, or are none (formats other than CSR, CSC, BSR and COO).
+        The same object, or an equal matrix where arrays hold more than their matrix, are strided or not
+        aligned. Formats other than CSR, CSC, BSR and COO have no such arrays: they give an equal matrix too.
 
     Raises
     ------
     ValueError
-        If pointers or indices are out of range, pointers fall, or arrays have other lengths than they must;
-        it names the row or column and the index.
+        If pointers or indices are out of range, pointers fall, or arrays have other lengths than they must.
+        It names the row or column and the index.
     """
     if not scipy_module("sparse", X).issparse(X):
         return X

@@ -10,8 +10,8 @@ from functools import cache
 
 @cache
 def _libraries():
-    # finding the libraries takes milliseconds, limiting them microseconds: look once. SciPy's
-    # BLAS is loaded by then: the kernels look its routines up in SciPy's modules.
+    # finding the libraries takes milliseconds, limiting them microseconds: search once. SciPy's BLAS is
+    # loaded by then: the kernels look its routines up in SciPy's modules.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas").lib_controllers
@@ -29,9 +29,9 @@ def _set(library, n_threads):
 class _BlasLimit:
     """BLAS has one limit for the whole process: the first to come notes it, the last to leave restores it.
 
-    If each fit restored what it had found, a fit that began during another would restore the other's limit,
-    for good, and one that ended during another would take that one's limit away. Only a BLAS that takes its
-    threads from OpenMP has a limit for each thread that calls it.
+    Suppose each fit restored what it had found. A fit that began during another would restore the other's
+    limit, for good. One that ended during another would take that one's limit away. Only a BLAS that takes
+    its threads from OpenMP has a limit for each thread that calls it.
     """
 
     def __init__(self):
@@ -102,8 +102,8 @@ def blas_threads(n_threads):
 def count_threads(n_jobs):
     """Number of threads for n_jobs, which means what it means in joblib (None is 1, -1 is all).
 
-    A task that runs beside others, of joblib's backends or on a worker of Dask, gets its share of the
-    processors at most, whatever it asks for.
+    A task that runs in parallel with others (of joblib's backends or on a worker of Dask) is limited to its
+    share of the processors. It gets no more, whatever it asks for.
     """
     if n_jobs is None or n_jobs == 1:
         return 1
@@ -118,7 +118,7 @@ def count_threads(n_jobs):
 
 
 def jobs_beside(n_jobs):
-    """n_jobs for an estimator's own Parallel: as it is, or the share of a task that runs beside others."""
+    """n_jobs for an estimator's own Parallel: as it is, or the share of a task that runs with others."""
     return n_jobs if n_jobs is None or _share() == _NO_LIMIT else count_threads(n_jobs)
 
 
@@ -132,7 +132,7 @@ def _sequential():
 
 
 def _share():
-    """Threads that this task may use beside those that run at once; `_NO_LIMIT` where nothing says so.
+    """Threads that this task may use while others run; `_NO_LIMIT` where nothing says so.
 
     A process of loky, Ray or Dask's nanny has it in OMP_NUM_THREADS, which joblib's ``inner_max_num_threads``
     sets. Threads of one process share what the process has.

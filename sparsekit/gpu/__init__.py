@@ -1,4 +1,4 @@
-"""CUDA versions of the kernels in ``sparsekit._cython``: same rooms, modules and names, for CuPy arrays.
+"""CUDA versions of the kernels in ``sparsekit._cython``: same folders, modules and names, for CuPy arrays.
 
 Arguments are the same as well, but for what a device has no use for: workspace, parts, threads.
 
@@ -8,7 +8,7 @@ compiled when first used (`sparsekit.gpu.shared._compile`). Nothing here imports
 its arrays.
 """
 
-# functions of sparsekit._cython that have no twin here, and why
+# functions of sparsekit._cython that have no GPU version, and why
 _ONE = "decodes one small instance, step after step: a GPU has nothing to do at once, main memory is faster"
 _ROWS = "takes the rows one after another, each with what the last one left: a GPU has nothing to do at once"
 _HOST = "it speaks of the processor's instructions and threads"

@@ -1,7 +1,7 @@
 """Kernels of softmax with very many classes whose negatives are blocks of neighbouring classes, on a GPU.
 
 Steps are made in rounds, as in `sparsekit.gpu.extreme._extreme`: ``n_threads`` rows at a time from the
-weights as they are at the round's start; each block of classes then gets its changes in the order of the
+weights as they are at the round's start. Each block of classes then gets its changes in the order of the
 rows. One row at a time makes the CPU's steps. Nothing is added atomically: equal calls give equal bits.
 """
 

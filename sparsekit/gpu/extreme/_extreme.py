@@ -1,12 +1,12 @@
 """Kernels of softmax with very many classes on a GPU: stochastic steps, their parts, hashed scores.
 
-What `run_steps` does in ``n_threads`` threads on the CPU, without locks and in whatever order they take, it
-does here in rounds: in each, every one of ``n_threads`` parts of the order takes its next batch, all of them
-from the weights as they are at the round's start, and then each class gets its changes in the order of the
-parts. One part makes the steps of one thread on the CPU, with the same classes from the same generator.
-The classes of many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically
-and equal calls give equal bits. Only a hashed table, whose classes share entries, is added to atomically: its
-last bits change from run to run.
+On the CPU `run_steps` has ``n_threads`` threads, without locks and in whatever order they take. Here it works
+in rounds. In each, every one of ``n_threads`` parts of the order takes its next batch. All of them start from
+the weights as they are at the round's start. Then each class gets its changes in the order of the parts. One
+part makes the steps of one thread on the CPU, with the same classes from the same generator. The classes of
+many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically and equal
+calls give equal bits. Only a hashed table, whose classes share entries, is added to atomically: its last bits
+change from run to run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..._typing import DeviceArray
 from ..shared._compile import kernel
 from ._step_arguments import Noise, Options, Rows, State, Work
 
-# places for drawn classes that one launch fills: 24 bytes each
+# drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
 # rounds of one row that one launch runs: some tenths of a second
 ROUNDS_ALONE = 2**15
@@ -27,7 +27,7 @@ _FLAGS = (
 )  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
-# the kernels that stand beside the steps are in the module of those by one block
+# kernels other than the steps are in the module of those by one block
 _ALONE = {"SK_EXTREME_ALONE": 1}
 _FINITE = np.iinfo(np.uint64).max
 
@@ -55,7 +55,7 @@ def _sort_by_block(xp, order, y, classes, place, parts, K):
 
 
 class _Rounds:
-    """Arrays of the drawn classes and of the rooms, and the launches over them."""
+    """Arrays of the drawn classes and of the workspaces, and the launches over them."""
 
     def __init__(self, xp, data, indices, *, units, stride, rounds, value):
         places = units * stride
@@ -88,8 +88,8 @@ def run_steps(
     Arguments are those of ``_cython.extreme._extreme.run_steps``; the work space of the CPU's threads is not
     used. ``n_threads`` is the number of parts, which take one batch each in a round; see this module.
 
-    Returns -1, or the place in order of the first step that was not finite: the first round's, and in it the
-    first place; nothing moved in that round or after it. This is the only value that is waited for.
+    Returns -1, or the index in order of the first step that was not finite: the first round's, and in it the
+    lowest index. Nothing moved in that round or after it. This is the only value that is waited for.
     """
     import cupy
 

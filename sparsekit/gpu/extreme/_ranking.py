@@ -28,9 +28,9 @@ def rank_scores(
 ) -> None:
     """Merge the scores (n, m) of the classes lo, lo + 1, ... into what is known of each row.
 
-    Written: best and codes (n, k), to begin with -inf and a number beyond all classes; total and high (n,),
-    to begin with 0 and -inf, of log sum exp = high + log(total); own_score (n,), where the class own (n,) is
-    among them. total and own may be of size 0: not asked for.
+    Written: best and codes (n, k), at first -inf and a number beyond all classes. total and high (n,), at
+    first 0 and -inf, of log sum exp = high + log(total). own_score (n,), where the class own (n,) is among
+    them. total and own may be of size 0: not asked for.
     """
     if not scores.size:
         return

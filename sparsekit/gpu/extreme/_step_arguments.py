@@ -20,7 +20,7 @@ class Rows(Protocol):
 
 
 class State(Protocol):
-    """The model beside its weights."""
+    """The model without its weights."""
 
     n_classes: int
     shift: int

@@ -1,4 +1,4 @@
-"""LP-SparseMAP inference in factor graphs on a GPU: twins of those in ``_cython``.
+"""LP-SparseMAP inference in factor graphs on a GPU: versions of those in ``_cython``.
 
 One launch solves a batch, a block a graph: a block ends when its graph is solved, whatever the others do.
 Every sum is in a fixed order, so runs repeat bit by bit. Of the factors with a MAP oracle only Dense ones are
@@ -29,7 +29,7 @@ _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.ma
 
 def room() -> int:
     """Bytes of shared memory that a block may have for a state."""
-    # what kernels have of their own beside it
+    # less what kernels have of their own
     return min(SHARED_STATE, largest_shared() - 4096)
 
 
@@ -56,7 +56,7 @@ def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Array, int]:
 
 
 def state_size(n_var: int, n_add: int, n_slot: int, n_pair: int, n_closed: int) -> int:
-    """Doubles of a graph's state, as factor_graph.cuh places them."""
+    """Doubles of a graph's state, as factor_graph.cuh arranges them."""
     return 11 * n_var + 2 * n_add + 8 * n_slot + 2 * n_pair + 2 * n_closed
 
 
@@ -67,7 +67,7 @@ class Plan:
     ----------
     n_var, n_add : int
     arrays : dict
-        The NumPy arrays that the twin takes.
+        The NumPy arrays that the CPU version takes.
     structured : list
         Factors with an oracle: Dense ones, of at most `DENSE_MOST` joint assignments.
     """
@@ -125,7 +125,7 @@ class Plan:
             cupy.asarray(np.concatenate([*reals, [0.0]])),
         )
         self.n_threads = count_threads(self.n_slot)
-        # factor_graph.cuh places the state's arrays in this order
+        # factor_graph.cuh has the state's arrays in this order
         sizes = {"eta": n_var, "mu": n_var, "add": n_add, "x": self.n_slot, "l": self.n_slot}
         self.places: dict[str, slice] = {}
         at = 0
@@ -197,7 +197,7 @@ class States:
 
         _, d, _, n_add, K, most, at, _ = map(int, self.plan.dense[8 * k : 8 * k + 8])
         state = self.block[i, self.plan.dense_at + at :]
-        # without those that a derivative's face has besides
+        # without those that only a derivative's face has
         m, first = int(state[0] - state[3]), HEAD + 3 * most + most * most + 2 * d
         ints = cupy.ascontiguousarray(state[first : first + (most * (K + 1) + 1) // 2]).view(np.int32)
         parts, joint = cupy.zeros((m, d)), cupy.zeros((m, n_add))

@@ -1,7 +1,7 @@
-"""Inference over labels with pair scores on a GPU: twins of those in ``_cython``.
+"""Inference over labels with pair scores on a GPU: versions of those in ``_cython``.
 
-A block takes one row after the other: it decides what labels it can, builds the graph of the others and
-solves it, so a batch is one launch whatever is left of its rows. Sums over rows are in a fixed order.
+A block takes one row after the other. It decides what labels it can, builds the graph of the others and
+solves it. So a batch is one launch whatever is left of its rows. Sums over rows are in a fixed order.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ..shared._compile import kernel, sm_count
 from ..shared._sparse import Lines
 from ._factor_graph import plain_options, room, state_size
 
-# bytes of shared memory for a row's labels and what is left of its graph: three blocks and more fit a
-# multiprocessor from compute capability 8 on
+# Bytes of shared memory for a row's labels and what is left of its graph. Three blocks and more fit a
+# multiprocessor from compute capability 8 on.
 SHARED_ROW = 48 * 1024
 # bytes of global memory for all blocks' rows that are larger than that
 SPARE = 2**31
@@ -28,7 +28,7 @@ class LabelGraph:
     ----------
     n_labels, n_pairs : int
     arrays : dict
-        The NumPy arrays that the twin takes, one entry longer than needed.
+        The NumPy arrays that the CPU version takes, one entry longer than needed.
     """
 
     def __init__(self, n_labels: int, n_pairs: int, arrays: dict[str, Array]) -> None:
@@ -88,7 +88,7 @@ class LabelGraph:
     ) -> tuple[DeviceArray, DeviceArray]:  # fmt: skip
         """mu (n, K) of scores eta (n, K), pair scores plus - minus; statuses (n,) and passes.
 
-        The arrays are those of the twin; `live` makes start, other, pair, gain and loss.
+        The arrays are those of the CPU version; `live` makes start, other, pair, gain and loss.
         """
         import cupy
 
@@ -109,7 +109,7 @@ class LabelGraph:
         n_graph = state_size(K, n_live, n_slot, n_live, n_linear + n_orout) + 4 * n_slot + n_live + n_linear
         n_graph += (n_ints + 1) // 2
         shared = min(SHARED_ROW, room()) // 8
-        # what does not fit beside others
+        # what does not fit into shared memory
         n_shared = min(shared, n_row + n_graph)
         n_spare = (0 if n_row + n_graph <= n_shared else n_row + n_graph) or 1
         n_blocks = max(1, min(n, 4 * sm_count(), SPARE // (8 * n_spare + 4 * self.n_pairs)))

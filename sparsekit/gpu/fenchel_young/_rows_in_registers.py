@@ -26,7 +26,7 @@ class Shape(NamedTuple):
 
 
 def shape(K: int, itemsize: int) -> Shape | None:
-    """How a row of K entries is held; None where it is too long for a block."""
+    """How a row of K entries is stored; None where it is too long for a block."""
     if K <= _WARP_LONGEST and K * itemsize <= LONGEST_BYTES:
         # few entries a lane: fewer registers; many: fewer steps of a sum over lanes
         narrow = {4: 32, 8: 256}[itemsize]
@@ -71,6 +71,6 @@ def wide(K: int, *arrays: DeviceArray) -> int:
 
 
 def row_kernel(file: str, name: str, real: DTypeLike, held: Shape, wide: int, **defines: int) -> Launcher:
-    """Kernel ``name`` of ``file``.cu for rows held so."""
+    """Kernel ``name`` of ``file``.cu for rows stored so."""
     macros = {"LANES": held.lanes or 32, "EACH": held.each, "WIDE": wide, **defines}
     return kernel(file, name, real=real, defines=macros)

@@ -28,10 +28,10 @@ def sparsemax_rows(
 ) -> bool:
     """Sparsemax of the rows of z (n, K), K > 0.
 
-    Each of the other arrays may be None: targets q (n, K) or codes y (n,); results p (n, K),
-    which may be z itself, tau (n,), size (n,), loss (n,). With ``minus`` p becomes p - q. Entries of a row of
-    p are neighbours; rows of z and q that are not so are copied. Returns whether all targets q were
-    distributions, which waits for the device; without q nothing waits.
+    Each of the other arrays may be None. They are targets q (n, K) or codes y (n,), and results p (n, K), tau
+    (n,), size (n,), loss (n,). p may be z itself. With ``minus`` p becomes p - q. Entries of a row of p are
+    neighbours; rows of z and q that are not so are copied. Returns whether all targets q were distributions,
+    which waits for the device; without q nothing waits.
     """
     import cupy
 

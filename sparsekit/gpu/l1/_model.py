@@ -1,10 +1,10 @@
-"""The piecewise quadratic model of OBA on the GPU; the twin of that in ``_cython``.
+"""The piecewise quadratic model of OBA on the GPU; the version of that in ``_cython``.
 
-``solve_model`` is the same subspace method: identification of the orthant, conjugate gradients or a direct
-solve on the free variables, the corrective cycle, the projected search. Coordinate descent, which the CPU
-puts before it, is left out: its steps wait for each other. All vectors stay on the device; a round of the
-corrective cycle and a trial of the search bring three numbers back each; a step that would cross zeros brings
-its vectors, for the crossings are sorted in main memory.
+``solve_model`` is the same subspace method. It identifies the orthant and solves on the free variables, by
+conjugate gradients or directly. The corrective cycle and the projected line search follow. Coordinate
+descent, which the CPU puts before it, is left out: its steps wait for each other. All vectors stay on the
+device. A round of the corrective cycle and a trial of the search bring three numbers back each. A step that
+would cross zeros brings its vectors, for the crossings are sorted in main memory.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def solve_model(
         if not q_new <= q:
             if not held:
                 break
-            # the held variables spoilt the descent: this cycle again without holding any
+            # the variables fixed at zero spoilt the descent: this cycle again without fixing any
             holds = 0
             cycle -= 1
             search.settle(x, search.step_of(x), search.hp)
@@ -188,7 +188,7 @@ class _Search:
         self.take()
 
     def correct(self, cg_tol: float, cg_max: int, holds: int) -> tuple[int, int]:
-        """The direction d on the face, corrected; rounds of correction and variables held."""
+        """The direction d on the face, corrected; rounds of correction and variables fixed at zero."""
         self.d[:] = 0.0
         rounds = held = 0
         while True:

@@ -1,7 +1,7 @@
 """Hessian operators of the multinomial model on the GPU; public by way of ``gpu.shared._multinomial``.
 
-Products go over float32 copies of the working features, by rows and back by the columns of a transposed
-copy: every sum has one order, none is by atomic additions.
+Products go over float32 copies of the working features, by rows and back by the columns of a transposed copy.
+Every sum has one order, none is by atomic additions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ._spmm import multiply
 
 
 class _ClassOperator(QuadOperator):
-    """Base: variables at ``place`` in a (features + 1, classes) table, float32 inside."""
+    """Base: variables at index ``place`` in a (features + 1, classes) table, float32 inside."""
 
     def __init__(self, P, top, weight, place, diagonal, intercept, ridge, features):
         self.P, self.top, self.weight, self.place = P, top, weight, place
@@ -31,7 +31,7 @@ class _ClassOperator(QuadOperator):
         self.n_products += 1
         if not self.size:
             return
-        # float32 has little room for very small steps
+        # float32 has few digits for very small steps
         scale = np.abs(v).max()
         scale = np.where(scale > 0.0, scale, 1.0)
         self.table.reshape(-1)[self.place] = v / scale

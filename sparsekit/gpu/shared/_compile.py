@@ -1,4 +1,4 @@
-"""CUDA C sources of the rooms, compiled when first used, once per device and choice of types."""
+"""CUDA C sources of the folders, compiled when first used, once per device and choice of types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ THREADS = 256  # of a block, where a kernel has no reason for another number
 
 @functools.cache
 def source(file: str) -> str:
-    """Text of ``file``.cu with the headers of the rooms, and those that C shares, in place.
+    """Text of ``file``.cu with the headers of the folders, and those that C shares, included.
 
     The compiler gets one text and no path, so that CuPy's cache of compiled kernels sees every change.
     """
@@ -143,7 +143,7 @@ def kernel(
     Parameters
     ----------
     file, name : str
-        Source file, ``room/name`` without its ending, and the name of the function in it.
+        Source file, ``folder/name`` without its ending, and the name of the function in it.
     real, index : dtype, default=None
         What ``real`` (float32, float64) and ``index_t`` (int32, int64) stand for in the source.
     defines : mapping, default=None

@@ -1,4 +1,4 @@
-"""Whether the arrays of a CSR or CSC matrix on the GPU describe one; the twin of that in ``_cython``."""
+"""Whether the arrays of a CSR or CSC matrix on the GPU describe one; the version of that in ``_cython``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def _first(is_fault: Any) -> int:
 
 
 def index_fault(indices: Any, n: int) -> int:
-    """The first place of an index that is not one of 0 .. n - 1, or -1. Waits for the device."""
+    """The first position of an index that is not one of 0 .. n - 1, or -1. Waits for the device."""
     # as unsigned numbers negative ones are large
     return _first(indices.view(f"u{indices.itemsize}") >= n) if indices.size else -1
 

@@ -1,6 +1,6 @@
 """Products with the curvature of class scores, and steps of conjugate gradients; as those in ``_cython``.
 
-Sums are arrays () of the device until somebody asks for a number: a step of conjugate gradients needs one
+Sums are arrays () of the device until a caller asks for a number. A step of conjugate gradients needs one
 answer, whether to go on, and not three.
 """
 
@@ -71,7 +71,7 @@ def cg_step(
     """d += c p, r -= c Hp; returns <r, inverse r>, which stays on the device.
 
     Where c is negative or not finite, as over a curvature that is not positive, nothing moves and the value
-    is NaN: so a caller need not ask for the curvature before the step.
+    is NaN. So a caller need not ask for the curvature before the step.
     """
     step = elementwise(
         "float32 c, float32 p, float32 Hp, float32 inverse", "float32 d, float32 r, float32 scaled",

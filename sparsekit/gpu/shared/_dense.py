@@ -14,7 +14,8 @@ from numpy.typing import DTypeLike
 from ..._typing import DeviceArray
 from ._compile import sums
 
-# parts of the rows that are summed at once: blocks enough for a large device, whatever the number of columns
+# parts of the rows that are summed at once: sufficient blocks for a large device, whatever the number of
+# columns
 _PARTS = 256
 # entries of a block of rows of a Gram matrix
 _BLOCK = 2**26

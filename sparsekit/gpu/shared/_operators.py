@@ -1,4 +1,4 @@
-"""Operators that hold the Hessian of a quadratic model on the GPU; the twin of that in ``_cython``.
+"""Operators that hold the Hessian of a quadratic model on the GPU; the version of that in ``_cython``.
 
 What ``solve_model`` asks of one: ``size``, ``ridge``, ``diagonal`` (without the ridge), ``product(v, out)``
 (with it), ``direct`` and, where that is true, ``solve_face(kind, rhs)``.
@@ -87,7 +87,7 @@ class GramOperator(QuadOperator):
         import cupy
         from cupyx.scipy.linalg import solve_triangular
 
-        # the identity beside the face
+        # the identity outside the face
         free = (kind == 1) | (kind == 2)
         face = np.where(free[:, None] & free, self.G, cupy.eye(self.size))
         L = cupy.linalg.cholesky(face)

@@ -1,4 +1,4 @@
-"""The orthant of OBA on the GPU; the twin of that in ``_cython``.
+"""The orthant of OBA on the GPU; the version of that in ``_cython``.
 
 Array expressions: each is asked for once an iteration, so that a few launches more are of no account.
 """
@@ -31,10 +31,9 @@ def identify(
 ) -> tuple[float, int, int]:
     """Sets of eqs. (2.5)-(2.7) and the optimality measure max_j |mid(g - l1, x, g + l1)|.
 
-    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (wants to leave zero);
-    ``size`` the absolute minimum-norm subgradient on U and zero elsewhere.
-    ``one_sided``: variables with a penalty, l1 > 0, must not be negative, as if their penalty were infinite
-    below zero. Returns (measure, |F|, |U|).
+    ``kind`` gets 0 for A (stays zero), 1 for F (free), 2 for U (leaves zero). ``size`` gets the absolute
+    minimum-norm subgradient on U and zero elsewhere. ``one_sided``: variables with a penalty, l1 > 0, must
+    not be negative, as if their penalty were infinite below zero. Returns (measure, |F|, |U|).
     """
     if not x.size:
         return 0.0, 0, 0

@@ -1,8 +1,8 @@
-"""Kernels of quasi-Newton methods on the GPU; the twin of that in ``_cython``.
+"""Kernels of quasi-Newton methods on the GPU; the version of that in ``_cython``.
 
 Everything of length n lives on the device. The small matrices of the pairs are in main memory, where the
-system of twice as many unknowns as pairs is solved: a direction fetches what changed in them once. Products
-are cuBLAS's; the Gram matrix of the variables that enter and leave has a kernel, because to choose their rows
+system of twice as many unknowns as pairs is solved. A direction fetches what changed in them once. Products
+are cuBLAS's. The Gram matrix of the variables that enter and leave has a kernel, because to choose their rows
 would wait for the device.
 """
 
@@ -18,14 +18,14 @@ from ._operators import QuadOperator
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
 _ROOM = 2**22  # numbers in the blocks' Gram matrices at most
 
-ROOM = 64  # pairs that there is room for at first
+ROOM = 64  # pairs that the first buffer holds
 
 
 class Pairs:
     """The last ``memory`` pairs (s, y) of n variables, and the steps of their compact L-BFGS matrix.
 
-    As the CPU's. ``put``, ``correct`` and ``direction`` wait for the device once each, ``set_free`` does not:
-    what it changes in the Gram matrix of the free variables arrives with the next direction.
+    As the CPU's. ``put``, ``correct`` and ``direction`` wait for the device once each, ``set_free`` does not.
+    What it changes in the Gram matrix of the free variables arrives with the next direction.
     """
 
     def __init__(self, n: int, memory: int) -> None:
@@ -45,7 +45,7 @@ class Pairs:
         old, self.memory, self.c = self.memory, room, 2 * room
         c, former, gram = self.c, self.W, self.gram
         self.W, self.gram = cupy.zeros((self.n, c)), np.zeros((c, c))
-        # the steps' halves stay first, those of the gradients come after the new room
+        # the steps' halves stay first, those of the gradients come after the new capacity
         halves = (slice(0, old), slice(0, old)), (slice(room, room + old), slice(old, 2 * old))
         for here, there in halves:
             self.W[:, here] = former[:, there]
@@ -79,7 +79,7 @@ class Pairs:
         length: float = 1.0,
         unit: float = 1.0,
     ) -> None:
-        """Take the pair s = x_new - x, y = g_new - g (n,), in place of the oldest if there is no room.
+        """Take the pair s = x_new - x, y = g_new - g (n,), instead of the oldest if the memory is full.
 
         The pair is divided by ``length``, and all y by ``unit``, that of the first pair, as on the CPU.
         """
@@ -276,7 +276,7 @@ class LBFGSOperator(QuadOperator):
             return
         theta = self.theta * self.shift
         short = self.middle @ (v @ self.pairs.W).get() / -theta if len(self.pairs) else np.empty(0)
-        # with -1 / theta in place of theta this is theta (v + W short)
+        # with -1 / theta instead of theta this is theta (v + W short)
         self.pairs._along(self.every, v, short, -1.0 / theta, out)
 
     def _solve(self, free: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:

@@ -1,7 +1,7 @@
 """Compressed rows and columns on the GPU: products, selections, transposes; as those in ``_cython``.
 
-Sums over one line are float64 and made by the threads that share it, so no sum depends on the order in which
-blocks run: cuSPARSE promises neither. X^T u therefore needs X by columns, which `transpose` makes once.
+Sums over one line are float64 and made by the threads that share it. So no sum depends on the order in which
+blocks run. cuSPARSE guarantees neither. X^T u therefore needs X by columns, which `transpose` makes once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Lines:
     """
 
     def __init__(self, indptr: DeviceArray, indices: DeviceArray, data: DeviceArray) -> None:
-        # places in the data may be beyond int32 where indices are not
+        # positions in the data may be beyond int32 where indices are not
         self.indptr, self.indices, self.data = indptr.astype(np.int64, copy=False), indices, data
         self.parts = self.indptr, indices, data
         self.width = width_of(data.size, len(indptr) - 1)

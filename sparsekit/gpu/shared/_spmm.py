@@ -9,7 +9,8 @@ from ._compile import C_REAL, kernel
 
 _THREADS = 128
 _WARP = 32
-# places of a piece, at least and at most: a function of the data alone, so that no sum depends on the device
+# row ends and entries of a piece, at least and at most: a function of the data alone, so that no sum depends
+# on the device
 _LEAST, _MOST = 32, 512
 # pieces that keep a large device busy
 _PIECES = 16384
@@ -22,7 +23,7 @@ def layout(K: int) -> dict[str, int]:
 
 
 def piece_size(places: int) -> int:
-    """Places of a piece, a power of two."""
+    """Row ends and entries of a piece, a power of two."""
     return min(_MOST, max(_LEAST, 1 << (places // _PIECES).bit_length()))
 
 

@@ -384,8 +384,8 @@ class ExtremeSoftmaxSGD(
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, shapes disagree, or y has labels
-            outside of the ``classes`` that were named. For blocks and checkpoints as in `fit`.
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has
+            labels outside of the ``classes`` that were named. For blocks and checkpoints as in `fit`.
         FloatingPointError
             If the steps diverge.
         """

@@ -1,8 +1,8 @@
 """A ridge without an L1 penalty where X has few rows: the same problem in as many variables as rows.
 
-Its solution lies in the span of the rows, w = V^-1 X^T a for the weights V of the squares. With the
-pivoted Cholesky factor L L^T of X V^-1 X^T the variables v = L^T a have X w = L v and w^T V w = |v|^2. So the
-loss of the rows of L with a plain ridge is the same problem, and its Hessians are small.
+Its solution lies in the span of the rows, w = V^-1 X^T a for the weights V of the squares. Take the pivoted
+Cholesky factor L L^T of X V^-1 X^T. The variables v = L^T a have X w = L v and w^T V w = |v|^2. So the loss
+of the rows of L with a plain ridge is the same problem, and its Hessians are small.
 """
 
 import time

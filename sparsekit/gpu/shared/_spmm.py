@@ -9,8 +9,8 @@ from ._compile import C_REAL, kernel
 
 _THREADS = 128
 _WARP = 32
-# row ends and entries of a piece, at least and at most: a function of the data alone, so that no sum depends
-# on the device
+# Row ends and entries of a piece, at least and at most. They are a function of the data alone, so that no sum
+# depends on the device.
 _LEAST, _MOST = 32, 512
 # pieces that keep a large device busy
 _PIECES = 16384

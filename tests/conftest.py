@@ -1,5 +1,6 @@
-"""Shared fixtures, the guard that the installed package is what gets tested, and how the tests are run:
-in which order, in how many processes, each apart from the others.
+"""Shared fixtures, the guard that the installed package is what gets tested, and how the tests are run.
+
+It sets the order of the tests and the number of processes, and isolates each test from the others.
 """
 
 import importlib.machinery
@@ -33,7 +34,7 @@ if os.environ.get("PYTHONPATH"):
         os.path.abspath(entry) for entry in _elsewhere(os.environ["PYTHONPATH"].split(os.pathsep))
     )
 
-# Dask's workers look at the frames of running threads for a profile that nobody reads; with Python 3.11 that
+# Dask's workers inspect the frames of running threads for a profile that nobody reads. With Python 3.11 that
 # crashes once in a while (dask/distributed#8163, python/cpython#111363). Dask reads this when it is imported.
 os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
 
@@ -162,8 +163,8 @@ def _data_folder():
 def shared_data():
     """``shared_data(name)`` loads a real data set as a dict, or skips the test with the reason.
 
-    The sets lie in ``../shared/data`` beside the checkout or in the folder that the environment variable
-    SPARSEKIT_DATA names; that folder's ``load.py`` reads them (sparse parts as float64 CSR). Each call reads
+    The sets lie in ``../shared/data`` next to the checkout or in the folder that the environment variable
+    SPARSEKIT_DATA names. That folder's ``load.py`` reads them (sparse parts as float64 CSR). Each call reads
     anew, so that a test may change what it got.
     """
     folder = _data_folder()
@@ -290,8 +291,8 @@ def cupy():
     """CuPy on a GPU where there is one, else the stand-in for it in tests/emulator/emulated.
 
     SPARSEKIT_TEST_GPU=device makes a missing GPU an error, SPARSEKIT_TEST_GPU=emulated leaves a GPU alone.
-    The stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run; only it
-    has ``cupy.emulation``, which counts what the device was asked for.
+    The stand-in takes the name ``cupy`` among the modules for as long as the tests of a file run. Only it has
+    ``cupy.emulation``, which counts what the device was asked for.
     """
     before = {name: module for name, module in sys.modules.items() if _is_cupy(name)}
     wanted = os.environ.get("SPARSEKIT_TEST_GPU", "")

@@ -1,9 +1,9 @@
 """What one test changes is no matter of the next: state of the process, and the emulated CuPy.
 
-A name rebound in a module of ``tests/emulator/emulated`` (an assignment where a call was meant, say), an
-environment variable, a working directory and the like are put back, and the test that left them fails:
-``monkeypatch`` takes back what it did. What the emulation is told by its own functions (order of the threads,
-counts, random numbers) starts anew for each test.
+Such state is a name rebound in a module of ``tests/emulator/emulated`` (an assignment where a call was meant,
+say). Or it is an environment variable, a working directory and the like. It is put back, and the test that
+left it fails: ``monkeypatch`` takes back what it did. What the emulation is told by its own functions (order
+of the threads, counts, random numbers) starts anew for each test.
 """
 
 import os

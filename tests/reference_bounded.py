@@ -1,4 +1,4 @@
-"""The slow, obvious side of the bounded linear models: the objective, and a solver that proves its answer.
+"""The slow, obvious side of the bounded linear models: the objective, and a solver that certifies its answer.
 
 Every loss but the logistic is a small quadratic program in the residuals (`PIECES`); the logistic loss is
 smooth. One dense interior-point method minimises both, and the bound that `solve` checks its answer against
@@ -136,7 +136,7 @@ def interior_point(fun, A, b, low, high, max_iter=200):
 
 @cache
 def _libraries():
-    # to look for them each time takes longer than many a solve
+    # to search them each time takes longer than many a solve
     return ThreadpoolController()
 
 

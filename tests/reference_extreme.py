@@ -73,8 +73,8 @@ def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, log_noise=None):
 def proximal_step(W, xs, classes, labels, r, us, eta, weights, ridge=0.0, beta=None):
     """The implicit step by BFGS on its definition, polished: min f + ||theta - old||^2 / (2 eta).
 
-    classes: distinct codes that take part; labels: each row's place among them; r (rows, classes): weights
-    of the negatives, 0 at the label.
+    classes: distinct codes that take part; labels: each row's index among them; r (rows, classes): weights of
+    the negatives, 0 at the label.
     """
     old, size = W[classes], len(xs)
     shape = old.shape

@@ -1,7 +1,8 @@
 """LP-SparseMAP by enumeration and an exact quadratic program, written as plainly as its definition (10).
 
-A graph is a vector of scores eta and a list of `Factor`: variables (indices into eta), M and N with one
-column per structure, and the additional scores. Everything here is dense and knows no formula of the paper.
+A graph is a vector of scores eta and a list of `Factor`. A factor has variables (indices into eta), M and N
+with one column per structure, and the additional scores. Everything here is dense and knows no formula of the
+paper.
 """
 
 import itertools
@@ -153,7 +154,7 @@ def make_factor(kind, variables, scores=(), negated=None, **params):
 class _Constraints:
     """B mu + P p = b, p >= 0: agreement C_f mu = M_f p_f and sum p_f = 1, for the variables in some factor.
 
-    `feasible` says whether there is a solution. `keep` marks the structures that can have p_y > 0 at all; the
+    `feasible` says whether there is a solution. `keep` marks the structures that can have p_y > 0 at all. The
     others are dropped, so that there is a solution with p > 0 and an interior-point method works.
     """
 
@@ -233,7 +234,7 @@ def _polish(h, g, B, P, b, c, mu, p, y, S):
 
 
 def _repair(h, g, B, P, b, c, mu, p, y, S):
-    """Where p or y is not unique the polished one may have a wrong sign: look for others that go with mu."""
+    """Where p or y is not unique the polished one may have a wrong sign: search others that go with mu."""
     p = np.zeros_like(p)
     p[S] = nnls(P[:, S], b - B @ mu)[0]
     found = linprog(
@@ -358,7 +359,7 @@ def local_exact(v, w, c, M, N):
 def vjp_exact(eta, factors, d):
     """The gradient of <d, mu> with respect to eta and each factor's scores, at a solution with support S.
 
-    While S stays, (mu, p_S, y) solves linear equations in (eta, c); their matrix is symmetric, so one least
+    While S stays, (mu, p_S, y) solves linear equations in (eta, c). Their matrix is symmetric, so one least
     squares solve with d on the right hand side gives the gradient. Meant for points where S is not about to
     change; elsewhere it is the gradient of one of the pieces.
     """

@@ -1,7 +1,7 @@
 """The slow, obvious side of the NQN tests: Algorithms 3 to 5 with dense matrices, and loops for the problems.
 
-Equation and algorithm numbers are those of chapter 3 of the thesis. `nqn` is Algorithm 5 line by line; every
-place where the letter of an algorithm is undefined, or never ends, is marked with "departure" and its reason.
+Equation and algorithm numbers are those of chapter 3 of the thesis. `nqn` is Algorithm 5 line by line. Where
+the letter of an algorithm is undefined, or never ends, the code is marked with "departure" and its reason.
 Nothing here comes from sparsekit.
 """
 
@@ -136,8 +136,8 @@ def modified_wolfe(evaluate, x, f, g, p, lower, upper, c1=C1, c2=C2, eps_abs=EPS
     # arithmetic every variant gives slope <= -p'Bp < 0 unless p_bar = 0
     if not p_bar.any() or not np.isfinite(p_bar).all() or not slope < 0:
         raise LineSearchError(NO_DIRECTION)  # step 6
-    # step 2, with two departures: the printed gamma is negative for p_i < 0, and the printed "infinity
-    # otherwise" would make the maximum infinite as soon as one variable does not move
+    # Step 2, with two departures. The printed gamma is negative for p_i < 0. The printed "infinity otherwise"
+    # would make the maximum infinite as soon as one variable does not move.
     moving = p_bar != 0
     room = np.where(p_bar > 0, upper - x, x - lower)
     with np.errstate(divide="ignore", over="ignore"):
@@ -202,9 +202,10 @@ def nqn(
 ):
     """Algorithm 5 for min f(x), lower <= x <= upper, by one of the four variants of Section 3.2.6.
 
-    Stops at max_j |T(x, -grad)_j| <= gtol (step 3 has gtol = 0), after max_iter iterations, before the
-    evaluation max_fun + 1, or at the exits of Algorithm 4. f decreases at every iteration, so that the last
-    point is the best, except that a search cut short by max_fun may have seen a better one: it is returned.
+    Stops at max_j |T(x, -grad)_j| <= gtol (step 3 has gtol = 0) or at the exits of Algorithm 4. It also stops
+    after max_iter iterations or before the evaluation max_fun + 1. f decreases at every iteration, so that
+    the last point is the best. The exception is a line search cut short by max_fun: it may have seen a better
+    point, which is returned.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {VARIANTS}; got {variant!r}")

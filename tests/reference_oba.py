@@ -48,7 +48,7 @@ def _linear(X, s, fit_intercept, value, slope, curvature, curvature_bound, offse
 
 
 def logistic(X, y, s=None, fit_intercept=False, offset=0.0):
-    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, 1}; z has an offset (n,) besides."""
+    """sum_i s_i log(1 + exp(-y_i z_i)), y_i in {-1, 1}; an offset (n,) is added to z."""
     return _linear(
         X,
         s,
@@ -156,16 +156,15 @@ def minimum_norm_subgradient(x, grad, l1):
 def oba(smooth, l1, x0=None, *, tol=1e-10, max_iter=500, eta=0.01, eps=1e-4, ridge=1e-8):
     """Algorithm 2 with the exact Hessian and an exact (direct) subspace solve.
 
-    Departures from the letter of the algorithms, each needed for it to be defined:
-    tau is at least 1 (floor(eta n) is 0 for n < 100, and twice 0 is 0); the corrective cycle solves once also
-    if U_F is empty (or no step would exist when only F moves); a variable with l1_j = 0 has no orthant, it
-    is always free and never projected.
+    It departs from the letter of the algorithms where that is undefined. tau is at least 1: floor(eta n) is 0
+    for n < 100, and twice 0 is 0. The corrective cycle solves once also if U_F is empty, or no step would
+    exist when only F moves. A variable with l1_j = 0 has no orthant: it is always free and never projected.
 
     Returns
     -------
     x, info : ndarray, dict
-        info["corrections"] is j at the end of each corrective cycle; info["ista"] counts the iterations in
-        which the trial point itself was not accepted; info["converged"]; info["values"] is phi(x^k).
+        info["corrections"] is j at the end of each corrective cycle. info["ista"] counts the iterations in
+        which the trial point itself was not accepted. info["converged"]; info["values"] is phi(x^k).
     """
     l1 = vector(l1, smooth.size)
     n, L = smooth.size, smooth.lipschitz

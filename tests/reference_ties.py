@@ -1,5 +1,7 @@
-"""Derivatives of LP-SparseMAP where scores tie, by enumeration: the structures that some best mixture can
-have, as a linear program finds them, and what of the directions they leave."""
+"""Derivatives of LP-SparseMAP where scores tie, by enumeration.
+
+A linear program finds the structures that some best mixture can have, and what of the directions they leave.
+"""
 
 import numpy as np
 import reference_lp_sparsemap as ref

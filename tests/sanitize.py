@@ -8,7 +8,7 @@ there
 3. the fuzzers (tests/fuzz), with as many examples as SPARSEKIT_FUZZ_EXAMPLES says, by default as in CI.
 
 The first error ends the process that made it, with the stack; the exit status is then not 0. What the build
-needs (meson-python, Cython, ninja) and the tests must be installed beside this Python: doc/contributing.md,
+needs (meson-python, Cython, ninja) and the tests must be installed for this Python: doc/contributing.md,
 "Build".
 
     python tests/sanitize.py --build DIR        keeps the build: the next one only compiles what changed
@@ -26,9 +26,9 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 FLAGS = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-g"]
-# Whatever ends up in a kernel of C or Cython. Left out: kernel_smoke (run above, without pytest's compilers),
-# tests that fork or start other Pythons (LD_PRELOAD slows their start to many seconds; they check processes,
-# not memory).
+# Whatever ends up in a kernel of C or Cython. Left out are kernel_smoke (run above, without pytest's
+# compilers) and tests that fork or start other Pythons. LD_PRELOAD slows their start to many seconds, and
+# they check processes, not memory.
 KERNEL_TESTS = [
     "tests/kernels/test_kernels.py",
     "tests/kernels/test_dense_kernels.py",
@@ -69,9 +69,9 @@ def environment(site, level):
     preload = [_library("libasan.so"), _library("libstdc++.so.6")]
     return {
         **os.environ,
-        # The interpreter itself is not sanitized, so its runtime has to be loaded before it; libstdc++ too,
-        # whose exceptions (SciPy's, PyTorch's) the runtime intercepts only where it finds them when it
-        # starts.
+        # The interpreter itself is not sanitized, so its runtime has to be loaded before it. So has
+        # libstdc++: the runtime intercepts its exceptions (SciPy's, PyTorch's) only where it finds them when
+        # it starts.
         "LD_PRELOAD": " ".join(preload),
         "PYTHONPATH": str(site),
         # Memory of Python's own small objects and of NumPy's comes from malloc as well, with red zones around

@@ -1,4 +1,4 @@
-"""BoundedRegressor and BoundedClassifier against an independent solver that proves its answers."""
+"""BoundedRegressor and BoundedClassifier against an independent solver that certifies its answers."""
 
 import functools
 import warnings

@@ -43,5 +43,5 @@ def test_a_row_far_on_the_wrong_side_comes_back(name, alpha, others):
     assert far.status == cold.status == 0
     # both are certain to some digits
     assert far.fun == pytest.approx(cold.fun, rel=1e-3, abs=1e-9)
-    # losses with kinks are smoothed in stages, which take their steps from any start
+    # losses with kinks are smoothed in continuation steps, from any initial point
     assert far.nit <= (12 if name in SMOOTH else max(3 * cold.nit, 40))

@@ -1,4 +1,4 @@
-"""BoundedRegressor and BoundedClassifier beside scikit-learn's and SciPy's models of the same objective."""
+"""BoundedRegressor and BoundedClassifier against scikit-learn's and SciPy's models of the same objective."""
 
 import numpy as np
 import pytest

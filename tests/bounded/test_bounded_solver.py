@@ -117,7 +117,7 @@ def test_direction_of_a_matrix_that_is_not_definite():
 @pytest.mark.parametrize("name", [*reference.REGRESSION, *reference.CLASSIFICATION])
 @pytest.mark.parametrize("box", [(-np.inf, np.inf), (0.0, np.inf), (-0.2, 0.3), (0.1, 0.4)])
 def test_no_dual_point_is_above_the_minimum(name, box):
-    """The gap that `Certificate` proves holds at any point, far from the solution or near."""
+    """The gap that `Certificate` gives holds at any point, far from the solution or near."""
     problem, X, y = make(name, n=60, p=4, lower=box[0], upper=box[1], l2=1e-3)
     best = best_of(problem, X, y, name)
     rng = np.random.default_rng(5)

@@ -59,7 +59,7 @@ def test_known_points():
     np.testing.assert_allclose(least([[1, 0], [0, 1]]), [0.5, 0.5])
     np.testing.assert_allclose(least([[2, 1], [2, -3], [5, 0]]), [2.0, 0.0], atol=1e-15)
     np.testing.assert_allclose(least([[1, 1], [2, -1], [-3, 0.5]]), [0.0, 0.0], atol=1e-12)
-    # small ones count beside large ones
+    # small ones count next to large ones
     np.testing.assert_allclose(least([[1e-2, 0], [0, 1e-2], [1e2, 1e2]]), [5e-3, 5e-3], rtol=1e-10)
 
 

@@ -107,7 +107,7 @@ def test_unknown_pictures_are_refused_before_the_work(data, capsys, suffix):
 def test_files_that_cannot_be_written_are_refused_before_the_work(data, capsys, option, monkeypatch):
     if option == "--plot":
         pytest.importorskip("matplotlib", reason="knows which pictures it can write")
-    # a folder in the file's place, which root may not write either
+    # a folder with the file's name, which root may not write either
     taken = data.parent / "taken.png"
     taken.mkdir()
     assert main(["compare", str(data), option, str(taken), *FAST]) == 2
@@ -152,7 +152,7 @@ def test_asking_does_not_touch_a_link_that_leads_nowhere(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are Unix's")
 def test_asking_does_not_wait_for_the_reader_of_a_named_pipe(tmp_path):
-    """Who opens one for writing is held until somebody reads."""
+    """Who opens one for writing waits until somebody reads."""
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
     code = (

@@ -1,4 +1,4 @@
-"""Readers of the comparison: every format gives the same problem, every fault is named with its place."""
+"""Readers of the comparison: every format gives the same problem, every fault is named with its position."""
 
 import bz2
 import gzip

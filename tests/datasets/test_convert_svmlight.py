@@ -246,7 +246,7 @@ def test_lines_of_progress(tmp_path, capsys):
 
 
 class Killed(BaseException):
-    """In the place of a signal."""
+    """Instead of a signal."""
 
 
 @pytest.mark.parametrize("multilabel", [False, True])

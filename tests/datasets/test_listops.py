@@ -15,7 +15,7 @@ APPLY = {
 
 
 def parse(words, place=0):
-    """Value, end, depth, heads (place -> head) and valencies of the expression that starts at a place."""
+    """Value, end, depth, heads (index -> head) and valencies of the expression that starts at an index."""
     if words[place] not in APPLY:
         return int(words[place]), place + 1, 0, {}, {}
     values, depths, heads, valencies, end = [], [0], {}, {}, place + 1

@@ -47,7 +47,7 @@ def test_numbers_halfway_between_two():
 
 
 def test_numbers_a_trifle_beside_halfway():
-    """That trifle is lost in a double beside the first one: ``off`` and one bit, 61 behind it or 62."""
+    """That trifle is lost in a double next to the first one: ``off`` and one bit, 61 behind it or 62."""
     n = 0
     for bits in (61, 62):
         for off in (-3, -1, 1, 3):

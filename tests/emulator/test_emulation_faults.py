@@ -278,7 +278,7 @@ def test_other_arguments_that_fit(build):
     kernel = build.RawModule(code=TYPES).get_function("sk_types")
     args = _arguments()
     args[0], args[1], args[5] = np.int64(2), np.float64(1.0), Array(np.zeros(3, bool))
-    args[2] = Array(np.zeros((4, 6), np.float32)[:, ::2])  # as CuPy, a launch looks at no strides
+    args[2] = Array(np.zeros((4, 6), np.float32)[:, ::2])  # as CuPy, a launch checks no strides
     kernel((1,), (1,), tuple(args))
     with pytest.raises(TypeError, match="takes 8 arguments, got 7"):
         kernel((1,), (1,), tuple(args[:-1]))

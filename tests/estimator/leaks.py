@@ -13,7 +13,7 @@ import time
 import warnings
 from pathlib import Path
 
-# fits before memory is looked at first: caches fill, arenas of the allocator reach their size
+# fits before memory is measured first: caches fill, arenas of the allocator reach their size
 WARM_UP = 100
 
 # bytes that may come once in a process

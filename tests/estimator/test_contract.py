@@ -156,7 +156,7 @@ def test_weights_are_repetitions_and_zero_weights_absence(name):
     assert np.all(
         abs(weighted.objective_ - clone(MODELS[name]).fit(X, y).objective_) > 1e-3 * weighted.objective_
     )
-    if not isinstance(weighted, L1LogisticOBA):  # whose C stands beside a sum
+    if not isinstance(weighted, L1LogisticOBA):  # whose C multiplies a sum
         same(weighted, clone(MODELS[name]).fit(X, y, sample_weight=1e-8 * s))
 
 

@@ -161,7 +161,7 @@ def test_weights_that_are_sparse(name):
         calls |= {door: without_X(getattr(broken, door)) for door in ("densify", "sparsify")}
         for door, call in calls.items():
             if door == "partial_fit" or (door == "fit" and "warm_start" not in model.get_params()):
-                continue  # their weights are what the last call left beside coef_, or none
+                continue  # their weights are what the last call left in addition to coef_, or none
             broken.coef_ = coef
             with pytest.raises(ValueError, match=r"coef_ is no valid CS[RC] matrix: "):
                 call(A)

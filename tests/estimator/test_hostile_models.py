@@ -369,7 +369,7 @@ def test_mutated_files_are_refused_or_the_same_model(name, compress, path):
     "name", ["L1LogisticOBA sparsified", "ExtremeSoftmaxSGD umax", "LPSparseMAPClassifier"]
 )
 def test_changed_contents_with_right_sums(name, path):
-    """Members swapped, and bytes of the header and of arrays changed, in a sound archive."""
+    """Members swapped, and bytes of the header and of arrays changed, in a valid archive."""
     parts, rng = members(saved(name, path)), random.Random(name)
     names, loaded = list(parts), 0
     for _ in range(300):

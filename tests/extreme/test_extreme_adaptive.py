@@ -1,4 +1,4 @@
-"""Adaptive steps of method "auto": against plain NumPy, beside the exact softmax, and their sums."""
+"""Adaptive steps of method "auto": against plain NumPy and the exact softmax, and their sums."""
 
 import pickle
 from types import SimpleNamespace

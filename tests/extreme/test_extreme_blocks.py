@@ -41,7 +41,7 @@ def test_a_fit_to_blocks_is_as_good_as_one_in_memory(digits, method):
     assert parts.coef_.shape == whole.coef_.shape and parts.t_ == whole.t_ == 30 * len(X)
     assert parts.n_features_in_ == 64 and len(parts.objective_curve_) == 30
     assert abs(parts.score(X, y) - whole.score(X, y)) < 0.02
-    # the same rows are looked at, of a model that took other steps
+    # the same rows are evaluated, of a model that took other steps
     assert parts.objective_ == pytest.approx(whole.objective_, rel=0.15)
     assert parts.objective_error_ == pytest.approx(whole.objective_error_, rel=0.3)
 

@@ -146,7 +146,7 @@ def test_the_estimate_is_unbiased_and_its_error_covers(table, weighted):
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-2])
 def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
-    """One model, whose steps do not depend on what is looked at; samples of other rows and classes."""
+    """One model, whose steps do not depend on what is evaluated; samples of other rows and classes."""
     X, y = table
     nothing_free(monkeypatch)
     for module in (samples, tracking):

@@ -25,7 +25,7 @@ from sparsekit._solver.outcome import Limits
 
 
 def hardest(scores, labels, n_head, m):
-    """Blocks from n_head on by falling highest score beside the label's, -1 behind the last."""
+    """Blocks from n_head on by falling highest score other than the label's, -1 behind the last."""
     out = np.full((len(scores), m), -1)
     for i, (row, label) in enumerate(zip(scores, labels)):
         row = row.copy()
@@ -71,7 +71,7 @@ def test_the_hardest_blocks_are_found(n_classes, n_head, m, sparse, index, dtype
     look_for_hard_blocks(state, rows, options, work, Limits())
     scores = X @ state.W[:, :n_classes].astype(np.float64) + state.bias[:n_classes]
     np.testing.assert_array_equal(work.hard, hardest(scores, work.columns, n_head, m))
-    # a second look forgets the first one
+    # a second search forgets the first one
     state.W[:] *= -1.0
     look_for_hard_blocks(state, rows, options, work, Limits())
     scores = 2 * state.bias[:n_classes] - scores
@@ -140,7 +140,7 @@ def test_looks_take_no_more_than_the_epochs():
     assert looks == sorted(looks, reverse=True)
     assert looks[0] == 6 and looks[-2:] == [1, 0]
     assert plan(10**6).n_hard == 0
-    # rows of other features each: a look packs as much as it scores
+    # rows of other features each: a search packs as much as it scores
     assert len(plan(10**4, n=1000, n_features=10**6).looks) < len(plan(10**4).looks)
 
 

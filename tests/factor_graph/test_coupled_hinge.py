@@ -1,4 +1,4 @@
-"""The hinge loss of label sets, mostly coupled ones, beside its dual as a quadratic program."""
+"""The hinge loss of label sets, mostly coupled ones, against its dual as a quadratic program."""
 
 import itertools
 import warnings

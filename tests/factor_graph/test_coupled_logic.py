@@ -106,7 +106,7 @@ def test_weak_beside_strong_scores():
 
 
 def test_linear_programs_without_the_private_module(monkeypatch):
-    """`linprog` finds what HiGHS finds where it is asked directly, where SciPy has it in another place."""
+    """`linprog` finds what HiGHS finds where it is asked directly, where SciPy has it in another module."""
     if linear_program._core() is None:
         pytest.skip("SciPy has HiGHS in another place")
     graphs = [random_graph(seed, 60, 80)[0] for seed in range(3)]
@@ -237,7 +237,7 @@ def test_presolve_of_one_row(row, right, n_upper, most, possible):
 
 @pytest.mark.parametrize("seed", [16, 45, 59, 90])
 def test_map_of_scores_that_nearly_tie(seed):
-    """Proximal steps for scores of 1e-7 beside pairs of 1e-3: rounding is no solution, up to 2.7 % short."""
+    """Proximal steps for scores of 1e-7 and pairs of 1e-3: rounding is no solution, up to 2.7 % short."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 25))
     scores, literals = 1e-7 * rng.normal(size=n), np.zeros(2, dtype=bool)

@@ -79,7 +79,7 @@ def test_vjp_of_random_graphs(seed):
     solution = graph.solve()
     gradients = solution.vjp(d)
     assert_gradients(gradients, made, ref.vjp_exact(eta, factors, d))
-    # jvp is the transpose, and a second look finds the same
+    # jvp is the transpose, and a second evaluation finds the same
     a, b = rng.normal(size=len(eta)), rng.normal(size=graph.n_additional)
     there = gradients.scores @ a + gradients.additional_scores @ b
     assert abs(there - d @ solution.jvp(a, b)) < 1e-8 * (1 + abs(b).sum())
@@ -155,7 +155,7 @@ def test_pair_without_a_score():
         assert abs(got - d @ (graph.solve().x - here.x) / 1e-6) < 1e-6
 
 
-# What directions and gradients look like
+# The form of directions and gradients
 
 
 def chain():

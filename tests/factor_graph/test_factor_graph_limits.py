@@ -74,7 +74,7 @@ def test_all_the_calls_that_are_allowed_are_made():
 @pytest.mark.parametrize("coupled", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_time_ends_a_solve_with_what_it_has(name, coupled, rng):
-    """No clock is asserted: time is up from the first look at it."""
+    """No clock is asserted: time is up at the first reading."""
     graph = FactorGraph()
     u = weak(name, rng, graph, n=30)
     if coupled:

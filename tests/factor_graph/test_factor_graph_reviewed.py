@@ -1,4 +1,4 @@
-"""What reviews of factor graphs found: proofs beside forbidden variables, stops at any pass, threads."""
+"""What reviews of factor graphs found: certificates with forbidden variables, stops at any pass, threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +12,7 @@ from sparsekit._solver.outcome import INFEASIBLE
 
 
 def test_what_is_forbidden_beside_huge_scores():
-    """A loss that is large for one kind of score is nothing beside the other kind."""
+    """A loss that is large for one kind of score is negligible relative to the other kind."""
     graph = sk.FactorGraph()
     u = graph.variable([1e6, 1e6])
     graph.add(sk.Pair(u, -np.inf))

@@ -321,7 +321,7 @@ def test_forbidden(seed):
 
 
 def test_forbidden_whatever_the_coefficients():
-    """A loss in place of -inf is not enough where a little of what is forbidden allows much of the rest."""
+    """A finite loss for -inf does not suffice where a little of what is forbidden allows much of the rest."""
     graph = sk.FactorGraph()
     u = graph.variable([-np.inf, 10.0])
     graph.add(sk.Knapsack(u, [20.0, 1.0], 20.0, negated=[True, False]))  # u[1] <= 20 u[0]
@@ -357,7 +357,7 @@ def test_forbidden_and_infeasible():
     assert status(np.zeros((2, 2)), lambda u: sk.Sequence(u, never)) == 0
     assert status([[0, low], [0, low]], lambda u: sk.Matching(u)) == NONE
     assert status([[low, 0], [0, low]], lambda u: sk.DepTree(u)) == NONE
-    # an unconverged iterate proves nothing
+    # an unconverged iterate certifies nothing
     for most in range(1, 12):
         eta = np.random.default_rng(0).normal(size=(4, 4))
         eta[0, 1] = eta[2, 3] = low
@@ -388,7 +388,7 @@ def test_map(seed):
 
 
 def test_map_of_different_sizes():
-    """Small scores beside large ones, and variables in no factor, are no more than others to be maximised."""
+    """Small and large scores, and variables in no factor, are no more than others to be maximised."""
     graph = sk.FactorGraph()
     u, free = graph.variable([[1000, 0], [0.001, 0]]), graph.variable([1e-4, -1e-4, 5.0])
     graph.add(sk.Xor(u))

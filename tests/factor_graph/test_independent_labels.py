@@ -1,4 +1,4 @@
-"""Independent labels by Newton's method for all at once, beside L-BFGS and solvers of single labels."""
+"""Independent labels by Newton's method for all at once, against L-BFGS and solvers of single labels."""
 
 import numpy as np
 import pytest
@@ -206,7 +206,7 @@ def test_limits_callbacks_and_history(loss):
         assert (np.diff(full.history["fun"]) <= 1e-12).all()
     for n in range(1, full.nit, max(1, full.nit // 8)):
         cut = minimize_independent(f, None, tol=1e-8, max_iter=n)
-        # the bounds are computed where it is cut short, so that fewer steps may be enough
+        # the bounds are computed where it is cut short, so that fewer steps may suffice
         assert cut.nit == n and (cut.status == outcome.MAX_ITER) == (cut.optimality > 1e-8)
         assert f.value_and_gradient(cut.x)[0] == pytest.approx(cut.fun, rel=1e-9)
         assert full.fun - full.dual_gap <= cut.fun <= full.fun + cut.dual_gap

@@ -22,7 +22,7 @@ def rows(n, exclusive, seed=0, p=20, K=6):
 
 
 def choose(monkeypatch, X, Y, **options):
-    """The model, and the marginals that its choice looked at."""
+    """The model, and the marginals that its choice used."""
     seen = []
 
     def watched(mu, *args, **keywords):

@@ -128,7 +128,7 @@ def test_history_verbose_and_callback(loss, capsys):
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
     assert all("LPSparseMAPClassifier" in line and "objective" in line for line in lines)
     nits = [result.nit for result in seen]
-    assert nits in (list(range(1, steps + 1)), list(range(steps + 1)))  # one count over all stages
+    assert nits in (list(range(1, steps + 1)), list(range(steps + 1)))  # one count over all continuations
     assert len(model.history_["fun"]) == len(model.history_["time"]) == len(model.history_["optimality"])
     assert len(model.history_["fun"]) == len(nits) == len(lines)
     assert (np.diff(model.history_["time"]) >= 0).all()
@@ -168,7 +168,7 @@ def test_what_did_not_converge_says_so(loss):
     """Every max_iter, also the one with which the table's own fit ends."""
     X, Y = rows()
     steps = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss).fit(X, Y).n_iter_[0]
-    if loss != "sparsemap":  # bounds are computed where it is cut short, so that fewer steps may be enough
+    if loss != "sparsemap":  # bounds are computed where it is cut short, so that fewer steps may suffice
         for n in range(1, steps, max(1, steps // 8)):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")

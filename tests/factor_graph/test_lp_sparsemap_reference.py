@@ -186,7 +186,7 @@ def test_pair_is_proposition_10():
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_feasible_point_gains_to_first_order(seed, scale):
-    """Which proves the maximum of a concave function; constraints and objective are written once more."""
+    """Which certifies the maximum of a concave function; constraints and objective are written once more."""
     rng = np.random.default_rng(seed)
     eta, factors = random_graph(rng, 10, 6, feasible=True, integer=bool(seed % 2), scale=scale)
     mu, ps = ref.solve_exact(eta, factors)

@@ -158,8 +158,8 @@ def test_trees(kind, projective, single_root, n):
 @pytest.mark.parametrize("projective, single_root", TREES)
 @pytest.mark.parametrize("scale", [1.0, 1e-7])
 def test_one_of_two_words_must_be_the_root(projective, single_root, scale):
-    # words 1 and 2 are reached from each other and from the root only, and the root takes one of them:
-    # what all other arcs into the two lack must not swallow the digits that tell which
+    # Words 1 and 2 are reached from each other and from the root only, and the root takes one of them. The
+    # forbidden scores of all other arcs into the two must not swallow the digits that tell which.
     rng = np.random.default_rng(3)
     for _ in range(200):
         scores = scale * rng.standard_normal((5, 5))

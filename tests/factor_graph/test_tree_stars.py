@@ -78,7 +78,7 @@ def test_answers_and_faces(n, kind, single_root):
 
 
 def test_faces_of_other_mixtures():
-    """Of trees in the face of all stars, and of one outside it beside them."""
+    """Of trees in the face of all stars, and of one outside it as well."""
     trees = projective(4, False)
     stars = np.array([np.eye(4)[[h] * 4].ravel() for h in range(4)])
     inside, outside = np.eye(4)[[0, 3, 3, 0]].ravel(), np.eye(4)[[0, 0, 1, 2]].ravel()

@@ -1,5 +1,7 @@
-"""Nonprojective trees of weak scores, which are solved by the sets of words that arcs must enter: against
-enumeration of the sets; `test_weak_structures` has the same trees one after another."""
+"""Nonprojective trees of weak scores, which are solved by the sets of words that arcs must enter.
+
+They are compared with enumeration of the sets. `test_weak_structures` has the same trees one after another.
+"""
 
 import itertools
 

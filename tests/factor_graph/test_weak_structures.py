@@ -1,7 +1,7 @@
 """Structures of weak scores, whose mixtures are of so many that ways of their own solve them.
 
-Each is compared with factors of the same polytope that are solved otherwise: logic on rows and columns, or a
-user's factor, which has an oracle only.
+Each is compared with factors of the same polytope that are solved otherwise. They are logic on rows and
+columns, or a user's factor, which has an oracle only.
 """
 
 from collections.abc import Callable
@@ -90,7 +90,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 def solved(make, scores, transitions, more=lambda u: [], **options):
-    """Graph, view and solution of factors; ``more`` makes others beside them."""
+    """Graph, view and solution of factors; ``more`` makes others in addition."""
     graph = FactorGraph()
     u = graph.variable(scores)
     for factor in (*make(u, transitions), *more(u)):

@@ -46,7 +46,7 @@ def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypa
         # what is added to all intercepts changes nothing
         D, expected = D - D[-1].mean() * (np.arange(len(D)) == len(D) - 1)[:, None], expected
         expected[-1] -= expected[-1].mean()
-    # softmax leaves out what is little beside alpha
+    # softmax leaves out what is small relative to alpha
     np.testing.assert_allclose(D, expected, atol=1e-7 * np.abs(expected).max())
 
 

@@ -148,7 +148,7 @@ def test_gap_bounds_the_suboptimality_of_loose_fits(transform, free):
 @pytest.mark.parametrize("transform", MAPS)
 def test_threads_do_not_change_a_bit_of_sparse_problems(transform):
     rng = np.random.default_rng(3)
-    # enough rows and variables for BLAS to share its sums between threads, if they were its own
+    # as many rows and variables as BLAS needs to share its sums between threads, if they were its own
     X = sp.random(12000, 3000, 0.004, format="csr", random_state=rng)
     codes = rng.integers(5, size=12000)
     found = [

@@ -1,4 +1,4 @@
-"""SparsemaxClassifier, SoftmaxClassifier and their twins with cross-validation, as a user sees them."""
+"""SparsemaxClassifier, SoftmaxClassifier and their versions with cross-validation, as a user sees them."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ MAPS = ("sparsemax", "softmax")
 @pytest.mark.parametrize("alpha", [10.0, 0.1, 1e-4])
 @pytest.mark.parametrize("seed", range(4))
 def test_free_intercepts_of_more_classes_than_rows(transform, alpha, seed):
-    """Beside a strong penalty what curvature the intercepts have is little, but they have nothing else."""
+    """With a strong penalty what curvature the intercepts have is little, but they have nothing else."""
     rng = np.random.default_rng(seed)
     n, K = 3, 9
     X, Q = rng.standard_normal((n, 60)), rng.random((n, K)) < 0.3
@@ -43,7 +43,7 @@ def test_gaps_where_a_free_intercept_has_no_end(transform, alpha):
 
 @pytest.mark.parametrize("transform", MAPS)
 def test_a_loss_that_falls_to_zero_is_an_end(transform):
-    """Free intercepts make the loss of one label as small as they like: no part of it is small beside it."""
+    """Free intercepts make the loss of one label as small as they like: no part of it is relatively small."""
     X = np.random.default_rng(0).standard_normal((20, 4))
     loss = FenchelYoungLoss(transform, X, np.ones(20, dtype=int), 3)
     res = minimize_fenchel_young(loss, 0.1, penalize_intercept=False)

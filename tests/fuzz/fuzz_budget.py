@@ -7,7 +7,7 @@ A fuzzer is a property that draws its example itself::
 
 ``share`` is its part of all examples. There are so many in all: `TOTAL` by hypothesis' profile
 (tests/conftest.py), or what SPARSEKIT_FUZZ_EXAMPLES says. In CI the seed is 0, so that all machines draw the
-same; elsewhere it is what SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header. A fuzzer of many
+same. Elsewhere it is what SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header. A fuzzer of many
 examples is cut into parts. pytest-xdist spreads them over the processes. Each has its own seed and its own
 limit of time.
 """

@@ -50,7 +50,7 @@ def _check_error(error):
 def clear(*more):
     """Errors that are clear become `Refused`, all others failures, as are warnings about what goes on inside.
 
-    ``more`` are types of errors that the method documents beside ValueError and TypeError.
+    ``more`` are types of errors that the method documents in addition to ValueError and TypeError.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""Objectives and certificates of tame problems, held against values that others reach.
+"""Objectives and certificates of finite problems, compared with values that others reach.
 
 Whether a fit converged or not: its objective is that of its coefficients, and lies above the minimum by no
 more than its duality gap. Where it claims to have converged, without a warning, it is as near as the claim
@@ -53,7 +53,7 @@ def codes_of(draw, n, K):
 
 
 def offset_of(draw, shape):
-    """None, or what each row's score has besides: a little of noise, or much."""
+    """None, or what is added to each row's score: a little of noise, or much."""
     size = draw(st.sampled_from([0.0, 1.0, 30.0]))
     return size * np.random.default_rng(draw(SEEDS)).standard_normal(shape) if size else None
 

@@ -1,4 +1,4 @@
-"""Any sequences, labels and parameters of SequenceTagger; tame ones beside CRFsuite's objective."""
+"""Any sequences, labels and parameters of SequenceTagger; finite ones against CRFsuite's objective."""
 
 import contextlib
 

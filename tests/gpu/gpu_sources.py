@@ -7,12 +7,13 @@ import sparsekit
 from sparsekit.gpu.shared import _compile
 
 FOLDER = Path(sparsekit.__file__).parent / "gpu"
-# room/name
+# folder/name
 FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.cu"))
 SINGLE, DOUBLE = ("float", "int"), ("double", "long long")
 # those that a macro makes are indented in it; where their names clash, nvcc says so
 KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
-# macros of kernels as they are launched, beside their defaults: long rows, wide reads, targets, dense factors
+# macros of kernels as they are launched, in addition to their defaults: long rows, wide reads, targets, dense
+# factors
 VARIANTS = [
     ("fenchel_young/sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
     ("fenchel_young/sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),

@@ -39,7 +39,7 @@ def spilled(said):
 
 
 def nvcc_chips():
-    """Chips to compile for with nvcc: NVRTC, where it is there, looks at the oldest."""
+    """Chips to compile for with nvcc: NVRTC, where it is there, compiles for the oldest."""
     if NVCC is None:
         return [None]
     chips = gpu_compilers.nvcc_targets(NVCC)

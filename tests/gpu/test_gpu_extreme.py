@@ -26,7 +26,7 @@ def device_rows(rows, cupy):
 
 def run(cupy, options, *, seed=3, n=N, noise=False, sparse=True, dtype=np.float64, index=np.int32, bits=0,
         eta=0.3, calls=2, X=None, y=None, prepared=None):  # fmt: skip
-    """State, work and bad places after calls of `steps` on a GPU (on the CPU without cupy)."""
+    """State, work and bad indices after calls of `steps` on a GPU (on the CPU without cupy)."""
     X_, y_, rng = problem(seed, n)
     X, y = X_ if X is None else X, y_ if y is None else y
     p = rng.uniform(0.5, 2.0, K)
@@ -54,7 +54,7 @@ def numpy_of(x):
 
 
 def assert_same(one, two, rtol=1e-9, atol=1e-9):
-    """States, u, looks and generators of two runs."""
+    """States, u, evaluations and generators of two runs."""
     assert one[2] == two[2]
     for names, a, b in ((STATE, one[0], two[0]), (("u", "loss", "states"), one[1], two[1])):
         for name in names:

@@ -1,4 +1,4 @@
-"""ExtremeSoftmaxSGD on a GPU: fits and predictions beside main memory's, and what is refused."""
+"""ExtremeSoftmaxSGD on a GPU: fits and predictions against main memory's, and what is refused."""
 
 import numpy as np
 import pytest

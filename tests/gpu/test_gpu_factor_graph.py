@@ -20,7 +20,7 @@ REPORTED = ("status", "n_iter", "n_newton")
 
 
 def graph_with(kind, seed):
-    """A random graph that holds this kind beside others, over few variables that they share."""
+    """A random graph that has this kind and others, over few variables that they share."""
     rng = np.random.default_rng(seed)
     eta, factors = graphs.random_graph(rng, 6, 5, kinds=["pair", "or", "knapsack"], feasible=True)
     _, more = graphs.random_graph(rng, 6, 2, kinds=[kind], feasible=True)

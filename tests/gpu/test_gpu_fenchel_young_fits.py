@@ -1,4 +1,4 @@
-"""Sparsemax and softmax regression on a GPU: losses, fits and predictions beside main memory's, refusals."""
+"""Sparsemax and softmax regression on a GPU: losses, fits and predictions against main memory's, refusals."""
 
 import numpy as np
 import pytest

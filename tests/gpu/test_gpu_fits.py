@@ -1,4 +1,4 @@
-"""Fits on a GPU beside the same fits in main memory: coefficients, objectives, gaps and predictions."""
+"""Fits on a GPU against the same fits in main memory: coefficients, objectives, gaps and predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

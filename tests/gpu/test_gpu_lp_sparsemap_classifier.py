@@ -1,4 +1,4 @@
-"""LPSparseMAPClassifier given CuPy arrays, beside the same fits in main memory."""
+"""LPSparseMAPClassifier given CuPy arrays, against the same fits in main memory."""
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
-"""``sparsekit.gpu`` has the rooms, modules and names of ``sparsekit._cython``, read from its sources.
+"""``sparsekit.gpu`` has the folders, modules and names of ``sparsekit._cython``, read from its sources.
 
-And its parameters, but for those that a device has no use for: no twin accepts what it does not use.
+And its parameters, but for those that a device has no use for: no GPU version accepts what it does not use.
 
-What has no twin stands in ``sparsekit.gpu.NOT_HERE`` with the reason.
+What has no GPU version stands in ``sparsekit.gpu.NOT_HERE`` with the reason.
 """
 
 import ast
@@ -66,7 +66,7 @@ def declared(source):
 
 def twin(module):
     """The module of ``sparsekit.gpu``, or None."""
-    for name in (module.partition(".")[0], module):  # the room first
+    for name in (module.partition(".")[0], module):  # the folder first
         if importlib.util.find_spec(f"sparsekit.gpu.{name}") is None:
             return None
     return importlib.import_module(f"sparsekit.gpu.{module}")
@@ -90,7 +90,7 @@ def taken_by(target):
 
 
 def takes(target, expected):
-    """Whether a twin takes some of the parameters, in their order, and else none that must be given."""
+    """Whether a GPU version takes some of the parameters, in order, and else none that must be given."""
     taken, optional = taken_by(target)
     own = [name for name in taken if name not in expected]
     shared = [name for name in taken if name in expected]
@@ -98,7 +98,7 @@ def takes(target, expected):
 
 
 def leaves_threads_out(target, expected):
-    """Whether a twin takes no n_threads, and is called without it by text that hands on ``*threads``.
+    """Whether a GPU version takes no n_threads, and is called without it by text that hands on ``*threads``.
 
     So where nothing else is left out, n_threads is the last parameter of the CPU's function.
     """
@@ -153,7 +153,7 @@ def test_the_reader_of_sources():
 
 
 def test_the_place_of_threads():
-    """A twin takes all but n_threads, which is last; where it takes less, no text is common."""
+    """A GPU version takes all but n_threads, which is last; where it takes less, no text is common."""
 
     def twin(z, out):
         return z, out

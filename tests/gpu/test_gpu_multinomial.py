@@ -44,7 +44,7 @@ def row_parts(n, K, rng):
 
 
 def variables_of(p, K, m, rng):
-    """Sorted places in a table of p features and a row of intercepts by K classes."""
+    """Sorted indices in a table of p features and a row of intercepts by K classes."""
     return np.sort(rng.choice((p + 1) * K, m, replace=False))
 
 

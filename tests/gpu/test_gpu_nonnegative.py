@@ -1,4 +1,4 @@
-"""Coefficients >= 0 on a GPU: kernels beside plain formulas, fits beside those in main memory."""
+"""Coefficients >= 0 on a GPU: kernels against plain formulas, fits against those in main memory."""
 
 import warnings
 

@@ -171,7 +171,7 @@ def test_the_host_waits_seldom(cupy):
     result = minimize_oba(loss, 1.0)
     after = cupy.emulation.counts
     assert result.success
-    # a fit's own, an iteration's own, and those of its model: rounds, cycles, looks at conjugate gradients
+    # a fit's own, an iteration's own, and those of its model: rounds, cycles, checks of conjugate gradients
     waits = 60 + 19 * result.nit + 3 * sum(result.n_corrections) + result.n_cg // 2
     assert after["syncs"] - before["syncs"] <= waits
     assert after["uploads"] - before["uploads"] <= 2  # the dual point's small system

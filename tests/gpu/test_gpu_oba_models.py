@@ -1,4 +1,4 @@
-"""The quadratic model of the L1 solver on a GPU beside the Cython kernels: its sets, its cycles, L-BFGS."""
+"""The quadratic model of the L1 solver on a GPU against the Cython kernels: its sets, its cycles, L-BFGS."""
 
 import numpy as np
 import pytest
@@ -174,7 +174,7 @@ def test_lbfgs_operator(cupy):
         kind = np.zeros(25, dtype=np.int8)
         kind[free] = rng.integers(1, 3, len(free))
         side = np.where(kind > 0, v, 0.0)
-        kind[np.setdiff1d(np.arange(25), free)[:3]] = 3  # held: not on the face
+        kind[np.setdiff1d(np.arange(25), free)[:3]] = 3  # fixed at zero: not on the face
         found = twin.solve_face(cupy.asarray(kind), cupy.asarray(side)).get()
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
         s = rng.standard_normal(n)

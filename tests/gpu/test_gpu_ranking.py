@@ -128,7 +128,7 @@ def test_scores_of_sparse_rows(cupy, ranking, monkeypatch, dtype, order, k):
 
 
 def test_a_row_of_nan_and_minus_infinity(cupy, ranking):
-    """NaN takes no place from a score of -inf."""
+    """NaN does not displace a score of -inf."""
     known = Known(1, 2, np.float64).to(cupy.asarray)
     ranking.rank_scores(cupy.asarray([[np.nan, np.nan, -np.inf, -np.inf]]), 0, *known.arrays())
     np.testing.assert_array_equal(known.codes.get(), [[2, 3]])

@@ -8,7 +8,7 @@ import sparsekit
 from sparsekit._cython.fenchel_young import _sparsemax as host
 from sparsekit.gpu.fenchel_young import _rows_in_registers, _sparsemax
 
-# Each choice of type, lanes, entries a lane, width of reads and kind of targets is compiled by itself, which
+# Each choice of type, lanes, entries a lane, width of reads and kind of targets is compiled by itself. That
 # takes the emulation half a second: sizes below are chosen to share them.
 TOL = {np.float32: 2e-6, np.float64: 1e-14}
 # a thread a row, several lanes, a warp with and without wide reads, a list of survivors, a block, parts
@@ -94,7 +94,7 @@ def test_forward_of_several_blocks_a_row(cupy, short, K, dtype):
 
 
 def test_lists_of_all_lengths(cupy, short):
-    """Parts whose members fit their lists, exactly or not, beside parts without a member."""
+    """Parts whose members fit their lists, exactly or not, and parts without a member."""
     n_parts, chunk, _ = _rows_in_registers.parts(2000, 4)
     space = chunk // 16
     Z = np.full((5, 2000), -9.0, dtype=np.float32)
@@ -212,7 +212,7 @@ def test_jacobian_vector_product(cupy, monkeypatch, K, dtype, in_parts):
     np.testing.assert_allclose(out.get(), expected, rtol=0, atol=10 * TOL[dtype])
     for i in (1, 2, 6):
         np.testing.assert_allclose(out.get()[i], reference.jacobian(p[i]) @ V[i], atol=10 * TOL[dtype])
-    # outside of the support nothing counts, and the result may take v's place
+    # outside of the support nothing counts, and the result may overwrite v
     V[p == 0] = np.nan
     v = cupy.asarray(V)
     _sparsemax.sparsemax_jvp_rows(cupy.asarray(p), v, v)

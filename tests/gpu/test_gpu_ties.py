@@ -41,7 +41,7 @@ def compare(cupy, graph, eta, add, kink=False, atol=1e-8, **options):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_derivatives_at_tied_scores_are_those_of_main_memory(cupy, kind, levels, monkeypatch):
-    """All-zero scores, and scores of few values, alone and beside other factors."""
+    """All-zero scores, and scores of few values, alone and with other factors."""
     if levels == 2:  # derivatives work at the state itself
         monkeypatch.setattr(on_gpu, "room", lambda: 0)
     rng = np.random.default_rng(levels)

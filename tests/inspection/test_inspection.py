@@ -110,7 +110,7 @@ def test_convergence_display(cancer, tmp_path):
     fun = tight.history_["fun"]
     values = gap.lines_[0].get_ydata()
     np.testing.assert_allclose(values[:-1], (fun[:-1] - fun.min()) / fun.min())
-    assert np.isnan(values[-1])  # the best itself has no place on a log axis
+    assert np.isnan(values[-1])  # the best itself can't be drawn on a log axis
     np.testing.assert_array_equal(gap.lines_[0].get_xdata(), np.arange(len(fun)))
     twice = ConvergenceDisplay.from_estimator(tight, loose)
     assert [line.get_label() for line in twice.lines_] == ["L1LogisticOBA 1", "L1LogisticOBA 2"]

@@ -13,7 +13,7 @@ TYPES = pytest.mark.parametrize("index", [np.int32, np.int64])
 
 
 def first(is_wrong):
-    """The first place where a list is true, or -1."""
+    """The first index where a list is true, or -1."""
     return next((k for k, wrong in enumerate(is_wrong) if wrong), -1)
 
 
@@ -47,7 +47,7 @@ def test_pointer_fault(index, size, most, data):
 @TYPES
 @pytest.mark.parametrize("place", [0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 4999])
 def test_one_fault_wherever_it_lies(index, place):
-    """Entries are looked at by the block, and each block counts."""
+    """Entries are checked by the block, and each block counts."""
     info = np.iinfo(index)
     for bad in (info.min, -1, 7, info.max):
         values = np.full(5000, 3, dtype=index)

@@ -1,4 +1,4 @@
-"""The matrix protocol: products, sandwiches, squares and parts of every kind of X beside dense NumPy."""
+"""The matrix protocol: products, sandwiches, squares and parts of every kind of X against dense NumPy."""
 
 import numpy as np
 import pytest

@@ -54,7 +54,7 @@ class Estimator:
 
 
 class Path:
-    """A path, of which one point is looked at."""
+    """A path, of which one point is checked."""
 
     def __init__(self, path, y, **penalty):
         self.path, self.y, self.penalty = path, y, penalty

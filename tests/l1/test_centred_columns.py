@@ -1,4 +1,4 @@
-"""Columns whose mean is large beside their spread: the fit is that of the columns less their means."""
+"""Columns whose mean is large relative to their spread: the fit is that of the columns less their means."""
 
 import warnings
 

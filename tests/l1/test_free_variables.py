@@ -41,7 +41,7 @@ def test_a_gradient_that_is_left_has_a_price_in_every_unit_of_the_columns():
         system = FreeSystem(H * np.outer(u, u))
         assert system.price(gradient * u, x / u, moved / u) == pytest.approx(right)
         np.testing.assert_allclose(system.solve(gradient * u) * u, np.linalg.solve(H, gradient))
-    # a direction without curvature proves nothing unless its gradient is rounding
+    # a direction without curvature certifies nothing unless its gradient is rounding
     flat = FreeSystem(np.ones((2, 2)))
     assert flat.price(np.array([1e-8, -1e-8]), np.zeros(2), np.zeros(2)) > 1e3
     assert flat.price(np.array([1e-16, -1e-16]), np.zeros(2), np.zeros(2)) < 1e-10

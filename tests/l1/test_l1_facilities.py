@@ -1,7 +1,7 @@
 """Which public L1 thing has which facility: optima, certificates, weights, forms of the data, penalties.
 
 `REFUSED` has the cells of the table that are left out on purpose. What only one of them has, or what needs
-more than a small problem, is tested beside it.
+more than a small problem, is tested in other files.
 """
 
 import warnings

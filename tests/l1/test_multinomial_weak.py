@@ -73,7 +73,7 @@ def test_a_straight_step_is_no_worse_than_any_point_along_it():
         x0, g0, l1 = rng.standard_normal(m), 3.0 * rng.standard_normal(m), rng.uniform(0.1, 3.0, m)
         operator = GramOperator(H.copy(), 0.0)
         x = np.empty(m)
-        # one cycle, no sweeps, nothing held at zero: the whole Newton step of the orthant
+        # one cycle, no sweeps, nothing fixed at zero: the whole Newton step of the orthant
         effort = Effort(1, 1e-12, cg_tol=1e-12, cg_max=100, largest_factor=m, sweeps=0, holds=0)
         decrease = solve_model(operator, x0, g0, l1, x, effort)[0]
         d = -np.linalg.solve(H, g0 + l1 * np.sign(x0))

@@ -1,7 +1,7 @@
 """Weak penalties on one-hot tables: each field sums to the constant, and the penalty alone fixes its median.
 
 Along such combinations of columns the objective has no curvature, and a step is as long as the ridge lets it
-be; it has to go through many zeros, and each model's active set has to be found by going straight on.
+be. It has to go through many zeros. Each model's active set has to be found by going straight on.
 """
 
 import numpy as np

@@ -13,7 +13,7 @@ from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver import oba
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
 
-# what one with a dual has beside what every problem has
+# what one with a dual has in addition to what every problem has
 DUAL = {"project_free"}
 PROBLEMS = {
     LinearProblem: DUAL,

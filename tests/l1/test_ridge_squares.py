@@ -1,4 +1,4 @@
-"""Ridges of least squares: the solution of one linear system, and fits where that is not enough."""
+"""Ridges of least squares: the solution of one linear system, and fits where that does not converge."""
 
 import numpy as np
 import pytest

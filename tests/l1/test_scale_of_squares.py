@@ -1,4 +1,7 @@
-"""Least squares whose objective is tiny, in itself or beside the squares of y: the gap is relative to it."""
+"""Least squares whose objective is tiny, in itself or relative to the squares of y.
+
+The duality gap is relative to that objective.
+"""
 
 import numpy as np
 import pytest

@@ -33,7 +33,7 @@ def _text(n=200, common=40, rare=1500, seed=0, kind="csr", weighted=False):
 
 
 def _left_out(loss, l1):
-    """Mask of the variables that the solver does not look at."""
+    """Mask of the variables that the solver screens out."""
     _, kept = loss.problem().screened(l1)
     out = np.ones(loss.n_variables, dtype=bool)
     out[slice(None) if kept is None else kept] = False
@@ -42,7 +42,7 @@ def _left_out(loss, l1):
 
 @pytest.fixture
 def unscreened(monkeypatch):
-    """A solver that looks at all variables."""
+    """A solver that checks all variables."""
 
     def run(*args, **kwargs):
         with monkeypatch.context() as patch:
@@ -118,7 +118,7 @@ def _agree(loss, l1, result, plain, tol):
     np.testing.assert_allclose(result.x, plain.x, atol=1e-5)
     np.testing.assert_allclose(result.grad, loss.gradient(result.x), rtol=1e-9, atol=1e-10)
     scale = np.abs(loss.gradient(np.zeros(loss.n_variables))).max()
-    # the measure is that of all variables, though not all were looked at
+    # the measure is that of all variables, though not all were evaluated
     assert result.optimality <= tol
     assert result.optimality == pytest.approx(measure(result.x, result.grad, l1) / scale, rel=1e-3, abs=1e-14)
     for found in (result, plain):

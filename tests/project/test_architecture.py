@@ -203,7 +203,7 @@ def test_no_fit_asks_where_its_arrays_are(source):
 
 
 def test_nobody_asks_scikit_learn_about_a_matrix_that_may_be_broken(source):
-    """`_estimator/validation.py` looks at its structure first; a vector may go to `check_array`."""
+    """`_estimator/validation.py` checks its structure first; a vector may go to `check_array`."""
     seen = 0
     for path in python_files(source):
         name, is_package = module_name(path, source)

@@ -42,7 +42,7 @@ def test_what_benchmarks_import_exists(checkout):
 
 @pytest.mark.thorough
 def test_weak_penalties_on_a_small_set(checkout, tmp_path):
-    """Each kind of intercept, from a penalty that selects nothing to a weak one; times are not looked at."""
+    """Each kind of intercept, from a penalty that selects nothing to a weak one; times are not checked."""
     path = tmp_path / "rows.csv"
     script = checkout / "benchmarks" / "weak_penalties.py"
     argv = [

@@ -56,7 +56,7 @@ def test_a_seed_is_drawn_once_and_a_wrong_order_refused():
     order.settle(config)
     drawn = config.option.order
     assert drawn.startswith("random:")
-    # pytest-xdist's processes read the command line again; the seed comes to them beside it
+    # pytest-xdist's processes read the command line again; the seed comes to them separately
     node = SimpleNamespace(config=config, workerinput={})
     order.tell(node)
     worker = SimpleNamespace(option=SimpleNamespace(order="random"), workerinput=node.workerinput)

@@ -159,7 +159,7 @@ def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
 )
 @pytest.mark.thorough
 def test_a_worker_dies_in_a_model(kernel, nth, mortal, lazy, data, strike, tmp_path, monkeypatch):
-    """Or in a trial step, or in the certificate, of columns that have no room in this process."""
+    """Or in a trial step, or in the certificate, of columns that do not fit into this process."""
     monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
     wanted = L1LogisticOBA(C).fit(in_blocks(data[0], CUTS), data[1])
     strike("kill", kernel, nth)

@@ -235,7 +235,7 @@ def test_weights(kind, numbers, two):
     plain = clone(model).fit(X, y)
     for weight in (np.ones(len(y)), np.full(len(y), 1e-3)):
         if kind == "logistic" and weight[0] != 1:
-            continue  # C stands beside a sum
+            continue  # C multiplies a sum
         np.testing.assert_array_equal(
             clone(model).fit(X, y, sample_weight=weight).stability_paths_, plain.stability_paths_
         )

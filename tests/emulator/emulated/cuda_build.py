@@ -1,6 +1,6 @@
 """CUDA C on the CPU: ``RawModule`` with CuPy's signature, compiled by the system's C++ compiler.
 
-The source is compiled behind ``cuda_shim.h``; the library is kept in a folder under a name made of the
+The source is compiled behind ``cuda_shim.h``. The library is kept in a folder under a name made of the
 contents, so that a source is compiled once a machine. ``cuda_launch`` checks and makes the launches.
 """
 
@@ -80,7 +80,7 @@ def _folder():
 
 @cache
 def _fingerprint():
-    """What a library depends on besides its source: the headers, the flags and the compiler."""
+    """What a library depends on in addition to its source: the headers, the flags and the compiler."""
     binary = os.stat(compiler()[0])
     parts = [(HERE / name).read_text(encoding="utf-8") for name in HEADERS + ENGINE] + [
         Path(__file__).read_text(encoding="utf-8")

@@ -3,14 +3,15 @@
 It has the names the package uses, with their parameters in CuPy 14, and refuses what real CuPy refuses.
 Kernels run through the CPU build in ``cuda_build``; ``cupy.emulation`` counts what was done.
 
-It is stricter where CuPy goes wrong in silence, or only sometimes: index arrays out of range (a device
-wraps them around), assignments that name an element twice with different values, device scalars as bounds of
-slices, NumPy arrays and lists given to functions of ``cupy`` (some of which take them), elements that nobody
-wrote (NaN, or integers far out), reads beside an array (NaN) and writes beside it (an error at the launch).
+It is stricter where CuPy goes wrong in silence, or only sometimes. It refuses index arrays out of range (a
+device wraps them around) and assignments that name an element twice with different values. It refuses device
+scalars as bounds of slices, and NumPy arrays and lists given to functions of ``cupy`` (some of which take
+them). Elements that nobody wrote are NaN, or integers far out. Reads out of the bounds of an array give NaN,
+writes an error at the launch.
 
-It differs from CuPy in what can't be seen from the outside: sums are added in NumPy's order, weighted counts
-and scattered sums are in a fixed order (on a device their last bits change from run to run), every sort is
-stable, random numbers are NumPy's, streams do everything at once, a failed decomposition gives NaN (there:
+It differs from CuPy in what can't be seen from the outside. Sums are added in NumPy's order. Weighted counts
+and scattered sums are in a fixed order (on a device their last bits change from run to run). Every sort is
+stable, random numbers are NumPy's, streams do everything at once. A failed decomposition gives NaN (there:
 anything). A step that makes the host wait is counted once, where CuPy may wait more often.
 """
 

@@ -1,6 +1,6 @@
 """Decompositions, solutions and norms.
 
-Errors of a decomposition go unnoticed, as in CuPy, whose default is not to wait for them: the result of a
+Errors of a decomposition go unnoticed, as in CuPy, whose default is not to wait for them. The result of a
 Cholesky decomposition or solution that failed is NaN (there: arbitrary). ``cupyx.errstate(linalg="raise")``
 waits and raises.
 """

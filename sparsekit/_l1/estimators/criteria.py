@@ -73,10 +73,12 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
 def criterion_of(whole, selection, loss, x):
     """The criterion of the variables x, where the loss of the problem ``whole`` is ``loss``.
 
-    Weights have a mean of 1 over the rows where they are positive, whose number is n.
+    n is the sum of the weights, which count like repeated rows. Where the dispersion is unknown their unit is
+    that of the dispersion: n is then the number of rows that have a positive one, whose mean is 1.
     """
     coef, _ = whole.unpacked(x)
     n, total = whole.rows_and_weight()
+    n = total if whole.dispersion_is_known else n
     # a feature's coefficients of K classes have K - 1 degrees of freedom, and so have the intercepts
     n_outputs = max(len(coef) - 1, 1)
     k = int(np.minimum(np.count_nonzero(coef, axis=0), n_outputs).sum())

@@ -51,6 +51,11 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
     values : ndarray of shape (n_ratios, n_penalties)
     n_iter : int
         Outer iterations of all paths.
+
+    Raises
+    ------
+    ValueError
+        If no model is a candidate.
     """
     whole, values = search.whole, np.full((len(ratios), len(grids[0])), np.inf)
     chosen, n_iter = None, 0
@@ -67,6 +72,11 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
             search.add([result.status], [result.optimality], [names[i * len(lambdas) + j]])
             if chosen is None or values[i, j] < values[chosen[1:]]:
                 chosen = result, i, j
+    if not np.isfinite(values).any():
+        raise ValueError(
+            f"selection={shown(selection)} has no candidate: every model of the grid has more than "
+            f"{MAX_FEATURES_PER_ROW:g} features a row. Use larger penalties, or selection='best'."
+        )
     return chosen, values, n_iter
 
 

@@ -143,7 +143,7 @@ def test_models_of_more_than_half_as_many_features_as_rows_are_no_candidates():
     assert np.array_equal(np.isinf(search.criterion_), n_nonzero > 20)
     assert np.count_nonzero(search.coef_) <= 20
     with pytest.raises(
-        ValueError, match="selection='aic' has no candidate: every model .* 0.5 features a row"
+        ValueError, match=r"selection='aic' has no candidate: every model .* 0\.5 features a row"
     ):
         LassoOBACV(2, selection="aic", penalty_weights=np.zeros(30)).fit(wide[:, :30], y)
     labels = L1LogisticOBACV(5, eps=1e-2, selection="aic").fit(wide, y > 0)  # of a known dispersion

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -51,6 +52,11 @@ class FamilyProblem(LassoProblem):
                     self.loss.check(y)
         except ValueError as error:
             raise DataError(f"{self.name}: {error}") from None
+
+    @cached_property
+    def lambda_max(self):
+        """Smallest n alpha with w = 0 as solution; of a ridge, which has none, that of the L1 penalty."""
+        return super().lambda_max / (self.l1_ratio or 1.0)
 
     @property
     def formula(self):

@@ -272,7 +272,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     "GLMOBACV": {**_INPUT, **_VECTOR, **_search("alpha"), **_OFFSET},
     "OrdinalOBA": {
         **_INPUT, **_SOLVED, "n_iter_": Whole(), "coef_": Floats(("p",), matrix=True), "classes_": Classes(2),
-        "thresholds_": Floats(("K - 1",), ("f8",)),
+        "thresholds_": Floats(("K - 1",), ("f8",)), "ranks_": Integers(("K",)),
     },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,
@@ -366,7 +366,10 @@ def check(name: str, attributes: Mapping[str, Any], hash_bits: int | None = None
         hash_bits is None,
     ):
         raise ValueError(f"of table_ and coef_ it has not the one that hash_bits={shown(hash_bits)} asks for")
-    if name == "OrdinalOBA" and (np.diff(attributes["thresholds_"]) < 0.0).any():
-        raise ValueError("thresholds_ do not rise")
+    if name == "OrdinalOBA":
+        if (np.diff(attributes["thresholds_"]) < 0.0).any():
+            raise ValueError("thresholds_ do not rise")
+        if not np.array_equal(np.sort(attributes["ranks_"]), np.arange(sizes["K"])):
+            raise ValueError("ranks_ are no order of the classes")
     if name == "StabilitySelection" and attributes["_counts"].max() > attributes["_n_halves"]:
         raise ValueError("_counts holds more than _n_halves")

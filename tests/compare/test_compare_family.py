@@ -87,11 +87,12 @@ def test_problem_against_scikit_learn(family, fit_intercept):
     for scale in (0.0, 0.99, 1.01):
         assert problem.objective(scale * model.coef_, model.intercept_, C) > best
     assert np.isnan(problem.lower_bound(model.coef_, model.intercept_, C))
-    lasso = make_problem(family, fit_intercept=fit_intercept)
-    for part, is_zero in ((1.0001, True), (0.99, False)):
-        alpha = part * lasso.lambda_max / len(lasso.y)
-        fit = GLMOBA(family, alpha=alpha, fit_intercept=fit_intercept).fit(lasso.X, lasso.y)
-        assert fit.coef_.any() != is_zero
+    for ratio in (1.0, 0.5):
+        lasso = make_problem(family, fit_intercept=fit_intercept, l1_ratio=ratio)
+        for part, is_zero in ((1.0001, True), (0.99, False)):
+            alpha = part * lasso.lambda_max / len(lasso.y)
+            fit = GLMOBA(family, alpha=alpha, l1_ratio=ratio, fit_intercept=fit_intercept)
+            assert fit.fit(lasso.X, lasso.y).coef_.any() != is_zero
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -92,6 +92,7 @@ def refused(path, why, **options):
         ("ExtremeSoftmaxSGD", "_counts", lambda a: -a, "_counts holds a number below 0"),
         ("ExtremeSoftmaxSGD hashed", "table_", lambda a: a[:-1], r"table_ has the shape \(63,\)"),
         ("OrdinalOBA", "thresholds_", lambda a: a[::-1], "thresholds_ do not rise"),
+        ("OrdinalOBA", "ranks_", np.zeros_like, "ranks_ are no order"),
         ("StabilitySelection", "_counts", lambda a: a + 9, "_counts holds more than _n_halves"),
         ("StabilitySelection", "stability_scores_", lambda a: a[1:], "stability_scores_ has the shape"),
         ("LPSparseMAPClassifier", "pairs_", lambda a: a + 4, "pairs_ holds numbers from 4 to 7"),

@@ -72,9 +72,9 @@ def test_of_classes(selection, y):
     values = []
     for i, C in enumerate(search.Cs_):
         model = L1LogisticOBA(C, **TIGHT).fit(X, y, WEIGHT)
-        fit = 2.0 * log_loss(y, model.predict_proba(X), sample_weight=MEAN_ONE, normalize=False)
+        fit = 2.0 * log_loss(y, model.predict_proba(X), sample_weight=WEIGHT, normalize=False)
         k = np.minimum(np.count_nonzero(np.atleast_2d(path.coef(i)), axis=0), n_outputs).sum()
-        values.append(_criterion(selection, fit, k, COUNTED.sum(), n_outputs, P * n_outputs))
+        values.append(_criterion(selection, fit, k, WEIGHT.sum(), n_outputs, P * n_outputs))
     assert_allclose(search.criterion_, values, rtol=1e-5)
     assert search.Cs_[np.argmin(values)] == search.C_
     assert_allclose(search.coef_.ravel(), path.coef(int(np.argmin(values))).ravel(), atol=1e-5)
@@ -92,7 +92,7 @@ def test_of_families_and_several_ratios(family):
         path = glm_path(
             X, y, family=family, n_lambdas=8, eps=1e-3, l1_ratio=ratio, sample_weight=WEIGHT, **TIGHT
         )
-        n = COUNTED.sum()
+        n = WEIGHT.sum() if family == "poisson" else COUNTED.sum()
         found = [
             deviance(y, np.exp(X @ coef + b), sample_weight=WEIGHT)
             for coef, b in zip(path.coefs.T, path.intercepts)
@@ -110,9 +110,28 @@ def test_the_unit_of_weights_and_rows_without_one_do_not_count(make, y):
     grid = {"Cs" if make is L1LogisticOBACV else "alphas": [0.01, 0.1, 0.2]}
     search = make(**grid, selection="bic", **TIGHT)
     weighted = search.fit(X, y, WEIGHT).criterion_
-    if make is not L1LogisticOBACV:  # whose C has the unit of the weights
+    if make is LassoOBACV:  # others know the dispersion, and weights count like repeated rows
         assert_allclose(search.fit(X, y, 1e-3 * WEIGHT).criterion_, weighted, rtol=1e-7)
     assert_allclose(search.fit(X[COUNTED], y[COUNTED], WEIGHT[COUNTED]).criterion_, weighted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_trials_and_exposures_as_weights_are_rows_and_offsets(selection):
+    trials = RNG.integers(1, 9, N)
+    hits = RNG.binomial(trials, 1.0 / (1.0 + np.exp(-Z)))
+    options = dict(alphas=[0.001, 0.01, 0.1], selection=selection, **TIGHT)
+    shares = GLMOBACV("binomial", **options).fit(X, hits / trials, trials)
+    rows = np.repeat(np.arange(N), trials)
+    ones = np.concatenate([np.arange(m) < k for m, k in zip(trials, hits)]).astype(float)
+    single = GLMOBACV("binomial", **options).fit(X[rows], ones)
+    # the deviances differ by a constant
+    assert_allclose(np.diff(shares.criterion_), np.diff(single.criterion_), rtol=1e-5)
+    if selection == "aic":
+        exposure = RNG.uniform(0.5, 3.0, N)
+        rates = GLMOBACV(**options).fit(X, COUNTS / exposure, exposure)
+        options["alphas"] = [alpha * exposure.mean() for alpha in options["alphas"]]
+        counts = GLMOBACV(**options).fit(X, COUNTS, offset=np.log(exposure))
+        assert_allclose(rates.criterion_, counts.criterion_, rtol=1e-6)
 
 
 def test_models_of_more_than_half_as_many_features_as_rows_are_no_candidates():
@@ -123,6 +142,10 @@ def test_models_of_more_than_half_as_many_features_as_rows_are_no_candidates():
     assert n_nonzero[-1] > 20
     assert np.array_equal(np.isinf(search.criterion_), n_nonzero > 20)
     assert np.count_nonzero(search.coef_) <= 20
+    with pytest.raises(
+        ValueError, match=r"selection='aic' has no candidate: every model .* 0\.5 features a row"
+    ):
+        LassoOBACV(2, selection="aic", penalty_weights=np.zeros(30)).fit(wide[:, :30], y)
     labels = L1LogisticOBACV(5, eps=1e-2, selection="aic").fit(wide, y > 0)  # of a known dispersion
     assert np.isfinite(labels.criterion_).all()
 

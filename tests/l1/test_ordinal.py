@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
 
 from sparsekit import L1LogisticOBA, OrdinalOBA
@@ -150,13 +151,24 @@ def test_the_order_of_the_labels():
     words = np.array(["low", "mid", "high", "top"])[CODES]
     model = OrdinalOBA(0.05, categories=["low", "mid", "high", "never", "top"]).fit(X, words)
     numbers = OrdinalOBA(0.05).fit(X, 10 * CODES - 5)
-    assert model.classes_.tolist() == ["low", "mid", "high", "top"]
+    # scikit-learn's scorers take the columns of probabilities for those of sorted labels
+    assert model.classes_.tolist() == ["high", "low", "mid", "top"] and model.ranks_.tolist() == [2, 0, 1, 3]
+    assert_allclose(model.predict_proba(X)[:, [1, 2, 0, 3]], numbers.predict_proba(X), rtol=1e-12)
+    for name in ("neg_log_loss", "roc_auc_ovr", "accuracy"):
+        score = get_scorer(name)
+        assert score(model, X, words) == pytest.approx(score(numbers, X, 10 * CODES - 5), rel=1e-12)
+    two = np.where(CODES > 1, "a lot", "little")
+    falling = OrdinalOBA(0.05, categories=["little", "a lot"]).fit(X, two)
+    assert_allclose(falling.coef_, OrdinalOBA(0.05).fit(X, CODES > 1).coef_, rtol=1e-12)
+    assert np.array_equal(falling.decision_function(X) > 0.0, falling.predict(X) == "little")
+    assert get_scorer("roc_auc")(falling, X, two) > 0.7
     assert numbers.classes_.tolist() == [-5, 5, 15, 25]
     assert_allclose(model.coef_, numbers.coef_, rtol=1e-12)
-    assert np.array_equal(model.predict(X), model.classes_[(numbers.predict(X) + 5) // 10])
+    order = np.array(["low", "mid", "high", "top"])
+    assert np.array_equal(model.predict(X), order[(numbers.predict(X) + 5) // 10])
     ordered = pd.Series(pd.Categorical(words, ["low", "mid", "high", "top"], ordered=True))
     assert np.array_equal(OrdinalOBA(0.05).fit(X, ordered).predict(X), model.predict(X))
-    assert OrdinalOBA(0.05).fit(X, words).classes_.tolist() == ["high", "low", "mid", "top"]
+    assert OrdinalOBA(0.05).fit(X, words).ranks_.tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match=r"must hold each label of y once; got .* which lacks 'top'"):
         OrdinalOBA(categories=["low", "mid", "high"]).fit(X, words)
     with pytest.raises(ValueError, match="which repeats one"):

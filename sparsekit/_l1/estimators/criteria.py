@@ -51,6 +51,11 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
     values : ndarray of shape (n_ratios, n_penalties)
     n_iter : int
         Outer iterations of all paths.
+
+    Raises
+    ------
+    ValueError
+        If no model is a candidate.
     """
     whole, values = search.whole, np.full((len(ratios), len(grids[0])), np.inf)
     chosen, n_iter = None, 0
@@ -67,16 +72,23 @@ def search_by_criterion(search, ratios, grids, selection, max_time, names):
             search.add([result.status], [result.optimality], [names[i * len(lambdas) + j]])
             if chosen is None or values[i, j] < values[chosen[1:]]:
                 chosen = result, i, j
+    if not np.isfinite(values).any():
+        raise ValueError(
+            f"selection={shown(selection)} has no candidate: every model of the grid has more than "
+            f"{MAX_FEATURES_PER_ROW:g} features a row. Use larger penalties, or selection='best'."
+        )
     return chosen, values, n_iter
 
 
 def criterion_of(whole, selection, loss, x):
     """The criterion of the variables x, where the loss of the problem ``whole`` is ``loss``.
 
-    Weights have a mean of 1 over the rows where they are positive, whose number is n.
+    n is the sum of the weights, which count like repeated rows. Where the dispersion is unknown their unit is
+    that of the dispersion: n is then the number of rows that have a positive one, whose mean is 1.
     """
     coef, _ = whole.unpacked(x)
     n, total = whole.rows_and_weight()
+    n = total if whole.dispersion_is_known else n
     # a feature's coefficients of K classes have K - 1 degrees of freedom, and so have the intercepts
     n_outputs = max(len(coef) - 1, 1)
     k = int(np.minimum(np.count_nonzero(coef, axis=0), n_outputs).sum())

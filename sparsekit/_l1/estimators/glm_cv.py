@@ -107,7 +107,8 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     Notes
     -----
     The criteria are those of :class:`LassoOBACV`. Poisson, binomial and negative binomial targets have the
-    deviance D instead of n log(RSS / n). Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
+    deviance D for n log(RSS / n). Their weights count like repeated rows, so that n is the sum of the weights:
+    trials of a share, or exposures of a rate. Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
     Huber, have n log(D / n): the extended quasi-likelihood of Nelder and Pregibon (Biometrika 74, 1987).
 
     Examples

@@ -129,8 +129,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     -----
     The criteria are those of :class:`LassoOBACV` with the deviance, twice the unpenalised loss, for
     n log(RSS / n). Of K > 2 classes a feature has at most K - 1 degrees of freedom. The intercepts have
-    K - 1, and p is the number of features times K - 1. Weights, with those of classes, are divided by their
-    mean. Where the grid of an integer ``Cs`` is coarse, so is the choice.
+    K - 1, and p is the number of features times K - 1. Weights, with those of classes, count like repeated
+    rows: n is their sum. Where the grid of an integer ``Cs`` is coarse, so is the choice.
 
     Examples
     --------

@@ -85,7 +85,9 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     thresholds_ : ndarray of shape (n_classes - 1,)
         Rising thresholds of the score, float64.
     classes_ : ndarray of shape (n_classes,)
-        Labels in their order; those without a row of positive weight are left out.
+        Sorted labels, the columns of probabilities; those without a row of positive weight are left out.
+    ranks_ : ndarray of shape (n_classes,)
+        Position of each of ``classes_`` in the order: 0 for the lowest.
     n_iter_ : int
         Number of outer iterations.
     optimality_ : float
@@ -211,7 +213,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         given = with_labels(self, X, y, sample_weight, self.class_weight)
         X, columns = without_empty_columns(given.X)
         weight, _ = in_units(given.weight)
-        classes, codes = ordered_classes(given.classes, given.values, weight, order)
+        classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
         p, dtype = X.shape[1], X.dtype
         total = float(len(codes)) if weight is None else float(weight.sum())
         names = getattr(self, "feature_names_in_", None)
@@ -227,6 +229,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 "coef_": columns.expand(in_type(x[:p], dtype)),
                 "thresholds_": x[p:] + loss.null + centre @ x[:p],
                 "classes_": classes,
+                "ranks_": ranks,
             }
 
         x0 = None
@@ -243,8 +246,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         return self
 
 
-def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[Any, Any]:
-    """Classes in their order, those with a positive weight, and each row's position among them.
+def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[Any, Any, Any]:
+    """Sorted classes with a positive weight, their ranks in the order, and each row's rank.
 
     Parameters
     ----------
@@ -262,7 +265,7 @@ def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[
     """
     ranks = np.arange(len(classes))
     if order is not None:
-        order = list(order)
+        order = np.ravel(np.asarray(order, dtype=object)).tolist()
         places = {label: place for place, label in enumerate(order)}
         missing = [label for label in classes.tolist() if label not in places]
         if missing or len(places) < len(order):
@@ -275,4 +278,5 @@ def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[
     by_rank = np.argsort(ranks, kind="stable")[np.count_nonzero(ranks < 0) :]
     position = np.zeros(len(classes), dtype=np.intp)
     position[by_rank] = np.arange(len(by_rank))
-    return classes[by_rank], position[codes]
+    present = ranks >= 0
+    return classes[present], position[present], position[codes]

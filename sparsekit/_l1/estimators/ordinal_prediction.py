@@ -25,6 +25,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
     """Prediction of ordered classes; probabilities hold for scores of any size."""
 
     classes_: Array
+    ranks_: Array
     thresholds_: FloatArray
 
     @by_blocks
@@ -60,7 +61,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         ndarray of shape (n_samples, n_classes)
         """
         z = self.predict_linear(X)
-        return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)
+        return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)[:, self.ranks_]
 
     @by_blocks
     def predict_proba(self, X: MatrixLike) -> FloatArray:
@@ -74,7 +75,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
+            Columns in the order of ``classes_``, which is that of sorted labels.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -93,7 +94,8 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         """
         check_is_fitted(self)
         if len(self.thresholds_) == 1:
-            return self.predict_linear(X) - self.thresholds_[0]
+            odds = self.predict_linear(X) - self.thresholds_[0]
+            return odds if self.ranks_[1] else -odds
         return self.predict_log_proba(X)
 
     @by_blocks

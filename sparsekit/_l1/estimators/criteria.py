@@ -84,7 +84,8 @@ def criterion_of(whole, selection, loss, x):
     """The criterion of the variables x, where the loss of the problem ``whole`` is ``loss``.
 
     n is the sum of the weights, which count like repeated rows. Where the dispersion is unknown their unit is
-    that of the dispersion: n is then the number of rows that have a positive one, whose mean is 1.
+    that of the dispersion. Then n is the number of rows that have a positive weight, and those weights have
+    the mean 1.
     """
     coef, _ = whole.unpacked(x)
     n, total = whole.rows_and_weight()

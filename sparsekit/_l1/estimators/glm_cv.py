@@ -107,9 +107,9 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     Notes
     -----
     The criteria are those of :class:`LassoOBACV`. Poisson, binomial and negative binomial targets have the
-    deviance D for n log(RSS / n). Their weights count like repeated rows, so that n is the sum of the weights:
-    trials of a share, or exposures of a rate. Those whose dispersion is unknown, gamma, Tweedie, Gaussian and
-    Huber, have n log(D / n): the extended quasi-likelihood of Nelder and Pregibon (Biometrika 74, 1987).
+    deviance D for n log(RSS / n). Their weights (trials of a share, or exposures of a rate) count like
+    repeated rows: n is their sum. Those whose dispersion is unknown, gamma, Tweedie, Gaussian and Huber, have
+    n log(D / n): the extended quasi-likelihood of Nelder and Pregibon (Biometrika 74, 1987).
 
     Examples
     --------

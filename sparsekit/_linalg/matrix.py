@@ -43,8 +43,7 @@ class Matrix:
     _work: Any = None
     _rows: Any = None
     _single: Any = None
-    # a copy by columns, and their numbers of entries
-    _store: Any = None
+    # stored entries of each column
     _counts: Any = None
 
     @property

@@ -93,6 +93,16 @@ def test_lower_log_loss_on_new_rows_of_classes_with_few():
     assert centroids < zeros - 0.02 * np.log(400)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-3, 2.0**10, 1e18])
+def test_the_unit_of_the_rows_is_that_of_the_weights(scale):
+    X, y = few_rows(8, 40, 120, 2)
+    plain, b = fit_centroids(X, y, 8, np.random.default_rng(0))
+    scaled, own = fit_centroids(scale * X, y, 8, np.random.default_rng(0))
+    np.testing.assert_allclose(scale * scaled.toarray(), plain.toarray(), rtol=1e-6)
+    np.testing.assert_allclose(own, b, rtol=1e-6)
+
+
 def test_equal_seeds_give_equal_weights():
     X, y = few_rows(300, 400, 900, 4)
     first, second = (ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y) for _ in range(2))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparsekit import L1LogisticOBA
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit.optimize import LogisticLoss, OBAOptions, minimize_oba
 
@@ -106,3 +107,15 @@ def test_a_small_predicted_reduction_ends_a_run_near_the_minimum(shape, strength
     assert short.fun <= best.fun * (1 + 3e-3)
     # no gap is claimed that was not computed
     assert short.dual_gap >= short.fun - best.fun
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [600, 5000])
+def test_models_of_few_columns_are_exact_enough_for_nearly_equal_ones(n):
+    """In single precision they end with gaps of up to half of the objective."""
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal((n, 5))
+    X = np.hstack([common + 1e-4 * rng.standard_normal((n, 5)) for _ in range(5)])
+    y = common[:, 0] + X[:, 7] + rng.logistic(size=n) > 0
+    model = L1LogisticOBA(C=1e4).fit(X, y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_

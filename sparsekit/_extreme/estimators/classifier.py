@@ -62,7 +62,7 @@ class ExtremeSoftmaxSGD(
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 0.1 over the number of rows (of all calls so far in `partial_fit`) for the adaptive steps of
-        method "auto", else 0. The former is LIBLINEAR's C = 10.
+        method "auto", else 0. The former is LIBLINEAR's C = 10, and C = 3 with a ``prior``.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
@@ -103,9 +103,9 @@ class ExtremeSoftmaxSGD(
         What the ridge shrinks the weights to. None: zeros. "centroids": a multiple of the sum of each class's
         rows, with one weight a feature for all classes. The weights are fitted by leave-one-out in 80 steps
         of 200 rows. The default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all
-        tried sets of 20 or more classes, a higher one on iris and digits. Needs method "auto" and all rows in
-        main memory; the objective is not estimated. ``sample_weight`` counts in the steps, not in the
-        centroids.
+        tried sets of 20 or more classes, a higher one on iris and digits. ``sample_weight`` counts in the
+        steps, not in the centroids. Needs method "auto" and all rows in main memory. Newton's method does not
+        follow. The objective is not computed, so ``tol`` ends no fit and ``objective_`` is missing.
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each other.

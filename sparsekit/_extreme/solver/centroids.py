@@ -50,6 +50,9 @@ def fit_centroids(X, y, n_classes, rng):
         Draws the rows of the steps.
     """
     n, p = X.shape
+    # in this unit rows have a mean square of 1, from where the steps of log tau are few
+    unit = float(np.sqrt(np.square(X.data, dtype=np.float64).sum() / max(n, 1))) or 1.0
+    X = X / unit
     counts = np.bincount(y, minlength=n_classes)
     sums = sp.csr_array(sp.csr_array((np.ones(n), (y, np.arange(n))), shape=(n_classes, n)) @ X)
     by_feature = sp.csr_array(sums.T)
@@ -67,7 +70,7 @@ def fit_centroids(X, y, n_classes, rng):
             square += (1.0 - SECOND) * (gradient**2 - square)
             root = np.sqrt(square / (1.0 - SECOND**t))
             one -= RATE * np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
-    factor = sp.diags_array(np.exp(q[1] - q[0] * logs))
+    factor = sp.diags_array(np.exp(q[1] - q[0] * logs) / unit)
     return sp.csr_array(factor @ sums @ sp.diags_array(np.exp(log_d))), q[2] * logs
 
 
@@ -82,8 +85,9 @@ def _loss_gradient(X, y, by_feature, counts, logs, log_d, q):
     scores = sums * factors + q[2] * sizes
     scores -= scores.max(axis=1, keepdims=True)
     g = np.exp(scores)
-    g /= g.sum(axis=1, keepdims=True)
-    loss = -np.log(g[rows, y]).mean()
+    total = g.sum(axis=1, keepdims=True)
+    loss = (np.log(total[:, 0]) - scores[rows, y]).mean()
+    g /= total
     g[rows, y] -= 1.0
     g /= n
     inner = g * factors

@@ -21,7 +21,7 @@ class QuadOperator:
 
     direct = False  # whether solve_face is there and cheap
     always_direct = False  # whether it is cheap for any face
-    reads: str | None = None  # "matrix" for H itself, "dense" or "columns" of the data
+    reads: str | None = None  # "matrix" for H itself, "dense" for the data
     error = None
     size: int
     ridge: float

@@ -189,8 +189,8 @@ def _minimize(
         result.status == outcome.NO_PROGRESS
         and (optimality <= opts.tol or _is_rounding(run.unit, gap, result.fun))
     ):
-        # the last iterate is a solution; or what rounding forbade were the gap's last digits, or slopes that
-        # are rounding at zero already
+        # The last iterate is a solution. Or rounding forbade only the last digits of the gap, or all slopes at
+        # zero are rounding.
         result.status, result.success = outcome.CONVERGED, True
         result.message = MESSAGES[outcome.CONVERGED]
     return result

@@ -189,8 +189,8 @@ def _minimize(
         result.status == outcome.NO_PROGRESS
         and (optimality <= opts.tol or _is_rounding(run.unit, gap, result.fun))
     ):
-        # The last iterate is a solution. Or rounding forbade only the last digits of the gap. Or all slopes at
-        # zero are rounding.
+        # The last iterate is a solution. Or rounding forbade only the last digits of the gap. Or all slopes
+        # at zero are rounding.
         result.status, result.success = outcome.CONVERGED, True
         result.message = MESSAGES[outcome.CONVERGED]
     return result

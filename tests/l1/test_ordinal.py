@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
 
@@ -168,6 +168,8 @@ def test_the_order_of_the_labels():
     assert np.array_equal(model.predict(X), order[(numbers.predict(X) + 5) // 10])
     ordered = pd.Series(pd.Categorical(words, ["low", "mid", "high", "top"], ordered=True))
     assert np.array_equal(OrdinalOBA(0.05).fit(X, ordered).predict(X), model.predict(X))
+    with pytest.warns(DataConversionWarning):
+        assert OrdinalOBA(0.05).fit(X, ordered.to_frame()).ranks_.tolist() == [2, 0, 1, 3]
     assert OrdinalOBA(0.05).fit(X, words).ranks_.tolist() == [0, 1, 2, 3]
     with pytest.raises(ValueError, match=r"must hold each label of y once; got .* which lacks 'top'"):
         OrdinalOBA(categories=["low", "mid", "high"]).fit(X, words)

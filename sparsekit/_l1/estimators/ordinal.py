@@ -207,9 +207,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             If the fit stopped before ``tol`` was reached.
         """
         refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight)
-        order = self.categories
-        if order is None and getattr(getattr(y, "dtype", None), "ordered", False):
-            order = y.dtype.categories  # type: ignore[union-attr]
+        order = declared_order(y) if self.categories is None else self.categories
         given = with_labels(self, X, y, sample_weight, self.class_weight)
         X, columns = without_empty_columns(given.X)
         weight, _ = in_units(given.weight)
@@ -244,6 +242,13 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         )  # fmt: skip
         self.n_iter_ = int(self.n_iter_[0])
         return self
+
+
+def declared_order(y: Any) -> Any:
+    """Categories of an ordered categorical series, or frame of one column, of pandas; else None."""
+    column = y.iloc[:, 0] if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") else y
+    dtype = getattr(column, "dtype", None)
+    return dtype.categories if getattr(dtype, "ordered", False) else None
 
 
 def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[Any, Any, Any]:

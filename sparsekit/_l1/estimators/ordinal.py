@@ -247,7 +247,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 def declared_order(y: Any) -> Any:
     """Categories of an ordered categorical series, or frame of one column, of pandas; else None."""
     column = y.iloc[:, 0] if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") else y
-    dtype = getattr(column, "dtype", None)
+    dtype: Any = getattr(column, "dtype", None)
     return dtype.categories if getattr(dtype, "ordered", False) else None
 
 

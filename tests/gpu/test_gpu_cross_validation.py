@@ -139,7 +139,7 @@ def test_many_scores_are_made_in_parts(cupy, monkeypatch):
     X, y, s = _data()
     given = map(cupy.asarray, (X, y, s))
     whole = LassoOBACV(4, cv=2, eps=0.1).fit(*given)
-    monkeypatch.setattr(judges, "_AT_ONCE_ON_DEVICE", 60)
+    monkeypatch.setattr(judges, "DEVICE_BLOCK", 60)
     parts = LassoOBACV(4, cv=2, eps=0.1).fit(*map(cupy.asarray, (X, y, s)))
     np.testing.assert_allclose(parts.mse_path_, whole.mse_path_, rtol=1e-12)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Products with X that a model's minimiser asks for where there is no Gram matrix. With 10 instead of 30 text
-# of one class takes 0.98 of the time and mnist 1.4 times. With 300 dense data of several classes take 1.5
-# times.
+# of one class takes 0.98 of the time and mnist 1.4 times. With 300 several classes take 1.4 times, up to 4.
 PRODUCTS = 30
 # Nanoseconds up to which a Gram matrix and its factor always pay. Without it weak penalties on 240 x 300
 # numbers take 3.6 times as long. With 5e6 several classes take 1.1 times as long, up to 4.

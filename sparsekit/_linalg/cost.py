@@ -52,9 +52,10 @@ class Rates:
     entry: float
     launch: float = 0.0
 
-    def gram_pays(self, gram, side, product):
+    def gram_pays(self, gram, side, product, products=PRODUCTS):
         """Whether a Gram matrix of this side pays; ``gram`` and ``product`` are nanoseconds."""
-        return gram + self.factor * side**3 / 3.0 <= max(PRODUCTS * (self.launch + product), CHEAP)
+        saved = max(products, PRODUCTS) * (self.launch + product)
+        return gram + self.factor * side**3 / 3.0 <= max(saved, CHEAP)
 
 
 # One core of an AMD EPYC, measured.

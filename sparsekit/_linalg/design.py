@@ -151,12 +151,19 @@ class CSRDesign(_Sparse):
         """
         rows = self._model_rows(cols)
         size = len(cols) + intercept
-        if HOST.gram_pays(HOST.pair * rows.square_work, size, 2.0 * rows.nnz * HOST.entry):
+        if self._rows_pay(rows, size):
             # two partial sums if the matrix is small relative to the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
+
+    def gram_pays(self, cols, intercept, products=0):
+        """Whether a Gram matrix of columns ``cols`` costs less than ``products`` with them."""
+        return self._rows_pay(self._model_rows(cols), len(cols) + intercept, products)
+
+    def _rows_pay(self, rows, size, products=0):
+        return HOST.gram_pays(HOST.pair * rows.square_work, size, 2.0 * rows.nnz * HOST.entry, products)
 
     def gram(self, cols, d, intercept):
         """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
@@ -244,6 +251,10 @@ class CSCDesign(_Sparse):
     def gram(self, cols, d, intercept):
         """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
         return self.select(cols).gram(np.arange(len(cols)), d, intercept)
+
+    def gram_pays(self, cols, intercept, products=0):
+        """As `CSRDesign.gram_pays`."""
+        return self.select(cols).gram_pays(np.arange(len(cols)), intercept, products)
 
     def slope_range(self, c):
         """Bounds of X^T u over all u between 0 and c, and entries a column: (p, 3)."""
@@ -356,8 +367,7 @@ class DenseDesign(Matrix):
         m = len(cols)
         size = m + intercept
         cols = np.asarray(cols, dtype=np.int32)
-        n = self.shape[0]
-        if HOST.gram_pays(0.5 * n * size * size * HOST.dense, size, 2.0 * n * size * HOST.stream):
+        if self.gram_pays(cols, intercept):
             G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
@@ -371,6 +381,12 @@ class DenseDesign(Matrix):
         if intercept:
             diagonal[-1] = d.sum()
         return DenseOperator(part, d, diagonal, intercept, ridge, self.n_threads), Columns(self, cols)
+
+    def gram_pays(self, cols, intercept, products=0):
+        """Whether a Gram matrix of columns ``cols`` costs less than ``products`` with them."""
+        n, size = self.shape[0], len(cols) + intercept
+        gram, product = 0.5 * n * size * size * HOST.dense, 2.0 * n * size * HOST.stream
+        return HOST.gram_pays(gram, size, product, products)
 
     def gram(self, cols, d, intercept):
         """A^T diag(d) A for columns ``cols`` in any order (and the intercept)."""

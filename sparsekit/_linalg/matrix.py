@@ -169,6 +169,13 @@ class Matrix:
             out += A @ A.T
         return out
 
+    def gram_pays(self, columns, intercept, products=0):
+        """Whether a Gram matrix of ``columns`` costs less than ``products`` with them.
+
+        False where its cost is not known.
+        """
+        return False
+
     def has_few_entries(self, columns, dtype):
         """Whether products of a sparse X's entries are fewer than those of dense rows."""
         counts = self.counts() if columns is None else self.counts()[columns]

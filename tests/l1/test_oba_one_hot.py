@@ -38,9 +38,11 @@ def test_a_proof_takes_few_iterations(sizes, C):
     result = minimize_oba(loss, loss.l1_vector(1.0 / C))
     assert result.success and result.dual_gap <= 1e-4 * result.fun
     assert result.nit <= 60 and result.n_direct <= 40 * result.nit
+    exact = minimize_oba(loss, loss.l1_vector(1.0 / C), result.x, tol=1e-10)
+    assert exact.fun >= result.fun - result.dual_gap
     # the fields' medians: as many positive as negative coefficients, but for those at zero
     for start, size in zip(np.cumsum([0, *sizes[:-1]]), sizes):
-        w = result.x[start : start + size]
+        w = exact.x[start : start + size]
         assert abs(int((w > 0).sum()) - int((w < 0).sum())) <= max(int((w == 0).sum()), 1)
 
 

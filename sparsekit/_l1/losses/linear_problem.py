@@ -127,6 +127,13 @@ class LinearProblem(Selection):
             grad[-1] = theta.sum()
         return grad
 
+    def face_system(self, variables, products):
+        cols, has = self._split(variables)
+        if not self.design.gram_pays(cols, has, products):
+            return None
+        move = Move(Columns(self.design, cols), has)
+        return to_host(self.hessian(variables)), lambda step: self.state.d * move.direction(step)
+
     def free_system(self, free):
         """The Hessian on variables ``free``, in main memory, and a function from steps to theta's changes.
 

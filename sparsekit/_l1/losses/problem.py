@@ -104,6 +104,13 @@ class Problem(ABC):
         """Whether f + l1 . |x| falls without bound beyond x."""
         return False
 
+    def face_system(self, variables, products):
+        """The Hessian on sorted ``variables``, in main memory, and a function from steps to changes by row.
+
+        None where there is none, or where it costs more than ``products`` with X.
+        """
+        return None
+
     def stretch(self, dz):
         """Over ||dx||^2 a lower bound of the Lipschitz constant; 0 where there is none."""
         return 0.0

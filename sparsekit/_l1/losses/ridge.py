@@ -99,5 +99,8 @@ class RidgeProblem(Problem):
     def falls_for_ever(self, x, l1):
         return self._half(x) == 0.0 and self.below.falls_for_ever(x, l1)
 
+    def face_system(self, variables, products):
+        return self.below.face_system(variables, products)
+
     def stretch(self, dz):
         return self.below.stretch(dz)

@@ -11,37 +11,45 @@ it as ``lower_bound``.
 import numpy as np
 
 from ..._linalg.special import largest
+from .face_points import face_points
 
 # Scales of theta that are tried where a ridge makes it feasible unscaled: parts of the way there from the
 # scale that needs no ridge. A weak ridge has a large conjugate; a theta nearer to zero gives a better bound.
 _SCALES = (1.0, 0.5, 0.9, 0.0)
 
 
-def duality_gap(loss, problem, x, l1, g):
+def duality_gap(loss, problem, x, l1, g, allowed=np.inf, products=0):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here.
 
     Infinite where no dual point was found, and the loss has no ``lower_bound``.
 
-    The dual point is made of the derivatives by row at x.
+    The dual point is made of the derivatives by row at x. Where the gap is above the ``allowed`` one,
+    `face_points` are tried too, if they cost at most about as much as ``products`` with X.
     """
-    l2, fun = problem.l2, problem.f
-    problem = problem.inner
-    state = problem.state
+    inner, primal = problem.inner, problem.f + l1 @ np.abs(x)
     # a user's loss may have a dual, and need not
-    dual_value = getattr(loss, "dual_value", None)
-    if dual_value is None or state is None:
+    if getattr(loss, "dual_value", None) is None or inner.state is None:
         return np.nan
-    grad = g if l2 is None else g - l2 * x
-    theta = state.u
-    primal, price = fun + l1 @ np.abs(x), 0.0
-    free = np.flatnonzero(l1 == 0 if l2 is None else (l1 == 0) & (l2 == 0))
-    if free.size:
-        theta, grad, _, price = problem.project_free(free, theta, grad, x)
-        if theta is None:
-            return gap_of(loss, primal, -np.inf)
-    l2 = np.zeros_like(l1) if l2 is None else l2
-    dual = dual_with_ridge(lambda scale: dual_value(scale * theta), grad, l1, l2)
-    return np.nan if dual is None else gap_of(loss, primal, dual - price)
+    l2 = np.zeros_like(l1) if problem.l2 is None else problem.l2
+    free = np.flatnonzero((l1 == 0) & (l2 == 0))
+
+    def gap_at(theta, grad):
+        price = 0.0
+        if free.size:
+            theta, grad, _, price = inner.project_free(free, theta, grad, x)
+            if theta is None:
+                return gap_of(loss, primal, -np.inf)
+        dual = dual_with_ridge(lambda scale: loss.dual_value(scale * theta), grad, l1, l2)
+        return np.nan if dual is None else gap_of(loss, primal, dual - price)
+
+    grad = g - l2 * x
+    gap = gap_at(inner.state.u, grad)
+    if gap > allowed:
+        for point in face_points(loss, problem, x, l1, l2, grad, products):
+            gap = min(gap, gap_at(*point))
+            if gap <= allowed:
+                break
+    return gap
 
 
 def gap_of(loss, primal, dual):

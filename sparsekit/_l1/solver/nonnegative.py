@@ -68,7 +68,7 @@ class OneSided(Kernels):
         point = x - (g + l1) / bound
         return np.where(l1 > 0.0, np.maximum(point, 0.0), point)
 
-    def certificate(self, loss, problem, x, l1, g):
+    def certificate(self, loss, problem, x, l1, g, *_):
         """Primal minus dual value, >= 0 up to rounding; inf where no dual point was found.
 
         It is made of the derivatives by row at x as in `duality.duality_gap`. They are corrected until the

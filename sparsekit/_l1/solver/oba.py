@@ -22,7 +22,6 @@ from ..._solver.user_values import as_number, check_start
 from ..losses.ridge import RidgeProblem
 from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from ..losses.user_problem import as_problem
-from .duality import tightened
 from .few_rows import few_rows, start_from_few_rows
 from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES, Kernels, OBAOptions, OBARun
 from .oba_step import choose_variables, identify, init_state, step
@@ -182,7 +181,9 @@ def _minimize(
     result.nfev, result.njev = result.nfev + 1, result.njev + 1  # those at the start
     if run.is_predicted_small and result.success:
         result.message = CONVERGED_BY_PREDICTION
-    gap = run.certify(problem, x, l1, g) if run.gap is None else run.gap
+    gap = run.gap
+    if gap is None:
+        gap = run.certify(problem, x, l1, g, opts.gap_tol * abs(result.fun), run.counts.n_products)
     result.dual_gap = 0.0 if gap < 0.0 else gap  # by rounding; NaN stays
     is_certified = optimality <= opts.tol and gap <= opts.gap_tol * abs(result.fun)
     if (result.status == outcome.MAX_ITER and is_certified) or (
@@ -279,11 +280,11 @@ def _certify(problem, x, l1, g, optimality, run):
     The optimality measure is relative to the gradient at zero. Where the penalty is far below that, a
     gradient that is small relative to the one can be large relative to the other.
     """
-    run.gap = run.certify(problem, x, l1, g)
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
+    run.gap = run.certify(problem, x, l1, g, allowed, run.counts.n_products)
     # NaN: no certificate can be had
     if not run.gap > allowed or optimality <= run.options.tol * TIGHTEST:
         return outcome.CONVERGED
-    run.tol = tightened(optimality, allowed, run.gap)
+    run.tol = 0.5 * optimality
     run.gap = None
     return None

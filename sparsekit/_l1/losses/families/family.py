@@ -57,7 +57,7 @@ class Family(ABC):
         if self.is_open:
             wrong |= y == self.lowest
         if wrong.any():
-            row = int(np.argmax(wrong))
+            row = int(wrong.argmax())
             least = f"above {self.lowest:g}" if self.is_open else f"at least {self.lowest:g}"
             least = "finite" if self.lowest == -np.inf else least
             most = "" if self.highest == np.inf else f" and at most {self.highest:g}"

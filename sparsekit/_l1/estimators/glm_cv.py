@@ -265,5 +265,5 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
 def minus_mean_deviance(model, X, y, sample_weight=None):
     """The default score: minus the weighted mean of the unit deviances, finite."""
     z = model.predict_linear(X)
-    weight = check_sample_weight(sample_weight, len(y))
+    weight, _ = in_units(check_sample_weight(sample_weight, len(y)))
     return -min(2.0 * deviance(model._make_family(), z, y, weight), np.finfo(np.float64).max)

@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from ..._arrays import namespace, to_host
 from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
-from ..._estimator.checks import check_sample_weight
+from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.penalty_name import PenaltyNameMixin
@@ -112,7 +112,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         family = self._make_family()
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
         check_consistent_length(z, y)
-        weight = check_sample_weight(sample_weight, len(y))
+        weight, _ = in_units(check_sample_weight(sample_weight, len(y)))
         family.check(y)
         offset = check_offset(offset, z)
         # where a predictor overflows its deviance is as large as can be

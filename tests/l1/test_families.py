@@ -17,6 +17,8 @@ CASES = [
     ("tweedie", "log", {"power": 1.05}, [0.0, *AMOUNTS]),
     ("tweedie", "log", {"power": 1.9}, [0.0, *AMOUNTS]),
     ("negative-binomial", "log", {"dispersion": 0.5}, COUNTS),
+    ("negative-binomial", "log", {"dispersion": 1e-9}, COUNTS),
+    ("negative-binomial", "log", {"dispersion": 20.0}, COUNTS),
     ("binomial", "logit", {}, SHARES),
     ("binomial", "probit", {}, SHARES),
     ("binomial", "cloglog", {}, SHARES),

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from test_glm import FAMILIES, POSITIVE, TARGETS, N, X, _parts, every
 
-from sparsekit import GLMOBA
+from sparsekit import GLMOBA, GLMOBACV, glm_path
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,58 @@ def test_a_separable_binomial_fit_without_a_penalty_says_that_it_did_not_converg
     with pytest.warns(UserWarning):
         model = GLMOBA("binomial", alpha=0.0, max_iter=20).fit(X, y)
     assert np.isfinite(_parts(model)).all()
+
+
+@pytest.mark.parametrize("fit", [GLMOBA().fit, GLMOBACV(cv=2).fit, glm_path])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"offset": np.r_[np.nan, np.zeros(N - 1)]}, "offset contains NaN"),
+        ({"offset": np.r_[-np.inf, np.zeros(N - 1)]}, "offset contains infinity"),  # log of no exposure
+        ({"offset": np.nan}, "offset must be finite and at most 1e.150 in size; got nan"),
+        ({"offset": np.zeros(3)}, rf"offset.shape == \(3,\), expected \({N},\): one number a row of X"),
+        (
+            {"offset": np.r_[1e3, np.zeros(N - 1)]},
+            "the deviance of y overflows in the model",
+        ),
+        ({"sample_weight": np.r_[np.inf, np.ones(N - 1)]}, "sample_weight contains infinity"),
+        ({"sample_weight": np.r_[-1.0, np.ones(N - 1)]}, r"sample_weight\[0\] is -1, weights must be >= 0"),
+        ({"sample_weight": np.zeros(N)}, "all of sample_weight is 0"),
+    ],
+)
+def test_offsets_and_weights_without_a_meaning_are_named(fit, given, message):
+    with pytest.raises(ValueError, match=message):
+        fit(X, TARGETS["poisson"], **given)
+
+
+@pytest.mark.parametrize("size", [1e308, 1e-308])
+def test_sizes_of_equal_weights_change_nothing(size):
+    y, weight = TARGETS["gamma"], np.full(N, size)
+    found, wanted = (GLMOBACV("gamma", alphas=3, cv=3).fit(X, y, s) for s in (weight, None))
+    assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
+    assert_allclose(found.coef_, wanted.coef_, rtol=1e-10)
+    assert_allclose(found.score(X, y, weight), wanted.score(X, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dispersion", [1e-8, 1e-12, 1e-100])
+def test_negative_binomial_counts_of_no_dispersion_are_those_of_poisson(dispersion):
+    y = TARGETS["poisson"]
+    found = GLMOBA("negative-binomial", dispersion=dispersion, alpha=0.02, tol=1e-8).fit(X, y)
+    wanted = GLMOBA("poisson", alpha=0.02, tol=1e-8).fit(X, y)
+    assert_allclose(found.objective_, wanted.objective_, rtol=1e-7)
+    assert_allclose(found.coef_, wanted.coef_, atol=1e-6)
+    assert 0.0 <= found.dual_gap_ <= 1e-7 * found.objective_
+    assert_allclose(found.score(X, y), wanted.score(X, y), rtol=1e-6)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize(("scale", "mean", "fit_intercept"), [(1.0, 30.0, False), (100.0, 0.0, True)])
+def test_targets_far_beyond_epsilon_are_fitted(scale, mean, fit_intercept, positive):
+    """At the start all, or nearly all, rows are on the straight parts of Huber's loss."""
+    y = scale * (mean + X[:, 0] + 0.3 * np.random.default_rng(0).standard_normal(N))
+    options = dict(alpha=0.1, fit_intercept=fit_intercept, positive=positive)
+    model = GLMOBA("huber", **options).fit(X, y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    # in the unit of y the same model has the same certificate
+    unit = GLMOBA("huber", epsilon=1.35 / scale, **{**options, "alpha": 0.1 / scale})
+    assert_allclose(scale**2 * unit.fit(X, y / scale).objective_, model.objective_, rtol=1e-4)

@@ -1,11 +1,14 @@
 """Generalised linear models on blocks of rows against those of main memory."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from row_data import as_dask, cut, in_blocks, text
+from sklearn.model_selection import KFold
 
-from sparsekit import GLMOBA
+from sparsekit import GLMOBA, GLMOBACV, glm_path
+from sparsekit._estimator import block_data
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 TOL = 1e-7
@@ -125,3 +128,92 @@ def test_targets_out_of_range_are_named(data):
         GLMOBA().fit(in_blocks(X), y)
     with pytest.raises(ValueError, match="offset has 3 rows"):
         GLMOBA().fit(in_blocks(X), targets["poisson"], offset=np.zeros(3))
+
+
+CV = KFold(3, shuffle=True, random_state=0)
+SEARCHES = {
+    "poisson with weights and offsets": ("poisson", dict(weighted=True, offset=True)),
+    "gamma, means of folds": ("gamma", dict(refit=False)),
+    "binomial, two ratios": ("binomial", dict(l1_ratio=[0.5, 1.0], alphas=[0.02, 0.005])),
+    "tweedie, nonnegative": ("tweedie", dict(positive=True, offset=True)),
+    "negative binomial, no intercept": ("negative-binomial", dict(fit_intercept=False)),
+    "huber, unpenalised": ("huber", dict(penalty_weights={3: 0.0}, l1_ratio=0.5)),
+    "a criterion": ("gamma", dict(selection="bic", weighted=True, alphas=[0.03, 0.02, 0.01])),
+    "a criterion, relaxed": ("poisson", dict(selection="aic", relaxed=True, offset=True, alphas=[0.03])),
+    "a grid": ("poisson", dict(alphas=4, eps=0.1, selection="1se")),
+}
+
+
+@pytest.fixture
+def never_whole(monkeypatch):
+    """No way to all rows of X at once."""
+    monkeypatch.setattr(block_data, "gather_rows", None)
+
+
+@pytest.mark.filterwarnings("ignore:GLMOBACV. the best alpha, .* is the weakest penalty of the grid")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_are_those_of_main_memory(name, data, never_whole):
+    X, targets, weight, offset = data
+    family, settings = SEARCHES[name]
+    settings = dict(settings)
+    weight = weight if settings.pop("weighted", False) else None
+    offset = offset if settings.pop("offset", False) else None
+    settings = {"alphas": [0.02, 0.01, 0.005], "cv": CV, "tol": TOL, "epsilon": 2.0, **settings}
+    found, wanted = (
+        GLMOBACV(family, **settings).fit(form, targets[family], weight, offset) for form in (in_blocks(X), X)
+    )
+    assert_allclose(found.alphas_, wanted.alphas_, rtol=1e-6)
+    assert found.alpha_ == pytest.approx(wanted.alpha_, rel=1e-6) and found.l1_ratio_ == wanted.l1_ratio_
+    for scores in ("scores_", "criterion_"):
+        assert hasattr(found, scores) == hasattr(wanted, scores)
+        if hasattr(wanted, scores):
+            assert_allclose(getattr(found, scores), getattr(wanted, scores), rtol=1e-4)
+    assert_allclose(found.coef_, wanted.coef_, atol=1e-3)
+    assert_allclose(found.intercept_, wanted.intercept_, atol=1e-3)
+    if hasattr(wanted, "objective_"):
+        assert_allclose(found.objective_, wanted.objective_, rtol=1e-7)
+    score = found.score(in_blocks(X), targets[family], weight, offset)
+    assert_allclose(score, found.score(X, targets[family], weight, offset), rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma", "binomial"])
+def test_paths_are_those_of_main_memory(family, data, columns, never_whole):
+    X, targets, weight, offset = data
+    options = dict(n_lambdas=4, eps=0.1, sample_weight=weight, offset=offset, tol=TOL)
+    found, wanted = (glm_path(form, targets[family], family, **options) for form in (in_blocks(X), X))
+    for name in ("lambdas", "objectives"):
+        assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-6)
+    assert_allclose(found.coefs, wanted.coefs, atol=1e-3)
+    assert_allclose(found.intercepts, wanted.intercepts, atol=1e-3)
+    assert (found.dual_gaps <= 10 * TOL * found.objectives).all()
+
+
+def test_a_search_on_dask_takes_its_targets_weights_and_offsets_in_blocks(data, never_whole):
+    pytest.importorskip("dask")
+    X, targets, weight, offset = data
+    rows = [as_dask(part[:, None])[:, 0] for part in (targets["poisson"], weight, offset)]
+    options = dict(alphas=[0.02, 0.005], cv=CV, tol=TOL)
+    found = GLMOBACV(**options).fit(as_dask(X), *rows)
+    wanted = GLMOBACV(**options).fit(X, targets["poisson"], weight, offset)
+    assert_allclose(found.scores_, wanted.scores_, rtol=1e-4)
+    score = found.score(as_dask(X), *rows)
+    assert_allclose(score, wanted.score(X, targets["poisson"], weight, offset), rtol=1e-4)
+    with pytest.raises(ValueError, match="was fitted with an offset"):
+        found.score(as_dask(X), *rows[:2])
+    with pytest.raises(ValueError, match="cv has 65 folds; with X in blocks 64 are the most"):
+        GLMOBACV(cv=65).fit(in_blocks(X), targets["poisson"])
+
+
+def test_scores_of_named_columns(data, never_whole):
+    pytest.importorskip("dask.dataframe")
+    import dask.dataframe as dd
+
+    X, targets, _, offset = data
+    frame = pd.DataFrame(X[:, :6].toarray(), columns=list("abcdef"))
+    model = GLMOBA(alpha=0.003).fit(frame, targets["poisson"], offset=offset)
+    lazy, y, years = (
+        dd.from_pandas(part, npartitions=3, sort=False)
+        for part in (frame, pd.Series(targets["poisson"]), pd.Series(offset))
+    )
+    wanted = model.score(frame, targets["poisson"], offset=offset)
+    assert_allclose(model.score(lazy, y, offset=years), wanted, rtol=1e-12)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from ..._arrays import beside
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -126,8 +127,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
 
     Notes
     -----
-    X in blocks of rows stays there. Columns in use are gathered as in :class:`L1LogisticOBA`. X on a GPU is a
-    TypeError.
+    X in blocks of rows stays there. Columns in use are gathered as in :class:`L1LogisticOBA`. CuPy arrays and
+    sparse matrices are worked on where they are; predictions and attributes are there then.
 
     Examples
     --------
@@ -209,7 +210,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, used without a copy as in :class:`L1LogisticOBA`. A Dask array or data frame, or a
-            folder on disk, is fitted in blocks of rows.
+            folder on disk, is fitted in blocks of rows. Of CuPy, the other arrays must be there too.
         y : array-like of shape (n_samples,)
             Targets in the family's range.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -228,7 +229,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has a
             value that the family lacks, or the best intercept is infinite (counts that are all zero).
         TypeError
-            If an array is on a GPU.
+            If some arrays are on a GPU and others in main memory.
         RuntimeError
             If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
             the last one is kept in ``coef_`` and ``intercept_``.
@@ -238,7 +239,6 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
         family = self._make_family()
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         X, columns = without_empty_columns(given.X)
@@ -270,7 +270,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         x0, last = None, getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries
         if self.warm_start and last is not None and math.prod(last.shape) == columns.n_features:
-            x0 = pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept)
+            x0 = beside(pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept), X)
         self._minimize(
             X,
             loss,

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
+from ..._arrays import to_host
+from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -20,7 +22,9 @@ from ..._linalg.threads import count_threads
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..losses.family_loss import deviance
 from ..losses.null_intercept import unless_zero
+from ..paths.block_problems import FamilyBlockProblem
 from ..paths.coefficients import penalty_of
+from ..paths.data_losses import weights_in_units
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.settings import MAX_ITER, MEMORY, TOL
@@ -197,7 +201,8 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. Blocks of rows are gathered where they fit into memory.
+            Training data. Blocks of rows, and CuPy's arrays, stay where they are, as in :meth:`GLMOBA.fit`. A
+            scorer gets left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Targets in the family's range.
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -226,20 +231,20 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
             If the least value of a criterion is that of the smallest alpha.
         """
         _raise_for_params(params, self, "fit")
-        self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
         family = self._make_family()
         given = with_numbers(
-            self, X, y, sample_weight, offset=offset,
+            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
         X, columns = without_empty_columns(given.X)
         y = given.values.astype(np.float64, copy=False)
         family.check(y)
-        weight, _ = in_units(given.own_weight)
+        weight, _ = weights_in_units(X, given.weight, in_units)
         names = getattr(self, "feature_names_in_", None)
         penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
         offset = check_offset(given.offset, X)
-        whole = FamilyProblem(
+        make = FamilyBlockProblem if isinstance(X, BlockedMatrix) else FamilyProblem
+        whole = make(
             X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), family, self.positive,
             unless_zero(offset),
         )  # fmt: skip
@@ -249,7 +254,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
         metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, y, model, params, scorer, metadata)
+        return self._search(whole, given, to_host(y), model, params, scorer, metadata)
 
     _default_scoring = "neg_mean_squared_error"
 
@@ -260,5 +265,5 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
 def minus_mean_deviance(model, X, y, sample_weight=None):
     """The default score: minus the weighted mean of the unit deviances, finite."""
     z = model.predict_linear(X)
-    weight = check_sample_weight(sample_weight, len(y))
+    weight, _ = in_units(check_sample_weight(sample_weight, len(y)))
     return -min(2.0 * deviance(model._make_family(), z, y, weight), np.finfo(np.float64).max)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from ..._arrays import host_only, is_device
+from ..._arrays import namespace, to_host
 from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
-from ..._estimator.checks import check_sample_weight
+from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.penalty_name import PenaltyNameMixin
@@ -35,14 +35,6 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         return make_family(self.family, self.link, **given)
 
-    def _refuse_device(self, **arrays: Any) -> None:
-        """TypeError if an array is on a GPU, where families have no kernels."""
-        if any(is_device(array) for array in arrays.values()):
-            raise TypeError(
-                f"{type(self).__name__} works in main memory: copy arrays of a GPU there (cupy.asnumpy)."
-            )
-        host_only(**arrays)
-
     @by_blocks
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Linear predictor ``X w + b + offset``, on the scale of the link.
@@ -58,7 +50,6 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        self._refuse_device(X=X, offset=offset)
         return super().predict(X, offset)
 
     @by_blocks
@@ -108,28 +99,20 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         float
             At most 1. Where the null model fits without a deviance, it is 1 if this one does too, else 0.
         """
-        self._refuse_device(X=X, y=y, sample_weight=sample_weight, offset=offset)
-        if comes_in_blocks(X):
-            blocks, y, sample_weight = numbers_of_blocks(None, X, y, sample_weight, offset)
-            offset, names = blocks.census.offset, getattr(X, "feature_names", getattr(X, "columns", None))
-            X = blocks.in_memory(type(self).__name__)
-            if names is not None and hasattr(self, "feature_names_in_"):
-                return self._deviance_score(self._scores_of_rows(X, offset), y, sample_weight, offset)
-        return self._deviance_score(
-            self.predict_linear(X, offset), y, sample_weight, offset_of_scores(self, offset)
-        )
-
-    def _scores_of_rows(self, X, offset):
-        """The linear predictor of rows whose columns have been checked."""
-        z = X @ np.asarray(self.coef_, dtype=np.float64).ravel() + self.intercept_
+        namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
         offset = offset_of_scores(self, offset)
-        return z if offset is None else z + offset
+        z = self.predict_linear(X, offset)
+        if comes_in_blocks(X):
+            z = np.asarray(z)  # computes what is lazy
+            found, y, sample_weight = numbers_of_blocks(None, X, y, sample_weight, offset)
+            offset = found.census.offset
+        return self._deviance_score(*map(to_host, (z, y, sample_weight, offset)))
 
     def _deviance_score(self, z, y, sample_weight, offset):
         family = self._make_family()
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
         check_consistent_length(z, y)
-        weight = check_sample_weight(sample_weight, len(y))
+        weight, _ = in_units(check_sample_weight(sample_weight, len(y)))
         family.check(y)
         offset = check_offset(offset, z)
         # where a predictor overflows its deviance is as large as can be

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._arrays import full, is_in_main_memory
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
@@ -58,10 +59,10 @@ class FamilyLoss(LinearLoss):
 
     def _derivatives_of_rows(self, z, y, s, u, d):
         """The value, infinite where it overflows; ``u`` and ``d`` (n,) get the derivatives."""
-        value = 0.0
+        value, size = 0.0, BLOCK_ROWS if is_in_main_memory(z) else max(len(z), 1)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            for start in range(0, len(z), BLOCK_ROWS):
-                rows = slice(start, start + BLOCK_ROWS)
+            for start in range(0, len(z), size):
+                rows = slice(start, start + size)
                 value += self._derivatives_of_block(rows, z[rows], y[rows], s[rows], u[rows], d[rows])
         return value if value < np.inf else np.inf
 
@@ -78,6 +79,14 @@ class FamilyLoss(LinearLoss):
         u *= s
         d *= s
         return float(s @ values)
+
+    def behind(self, z):
+        return self.family.behind(z, self.y)
+
+    def majorant(self, z, radius):
+        # a straight row has the curvature that leads its model to the middle of the curved part
+        own, s = self.derivatives(z)[2], self.s if self.s.size else 1.0
+        return np.where(radius > 0.0, s / (1.0 + self.behind(z)), own)
 
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))
@@ -110,7 +119,7 @@ def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | 
 
     Where it differs from that of a model without a loss by rounding alone, it is the latter.
     """
-    shift = offset if not null else np.full(len(y), null) if offset is None else offset + null
+    shift = offset if not null else full(len(y), null, like=y) if offset is None else offset + null
     if shift is None:
         return None
     zy = family.saturated(y)

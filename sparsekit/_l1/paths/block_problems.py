@@ -10,6 +10,7 @@ from sklearn.metrics import get_scorer
 
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
+from .family_problem import FamilyProblem
 from .judges import Judge
 from .least_squares_problem import LeastSquaresProblem
 from .problems import LogisticProblem
@@ -84,4 +85,13 @@ class LeastSquaresBlockProblem(BlocksMixin, LeastSquaresProblem):
     def training(self, fold, index):
         part = super().training(fold, index)
         part._set_targets()
+        return part
+
+
+class FamilyBlockProblem(BlocksMixin, FamilyProblem):
+    """Targets of a family in blocks."""
+
+    def training(self, fold, index):
+        part = super().training(fold, index)
+        part._set_null_model()
         return part

@@ -1,7 +1,8 @@
-"""The loss of a family for checked data, in main memory or in blocks of rows, whose null model is at zero."""
+"""The loss of a family for checked data, wherever X is, whose null model is at zero."""
 
 import numpy as np
 
+from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..losses.block_problem import BlockProblem
 from ..losses.family_blocks import FamilyOfBlocks
@@ -19,9 +20,9 @@ def null_offset(family, y, weight, offset, fit_intercept):
     ValueError
         If the intercept is infinite, or the loss of the null model overflows.
     """
-    null = null_predictor(family, y, weight, offset) if fit_intercept else 0.0
+    null = null_predictor(family, *map(to_host, (y, weight, offset))) if fit_intercept else 0.0
     shift = null_shift(family, y, null, offset)
-    if not np.isfinite(deviance(family, np.zeros(len(y)) if shift is None else shift, y, weight)):
+    if not np.isfinite(deviance(family, np.zeros_like(y) if shift is None else shift, y, weight)):
         raise ValueError(
             "the deviance of y overflows in the model without features: bring y and the offset to smaller "
             "sizes" + (", or use fit_intercept=True." if not fit_intercept else ".")

@@ -51,7 +51,7 @@ class FamilyProblem(PathProblem):
     def make_loss(self, X):
         return family_loss_of(
             self.family, X, self.values, self.weight, self.fit_intercept, self.n_threads, self.offset,
-            self.positive,
+            self.positive, self.null,
         )  # fmt: skip
 
     def regularization_path(self, penalties, n_penalties, eps, options, **others):

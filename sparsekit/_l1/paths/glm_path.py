@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import host_only, is_device
-from ..._estimator.block_data import numbers_of_blocks
+from ..._arrays import is_device, namespace
+from ..._estimator.block_data import BlockedMatrix, numbers_of_blocks
 from ..._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_units
 from ..._estimator.decorators import validate_params
+from ..._estimator.device_checks import check_device_target, check_device_X, device_weight
 from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
 from ..._estimator.validation import check_X_y
@@ -20,7 +21,9 @@ from ..._row_blocks.make import comes_in_blocks
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.families.make import make_family
 from ..losses.null_intercept import unless_zero
+from .block_problems import FamilyBlockProblem
 from .coefficients import penalty_of
+from .data_losses import weights_in_units
 from .family_problem import FamilyProblem
 from .family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from .path import PATH_CONSTRAINTS, PENALTIES, feature_names_of
@@ -63,7 +66,9 @@ def glm_path(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data, used without a copy where the dtype and layout allow it. Blocks of rows are gathered.
+        Data, used without a copy where the dtype and layout allow it. Blocks of rows stay in blocks, as in
+        :class:`GLMOBA`. CuPy's are worked on where they are, and y, sample_weight and offset must be there
+        too; the path is in main memory.
     y : array-like of shape (n_samples,)
         Targets in the family's range.
     family, link, power, dispersion, epsilon : default="poisson", "auto", 1.5, 1.0, 1.35
@@ -94,7 +99,7 @@ def glm_path(
     ValueError
         As :meth:`GLMOBA.fit`.
     TypeError
-        If an array is on a GPU.
+        If some arrays are on a GPU and others in main memory.
 
     Warns
     -----
@@ -111,21 +116,22 @@ def glm_path(
     >>> path.coefs.shape, path.n_nonzero
     ((20, 2), array([1, 1]))
     """
-    if any(is_device(array) for array in (X, y, sample_weight, offset)):
-        raise TypeError("glm_path works in main memory: copy arrays of a GPU there (cupy.asnumpy).")
     if isinstance(alphas, Integral):
         alphas, n_lambdas = None, int(alphas)
     model = make_family(family, link, power=power, dispersion=dispersion, epsilon=epsilon)
     feature_names = feature_names_of(X)
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
-        offset, X = X.census.offset, X.in_memory("glm_path")
+        offset = X.census.offset
+    elif is_device(X):
+        X = check_device_X("glm_path", X)
+        y, weight = check_device_target(y, X=X), device_weight(X, sample_weight)
     else:
-        host_only(X=X, y=y, sample_weight=sample_weight, offset=offset)
+        namespace(X=X, y=y)
         X, y = check_X_y(X, y, estimator="glm_path", y_numeric=True, **X_CHECKS)
         X = as_kernel_input(X)
         weight = check_sample_weight(sample_weight, X.shape[0])
-    weight, _ = in_units(weight)
+    weight, _ = weights_in_units(X, weight, in_units)
     y = y.astype(np.float64, copy=False)
     model.check(y)
     if alphas is not None:
@@ -133,7 +139,8 @@ def glm_path(
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
     X, columns = without_empty_columns(X)
-    problem = FamilyProblem(
+    make = FamilyBlockProblem if isinstance(X, BlockedMatrix) else FamilyProblem
+    problem = make(
         X, y, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), model, positive,
         unless_zero(check_offset(offset, X)),
     )  # fmt: skip

@@ -73,6 +73,7 @@ def check_result(result):
     if result.status == outcome.NOT_FINITE or not np.all(np.isfinite(found)):
         raise ValueError(
             f"the fit left floating point: its objective is {shown(found[0])} and its optimality "
-            f"{shown(found[1])}. Bring the columns of X, the weights and the penalties to sizes near 1."
+            f"{shown(found[1])}. Bring the columns of X, y, the offset, the weights and the penalties "
+            "to sizes near 1."
         )
     return result

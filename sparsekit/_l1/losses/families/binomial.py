@@ -4,8 +4,8 @@ The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-
 """
 
 import numpy as np
-from scipy import special
 
+from ...._arrays import scipy_module
 from ...._linalg.special import expit
 from .family import Family, xlogx
 
@@ -16,7 +16,7 @@ class Logit(Family):
     highest = 1.0
 
     def link(self, mean):
-        return special.logit(mean)
+        return scipy_module("special", mean).logit(mean)
 
     def mean(self, z):
         return expit(z)
@@ -40,17 +40,14 @@ class Probit(Logit):
     conjugate = Family.conjugate
 
     def link(self, mean):
-        return special.ndtri(mean)
+        return scipy_module("special", mean).ndtri(mean)
 
     def mean(self, z):
-        return special.ndtr(z)
+        return scipy_module("special", z).ndtr(z)
 
     def evaluate(self, z, y, zy):
-        log_p, log_q, log_density = (
-            special.log_ndtr(z),
-            special.log_ndtr(-z),
-            -0.5 * (z * z + np.log(2 * np.pi)),
-        )
+        log_ndtr = scipy_module("special", z).log_ndtr
+        log_p, log_q, log_density = log_ndtr(z), log_ndtr(-z), -0.5 * (z * z + np.log(2 * np.pi))
         up, down = np.exp(log_density - log_p), np.exp(log_density - log_q)
         d = y * up * np.maximum(up + z, 0.0) + (1.0 - y) * down * np.maximum(down - z, 0.0)
         return entropy(y) - y * log_p - (1.0 - y) * log_q, (1.0 - y) * down - y * up, d

@@ -46,6 +46,10 @@ class Family(ABC):
         """Convex conjugate in z at theta, infinite outside its domain; None where it has no formula."""
         return None
 
+    def behind(self, z: FloatArray, y: FloatArray) -> FloatArray | None:
+        """How far each row is in a straight part of its loss, in units of the curved part; None: has none."""
+        return None
+
     def saturated(self, y: FloatArray) -> FloatArray:
         """The z at which the mean is y; 0 where that is infinite."""
         z = self.link(y)
@@ -57,7 +61,7 @@ class Family(ABC):
         if self.is_open:
             wrong |= y == self.lowest
         if wrong.any():
-            row = int(np.argmax(wrong))
+            row = int(wrong.argmax())
             least = f"above {self.lowest:g}" if self.is_open else f"at least {self.lowest:g}"
             least = "finite" if self.lowest == -np.inf else least
             most = "" if self.highest == np.inf else f" and at most {self.highest:g}"

@@ -28,6 +28,9 @@ class Huber(Family):
         u = np.clip(r, -self.epsilon, self.epsilon)
         return u * (r - 0.5 * u), u, (np.abs(r) <= self.epsilon).astype(np.float64)
 
+    def behind(self, z, y):
+        return np.abs(z - y) / self.epsilon - 1.0
+
     def conjugate(self, theta, y, zy):
         # the domain is |theta| <= epsilon
         return np.where(np.abs(theta) <= self.epsilon, theta * (0.5 * theta + y), np.inf)

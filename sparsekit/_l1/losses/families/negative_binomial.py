@@ -22,13 +22,20 @@ class NegativeBinomial(Family):
         return np.exp(z)
 
     def evaluate(self, z, y, zy):
-        log_r = np.log(self.r)
+        log_r, is_zero = np.log(self.r), y == 0.0
         share, rest = expit(z - log_r), expit(log_r - z)
-        value = (y + self.r) * (np.logaddexp(log_r, z) - np.log(self.r + y)) - y * (z - zy)
+        # (r + mu) / (r + y) by its distance from 1, where that is small: near Poisson's loss r is large
+        change = ((y + is_zero) * np.expm1(z - zy) + is_zero) / (self.r + y)
+        is_near = np.abs(change) < 0.5
+        far = np.logaddexp(log_r, z) - np.log(self.r + y)
+        log_ratio = np.where(is_near, np.log1p(np.where(is_near, change, 0.0)), far)
+        value = (y + self.r) * log_ratio - y * (z - zy)
         # as r share - y rest the derivative keeps its digits at both ends
         return np.maximum(value, 0.0), self.r * share - y * rest, (y + self.r) * share * rest
 
     def conjugate(self, theta, y, zy):
         # the domain is -y <= theta <= r
         left = self.r - theta
-        return xlogx(theta + y) + xlogx(left) - left * np.log(self.r) - y * zy
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = np.where(left > 0.0, left * np.log1p(-theta / self.r), xlogx(left))
+        return xlogx(theta + y) + rest - y * zy

@@ -4,11 +4,15 @@ import scipy.special
 from cupy._convert import host, new
 
 
-def entr(x):
-    host(x)
-    return new(scipy.special.entr(x._array))
+def _elementwise(name):
+    function = getattr(scipy.special, name)
+
+    def call(x):
+        host(x)
+        return new(function(x._array))
+
+    return call
 
 
-def expit(x):
-    host(x)
-    return new(scipy.special.expit(x._array))
+entr, expit, logit = map(_elementwise, ("entr", "expit", "logit"))
+log_ndtr, ndtr, ndtri = map(_elementwise, ("log_ndtr", "ndtr", "ndtri"))

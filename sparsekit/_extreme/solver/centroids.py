@@ -63,12 +63,13 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
     n, p = X.shape
     weight = np.ones(n) if weight is None else weight
     # in this unit rows have a mean square of 1, from where the steps of log tau are few
-    unit = float(np.sqrt(np.square(X.data, dtype=np.float64).sum() / max(n, 1))) or 1.0
-    X = X / unit
+    squares = np.einsum("i,i->", X.data, X.data, dtype=np.float64)  # makes no array as large as X
+    unit = float(np.sqrt(squares / max(n, 1))) or 1.0
+    with_feature = np.bincount(X.indices[X.data != 0], minlength=p)
     counts = np.bincount(y, weight, minlength=n_classes)
     sums = sp.csr_array(sp.csr_array((weight, (y, np.arange(n))), shape=(n_classes, n)) @ X)
+    sums.data /= unit
     by_feature = sp.csr_array(sums.T)
-    with_feature = np.bincount(X.indices[X.data != 0], minlength=p)
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     n_rows = min(n, ROWS, max(1, MOST_SCORES // n_classes))
@@ -77,7 +78,7 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (log_d, q)]
     for t in range(1, STEPS + 1):
         chosen = rng.choice(n, n_rows, replace=False)
-        part = X[chosen], y[chosen], weight[chosen]
+        part = X[chosen] / unit, y[chosen], weight[chosen]
         gradients = _loss_gradient(*part, by_feature, counts, logs, log_d, q)[1:]
         gradients[0][:] += (log_d - log_idf) / (LOG_SD**2 * n)
         for one, gradient, (mean, square) in zip((log_d, q), gradients, steps):

@@ -86,8 +86,10 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
             square += (1.0 - SECOND) * (gradient**2 - square)
             root = np.sqrt(square / (1.0 - SECOND**t))
             one -= RATE * np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
-    factor = sp.diags_array(np.exp(q[1] - q[0] * logs) / unit)
-    return sp.csr_array(factor @ sums @ sp.diags_array(np.exp(log_d))), q[2] * logs
+    del by_feature
+    sums.data *= np.exp(log_d)[sums.indices]
+    sums.data *= np.repeat(np.exp(q[1] - q[0] * logs) / unit, np.diff(sums.indptr))
+    return sums, q[2] * logs
 
 
 def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
@@ -120,16 +122,17 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
 def start_at(state, plan, weights, intercepts):
     """Put the weights into ``state``, whose ridge then shrinks to them."""
     weights = sp.csr_array(weights)[plan.order].astype(state.W.dtype)
-    column, feature = weights.tocoo().coords
-    state.W[feature, column] = weights.data
+    by_feature = sp.csc_array(weights)
+    by_feature.sort_indices()
+    column, values = by_feature.indices, by_feature.data
+    feature = np.repeat(np.arange(len(state.W)), np.diff(by_feature.indptr))
+    state.W.reshape(-1)[feature * state.W.shape[1] + column] = values
     if weights.nnz >= DENSE_FROM * len(state.W) * plan.n_blocks:
         state.center = BlockCenter(weights, state.W.copy().ravel())
     else:
-        cell = feature.astype(np.int64) * plan.n_blocks + column // kernels.BLOCK
-        order = np.argsort(cell, kind="stable")
+        cell = feature * plan.n_blocks + column // kernels.BLOCK
         count = np.bincount(cell, minlength=len(state.W) * plan.n_blocks)
         start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        lane = (column[order] % kernels.BLOCK).astype(np.uint8)
-        state.center = BlockCenter(weights, weights.data[order], start, lane)
+        state.center = BlockCenter(weights, values, start, (column % kernels.BLOCK).astype(np.uint8))
     if state.bias is not None:
         state.bias[: plan.n_classes] = intercepts[plan.order]

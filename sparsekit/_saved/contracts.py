@@ -299,7 +299,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "table_": Floats(("table",), _HALF).maybe(),
         "intercept_": Floats(("K",), _HALF),
         "classes_": Classes(), "multilabel_": Truth(),
-        "alpha_": Number(finite=True, least=0.0).maybe(),
+        "alpha_": Number(finite=True, least=0.0).maybe(), "prior_": Word(("zeros", "centroids")).maybe(),
         "learning_rate_": Number(finite=True), "learning_rate_losses_": Losses().maybe(),
         "objective_": Number().maybe(), "objective_error_": Number().maybe(), "optimality_": Number().maybe(),
         "objective_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),

@@ -14,7 +14,7 @@ import sparsekit
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._extreme.estimators import settings
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
-from sparsekit._extreme.solver.refine import pays
+from sparsekit._extreme.solver.refine import newton_follows
 from sparsekit._extreme.solver.sgd import steps
 from sparsekit._extreme.solver.state import set_scale
 
@@ -352,5 +352,5 @@ def test_the_ridge_holds_for_features_that_few_rows_have():
 def test_newton_steps_are_for_small_and_dense_data(n, p, n_classes, density, expected):
     width = int(p * density)
     rows = SimpleNamespace(width=width, n_rows=n, n_features=p, data=range(n * width))
-    assert pays(SimpleNamespace(adaptive=True), rows, n_classes) is expected
-    assert not pays(SimpleNamespace(adaptive=False), rows, n_classes)
+    assert newton_follows(SimpleNamespace(adaptive=True), rows, n_classes) is expected
+    assert not newton_follows(SimpleNamespace(adaptive=False), rows, n_classes)

@@ -1,4 +1,4 @@
-"""ExtremeSoftmaxSGD with prior="centroids": leave-one-out gradients, the ridge's optimum, what it refuses."""
+"""ExtremeSoftmaxSGD's prior: leave-one-out gradients, the ridge's optimum, where it is used or refused."""
 
 import numpy as np
 import pytest
@@ -21,33 +21,35 @@ def few_rows(n_classes, n_features, n, seed, dtype=np.float64):
     return normalize(X).astype(dtype), y
 
 
-def losses_without_each_row(X, y, K, log_d, q):
-    """Mean log-loss of the rows, with the centroids of all others, row by row."""
+def losses_without_each_row(X, y, weight, K, log_d, q):
+    """Weighted mean log-loss of the rows, with the centroids of all others, row by row."""
     X, out = X.toarray(), []
     for i in range(len(y)):
         sums, counts = np.zeros((K, X.shape[1])), np.zeros(K)
         for other in range(len(y)):
             if other != i:
-                sums[y[other]] += X[other]
-                counts[y[other]] += 1
+                sums[y[other]] += weight[other] * X[other]
+                counts[y[other]] += weight[other]
         logs = np.log(np.maximum(counts, 1))
         s = np.exp(q[1] - q[0] * logs) * (sums @ (np.exp(log_d) * X[i])) + q[2] * logs
         out.append(np.logaddexp.reduce(s) - s[y[i]])
-    return np.mean(out)
+    return np.average(out, weights=weight)
 
 
-def test_leave_one_out_loss_and_gradient():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_loss_and_gradient(weighted):
     X, y = few_rows(6, 30, 25, 0)
     rng = np.random.default_rng(1)
-    sums = sp.csr_array((np.ones(25), (y, np.arange(25))), (6, 25)) @ X
-    counts = np.bincount(y, minlength=6)
+    weight = rng.uniform(0.7, 1.3, 25) if weighted else np.ones(25)
+    sums = sp.csr_array((weight, (y, np.arange(25))), (6, 25)) @ X
+    counts = np.bincount(y, weight, minlength=6)
     data = sp.csr_array(sums.T), counts, np.log(np.maximum(counts, 1))
 
     def parts(v):
-        return _loss_gradient(X, y, *data, v[:30], v[30:])
+        return _loss_gradient(X, y, weight, *data, v[:30], v[30:])
 
     at = rng.standard_normal(33) * 0.3
-    assert parts(at)[0] == pytest.approx(losses_without_each_row(X, y, 6, at[:30], at[30:]))
+    assert parts(at)[0] == pytest.approx(losses_without_each_row(X, y, weight, 6, at[:30], at[30:]))
     error = check_grad(lambda v: parts(v)[0], lambda v: np.concatenate(parts(v)[1:]), at)
     assert error < 1e-6
     assert np.abs(np.concatenate(parts(at)[1:])).max() > 1e-3
@@ -83,6 +85,22 @@ def test_the_ridge_shrinks_to_the_centroids(dense, dtype):
     assert objective(ours)[0] < exact.fun + 0.01 * np.log(K)
 
 
+def test_two_classes_do_not_fit_a_weight_to_each_rare_feature():
+    """Log-loss of new rows, with a hundred times as many features as classes and few rows."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 600)
+    rare = rng.integers(100, 3000, (600, 30))
+    telling = 50 * y[:, None] + rng.integers(0, 60, (600, 4))
+    columns = np.hstack([rare, telling]).ravel()
+    X = normalize(
+        sp.csr_array((np.ones(len(columns)), (np.repeat(np.arange(600), 34), columns)), (600, 3000))
+    )
+    M, b = fit_centroids(X[:300], y[:300], 2, rng)
+    S = (X[300:] @ M.T).toarray() + b
+    loss = (np.logaddexp.reduce(S, axis=1) - S[np.arange(300), y[300:]]).mean()
+    assert loss < 0.7 * np.log(2)
+
+
 def test_lower_log_loss_on_new_rows_of_classes_with_few():
     X, y = few_rows(400, 800, 2400, 3, np.float32)
     fits = [
@@ -103,11 +121,87 @@ def test_the_unit_of_the_rows_is_that_of_the_weights(scale):
     np.testing.assert_allclose(own, b, rtol=1e-6)
 
 
+def test_weights_count_in_the_sums():
+    """Logarithms are those of the weighted sums, a number a feature and a multiple of log n_k."""
+    X, y = few_rows(30, 60, 300, 8)
+    weight = np.where(y < 15, 0.5, 1.5)
+    weighted, b = fit_centroids(X, y, 30, np.random.default_rng(0), weight)
+    sums = (sp.csr_array((weight, (y, np.arange(300))), (30, 300)) @ X).toarray()
+    logs = np.log(np.bincount(y, weight))
+    k, j = sums.nonzero()
+    design = np.column_stack([np.eye(60)[j], logs[k]])
+    target = np.log(weighted.toarray()[k, j] / sums[k, j])
+    np.testing.assert_allclose(design @ np.linalg.lstsq(design, target)[0], target, atol=1e-9)
+    assert b[0] / logs[0] == pytest.approx(b[29] / logs[29])
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_objective_has_the_distance_to_the_centroids(fit_intercept):
+    K = 21
+    X, y = few_rows(K, 40, 200, 2)
+    model = ExtremeSoftmaxSGD(
+        prior="centroids", alpha=3e-3, decay=0.9, max_iter=10, fit_intercept=fit_intercept, random_state=0
+    ).fit(X, y)
+    M, _ = fit_centroids(X, y, K, np.random.default_rng(np.random.RandomState(0).randint(2**31)))
+    V = np.column_stack([model.coef_ - M.toarray(), model.intercept_])
+    Z = np.column_stack([X.toarray(), np.full(200, float(fit_intercept))])
+
+    def gradient(S, V):
+        P = np.exp(S - np.logaddexp.reduce(S, axis=1)[:, None])
+        P[np.arange(200), y] -= 1.0
+        return P.T @ Z / 200 + model.alpha_ * V
+
+    S = X @ model.coef_.T + model.intercept_
+    value = (np.logaddexp.reduce(S, axis=1) - S[np.arange(200), y]).mean()
+    assert model.objective_ == pytest.approx(value + model.alpha_ / 2 * (V**2).sum(), rel=1e-9)
+    assert model.objective_error_ == 0.0
+    ratio = np.linalg.norm(gradient(S, V)) / np.linalg.norm(gradient(0 * S, 0 * V))
+    assert model.optimality_ == pytest.approx(ratio, rel=1e-6)
+    assert ratio > 1e-3
+
+
 def test_equal_seeds_give_equal_weights():
     X, y = few_rows(300, 400, 900, 4)
     first, second = (ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
     assert first.alpha_ == pytest.approx(1 / (3 * 900))
+
+
+def test_the_default_is_the_one_of_the_two_that_fits_the_data():
+    """Centroids, where Newton's method does not follow and nothing else is asked of the ridge."""
+    X, y = few_rows(1500, 2000, 3000, 4)
+    default, named = (ExtremeSoftmaxSGD(random_state=0, **p).fit(X, y) for p in ({}, {"prior": "centroids"}))
+    assert default.prior_ == "centroids"
+    np.testing.assert_array_equal(default.coef_, named.coef_)
+    few = ExtremeSoftmaxSGD(random_state=0).fit(X, y % 3)
+    zeros = ExtremeSoftmaxSGD(random_state=0, prior=None).fit(X, y % 3)
+    assert few.prior_ == zeros.prior_ == "zeros"
+    np.testing.assert_array_equal(few.coef_, zeros.coef_)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"sampling": "independent"}, {"hash_bits": 12}],
+)
+def test_the_default_is_zeros_where_something_else_is_asked_for(params):
+    X, y = few_rows(1500, 2000, 3000, 4)
+    params = {"max_iter": 2, "learning_rate": 1.0, "random_state": 0, **params}
+    default, zeros = (ExtremeSoftmaxSGD(**params, **p).fit(X, y) for p in ({}, {"prior": None}))
+    assert default.prior_ == "zeros"
+    name = "table_" if "hash_bits" in params else "coef_"
+    np.testing.assert_array_equal(getattr(default, name), getattr(zeros, name))
+
+
+def test_a_stream_goes_on_from_the_default():
+    X, y = few_rows(1500, 2000, 3000, 4)
+    model = ExtremeSoftmaxSGD(random_state=0).fit(X[:2500], y[:2500])
+    assert model.prior_ == "centroids"
+    before = model.log_loss(X[2500:], y[2500:])
+    model.partial_fit(X[2500:], y[2500:])
+    assert model.prior_ == "centroids" and model.alpha_ == 0.0
+    assert model.log_loss(X[2500:], y[2500:]) < before - 1.0
+    model.partial_fit(X, y + 3)
+    assert len(model.classes_) == 1503
 
 
 def test_several_labels_a_row():

@@ -219,7 +219,7 @@ MODELS = {
         (LABELS, SETS),
         {
             "method": st.sampled_from(["auto", "implicit", "umax", "ove", "nce", "is", "sgd"]),
-            "prior": st.sampled_from([None, None, "centroids"]),
+            "prior": st.sampled_from(["auto", None, "centroids"]),
             "alpha": ALPHA,
             "fit_intercept": BOOL,
             "learning_rate": st.sampled_from([0.1, 1e-6, 1e6, 1.0, "auto"]),

@@ -203,10 +203,12 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef const unsigned char[::1] lane
     cdef const real[::1] center
     if state.center is not None:
-        center_start, lane, center = state.center.start, state.center.lane, state.center.values
-        shared.start = &center_start[0]
+        center = state.center.values
         if center.shape[0]:
-            shared.lane, shared.center = &lane[0], &center[0]
+            shared.center = &center[0]
+        if center.shape[0] and state.center.start is not None:
+            center_start, lane = state.center.start, state.center.lane
+            shared.start, shared.lane = &center_start[0], &lane[0]
     if feature_sums is not None:
         # Each thread has its own sums, as if all threads had added a row like its own. A lost addition to
         # shared sums would leave a step without a limit.

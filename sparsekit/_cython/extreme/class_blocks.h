@@ -33,8 +33,8 @@ typedef struct {
     double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
                        * scale of the features, which stays */
     double *workspace; /* (2, n_features) */
-    /* the ridge's centre, or NULL: zeros. Of feature j and block b the entries start[j n_blocks + b] .. : classes of
-     * the block and their weights, of the rows' type */
+    /* the ridge's centre, or NULL: zeros, of the rows' type. Without start it is a table as W. Else start[j n_blocks
+     * + b] .. are the entries of feature j in block b, and lane their classes in the block */
     const int64_t *start;
     const unsigned char *lane;
     const void *center;
@@ -98,12 +98,20 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
 }
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
-    /* The ridge's centre at feature j in block b. */                                                               \
-    SK_INLINE void sk_center_##NAME(const sk_metric *M, sk_size n_blocks, sk_size j, sk_size b, REAL *m) {          \
+    /* Shrink the weights row of feature j in block b, already shrunk to zeros, to the centre: by s * by[t]. */     \
+    SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b, REAL s,           \
+                                    const REAL *restrict by, REAL *restrict row) {                                  \
         const REAL *center = (const REAL *)M->center;                                                               \
-        for (sk_size t = 0; t < SK_BLOCK; t++) m[t] = (REAL)0;                                                      \
-        for (int64_t e = M->start[j * n_blocks + b]; e < M->start[j * n_blocks + b + 1]; e++)                       \
-            m[M->lane[e]] = center[e];                                                                              \
+        if (M->start == NULL) {                                                                                     \
+            center += j * B->stride + b * SK_BLOCK;                                                                 \
+            SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                          \
+                row[t] += center[t] * (s * by[t] / ((REAL)1 + s * by[t]));                                          \
+            return;                                                                                                 \
+        }                                                                                                           \
+        for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++) {               \
+            REAL part = s * by[M->lane[e]];                                                                         \
+            row[M->lane[e]] += center[e] * (part / ((REAL)1 + part));                                               \
+        }                                                                                                           \
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
      * metric, since another one would change the solution. Only weights of the row's features and classes shrink:  \
@@ -194,15 +202,13 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
             for (sk_size i = 0; i < len; i++) {                                                                     \
                 REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = xs[i];                            \
                 if (ridge) {                                                                                        \
-                    REAL s = xr[i], m[SK_BLOCK];                                                                    \
-                    if (M->start == NULL) {                                                                         \
-                        SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                              \
-                            row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                  \
-                        continue;                                                                                   \
-                    }                                                                                               \
-                    sk_center_##NAME(M, B->n_blocks, c != NULL ? (sk_size)c[i] : i, (sk_size)block[j], m);          \
+                    REAL s = xr[i];                                                                                 \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                  \
-                        row[t] = m[t] + (row[t] - xi * a[t] - m[t]) / ((REAL)1 + s * by[t]);                        \
+                        row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                      \
+                    if (M->center != NULL) {                                                                        \
+                        sk_size feature = c != NULL ? (sk_size)c[i] : i;                                            \
+                        sk_center_##NAME(M, B, feature, (sk_size)block[j], s, by, row);                             \
+                    }                                                                                               \
                 } else {                                                                                            \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] -= xi * a[t];                             \
                 }                                                                                                   \
@@ -213,10 +219,13 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                              (1.0 + (ridge ? rule->ridge * bias_scale * shrink[0] : 0.0)));                         \
         for (sk_size i = 0; i < len; i++) {                                                                         \
             sk_size feature = c != NULL ? (sk_size)c[i] : i;                                                        \
-            REAL *w = W + feature * stride + y, m[SK_BLOCK] = {0}, own;                                             \
-            if (M->start != NULL) sk_center_##NAME(M, B->n_blocks, feature, (sk_size)(y / SK_BLOCK), m);            \
-            own = m[y % SK_BLOCK];                                                                                  \
-            *w = own + (*w - xs[i] * (REAL)g[0] - own) / (ridge ? (REAL)1 + xr[i] * (REAL)shrink[0] : (REAL)1);     \
+            sk_size block_of = (sk_size)(y / SK_BLOCK), lane = (sk_size)(y % SK_BLOCK);                             \
+            REAL *row = W + feature * stride + block_of * SK_BLOCK, by[SK_BLOCK] = {0};                             \
+            row[lane] -= xs[i] * (REAL)g[0];                                                                        \
+            if (!ridge) continue;                                                                                   \
+            by[lane] = (REAL)shrink[0];                                                                             \
+            row[lane] /= (REAL)1 + xr[i] * by[lane];                                                                \
+            if (M->center != NULL) sk_center_##NAME(M, B, feature, block_of, xr[i], by, row);                       \
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \

@@ -32,12 +32,12 @@ class ExtremeSoftmaxSGD(
 
     Minimises the mean log-loss of a linear softmax, with a ridge,
 
-    .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W\|_F^2,
+    .. math:: \sum_i \omega_i \log \sum_k e^{x_i^T (w_k - w_{y_i})} + \frac{\alpha}{2} \|W - M\|_F^2,
 
-    with weights :math:`\omega` scaled to sum to 1. A stochastic step uses a row and ``n_negatives`` other
-    classes: its cost depends neither on the number of rows nor on that of classes. The intercept is a feature
-    of ones. Probabilities sum to 1 for every method; the unbiased ones ("implicit", "umax", "sgd") also
-    converge to those of the full softmax.
+    with weights :math:`\omega` that sum to 1. M is zero, or weighted centroids of the classes (``prior``).
+    A stochastic step uses a row and ``n_negatives`` other classes: its cost depends neither on the number of
+    rows nor on that of classes. The intercept is a feature of ones. Probabilities sum to 1 for every method;
+    the unbiased ones ("implicit", "umax", "sgd") also converge to those of the full softmax.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ExtremeSoftmaxSGD(
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 0.1 over the number of rows (of all calls so far in `partial_fit`) for the adaptive steps of
-        method "auto", else 0. The former is LIBLINEAR's C = 10, and C = 3 with a ``prior``.
+        method "auto", else 0. The former is LIBLINEAR's C = 10; a ridge to centroids has C = 3.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
@@ -99,13 +99,17 @@ class ExtremeSoftmaxSGD(
         adaptive steps of "auto" it is the mean of that and the uniform one, else "uniform". Negatives are
         weighted by their inverse probability, so any of them leaves the double sum unbiased. An array must be
         positive and sum to 1.
-    prior : {"centroids"}, default=None
-        What the ridge shrinks the weights to. None: zeros. "centroids": a multiple of the sum of each class's
-        rows, with one weight a feature for all classes. The weights are fitted by leave-one-out in 80 steps
-        of 200 rows. The default ridge is then LIBLINEAR's C = 3. New rows had a lower log-loss by it on all
-        tried sets of 20 or more classes, a higher one on iris and digits. ``sample_weight`` counts in the
-        steps, not in the centroids. Needs method "auto" and all rows in main memory. Newton's method does not
-        follow. The objective is not computed, so ``tol`` ends no fit and ``objective_`` is missing.
+    prior : {"auto", "centroids"} or None, default="auto"
+        What the ridge shrinks the weights to.
+
+        - None: zeros.
+        - "centroids": a multiple of the weighted sum of each class's rows, with one weight a feature for all
+          classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. Needs method "auto" and
+          all rows in main memory. Newton's method does not follow.
+        - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
+          ``alpha=None``, that Newton's method does not follow. Else zeros, see ``prior_``.
+
+        `partial_fit` has a ridge to zeros, and none after a `fit` with centroids (with ``alpha=None``).
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
         feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each other.
@@ -155,6 +159,8 @@ class ExtremeSoftmaxSGD(
         Whether y was an indicator.
     alpha_ : float
         The ridge's strength.
+    prior_ : {"zeros", "centroids"}
+        What the ridge of the last `fit` shrank to.
     learning_rate_ : float
         The learning rate of the first epoch.
     learning_rate_losses_ : dict
@@ -222,7 +228,7 @@ class ExtremeSoftmaxSGD(
         "sampling": [StrOptions({"independent", "blocks"}), None],
         "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
-        "prior": [StrOptions({"centroids"}), None],
+        "prior": [StrOptions({"auto", "centroids"}), None],
         "hash_bits": [Interval(Integral, 4, 40, closed="both"), None],
         "label_choice": [StrOptions({"first", "sample"})],
         "tol": [Interval(Real, 0, None, closed="left"), None],
@@ -247,7 +253,7 @@ class ExtremeSoftmaxSGD(
         n_negatives: int | None = None,
         sampling: Literal["independent", "blocks"] | None = None,
         noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
-        prior: Literal["centroids"] | None = None,
+        prior: Literal["auto", "centroids"] | None = "auto",
         hash_bits: int | None = None,
         label_choice: Literal["first", "sample"] = "first",
         tol: float | None = 1e-4,

@@ -82,6 +82,8 @@ def run_epochs(
     forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
     model._rng_state = int(rng.integers(2**31))
     model.n_iter_, model.alpha_ = result.nit, options.alpha
+    if not passes or not hasattr(model, "prior_"):
+        model.prior_ = "zeros" if state.center is None else "centroids"
     model.t_ = state.rows_seen
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)

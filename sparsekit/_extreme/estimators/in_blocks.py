@@ -166,8 +166,7 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     n_classes = len(targets.classes)
     keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
     found = None if keeper is None else keeper.load()
-    options = settings.options_of(model, source, n_classes, counts, noise)
-    options.max_iter, options.decay = 1, 1.0
+    options = settings.options_of_pass(model, source, n_classes, counts, noise)
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng, in_order=True)
     run = BlocksRun(model, source, options, rng, Course(u=None), counts, noise, keeper)

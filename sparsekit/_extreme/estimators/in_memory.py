@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
 from ..solver.centroids import fit_centroids, start_at
-from ..solver.refine import pays, refine_in_memory
+from ..solver.refine import newton_follows, refine_in_memory
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from . import settings
 from .fit import run_epochs
@@ -52,11 +52,13 @@ def fit_rows(model, X, y, sample_weight):
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
-    centroids = None
-    if model.prior is not None:
+    centroids, prior = None, settings.prior_of(model, rows, options, n_classes)
+    if prior is not None:
         if is_device(rows.data):
             settings.refuse_prior(model, "a GPU")
-        centroids = fit_centroids(*_examples(X, rows), n_classes, rng)
+        options.alpha = settings.ridge_of(model, options.adaptive, counts.sum(), prior)
+        X_of_examples = sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
+        centroids = fit_centroids(X_of_examples, rows.y, n_classes, rng, rows.weight)
 
     def start():
         state = settings.new_state(model, n_classes, X, options, counts)
@@ -71,23 +73,15 @@ def fit_rows(model, X, y, sample_weight):
     )  # fmt: skip
     metadata = None if given is None else {"sample_weight": given}
     use = used_rows(targets)
-    tracker = None
-    if centroids is None:
-        tracker = tracker_of(
-            model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
-        )
+    tracker = tracker_of(
+        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+    )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
-    if centroids is None and pays(options, rows, n_classes):
+    if centroids is None and newton_follows(options, rows, n_classes):
         refine = partial(refine_in_memory, model, X, targets, use)
     run_epochs(model, run, state, options, rng, data, targets, tracker, refine=refine)
     model._counts, model._closed = counts, False
-
-
-def _examples(X, rows):
-    """CSR rows and classes of the examples."""
-    X = sp.csr_array(X)
-    return X if rows.row_of is None else X[rows.row_of], rows.y
 
 
 def _take(X, chosen):
@@ -123,8 +117,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     if not first:
         counts[: len(model._counts)] += model._counts
     noise = settings.noise_of(model, counts, is_device(rows.data))
-    options = settings.options_of(model, rows, n_classes, counts, noise)
-    options.max_iter, options.decay = 1, 1.0
+    options = settings.options_of_pass(model, rows, n_classes, counts, noise)
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, in_order=True)
     if keeps_rate(model, first):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..._arrays import namespace, thread_arguments
 from .scores import HashedScores, linear_scores
@@ -29,6 +30,8 @@ class ModelView:
         self.n_classes, self.shift = state.n_classes, state.shift
         table, self.factor, K = state.W, state.scale, state.n_classes
         self.table, bias = table, state.bias
+        # what the ridge shrinks to, classes in the order of the columns; None: zeros
+        self.center = None if state.center is None else state.center.weights
         if options.plan is not None:
             self.table = table[:, :K].T
             bias = None if bias is None else bias[:K]
@@ -56,6 +59,14 @@ class ModelView:
         scores = scores + self.intercept[lo:hi]
         return namespace(scores=scores).ascontiguousarray(scores, dtype=dtype)
 
+    def center_scores(self, X, lo, hi):
+        """Scores (n, hi - lo) of the ridge's center, as `block`; 0 without one."""
+        if self.center is None:
+            return 0.0
+        center = self.center[lo:hi] if self.columns is None else self.center[lo:hi][:, self.columns]
+        scores = X @ center.T
+        return scores.toarray() if sp.issparse(scores) else scores
+
     def _product(self, X, lo, hi, dtype):
         table = self.table
         if self.shift:
@@ -67,7 +78,10 @@ class ModelView:
         return linear_scores(X, coef, dtype, self.n_threads)
 
     def squared_norms(self, classes):
-        """Squared norms (n,) of the weights of these classes, intercepts included; not of hashed ones."""
+        """Squared norms (n,) of these classes' distances to the ridge's center; not of hashed ones.
+
+        Intercepts are included; their center is 0.
+        """
         out = np.empty(len(classes), like=self.intercept)
         size = max(1, 2**22 // max(1, self.table.shape[1]))
         for begin in range(0, len(classes), size):
@@ -78,6 +92,8 @@ class ModelView:
 
     def _squares(self, chosen):
         part = self.table[chosen]
+        if self.center is not None:
+            part = part - self.center[chosen].toarray()
         squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
         return squares if self.factor is None else squares * self.factor[chosen] ** 2
 

@@ -115,10 +115,10 @@ def _compact(X):
 
 
 def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
-    """Squared norm of the loss's gradient, less what variance adds to it, and its product with the weights.
+    """Squared norm of the loss's gradient, less what variance adds to it, and its product with the ridge's.
 
     ``view`` None is a model of zeros; ``high`` (n,) has the rows' log normalizers. The product is a sum over
-    residuals and scores.
+    residuals and scores, less those of the ridge's center.
     """
     n, total, product = X.shape[0], 0.0, 0.0
     own, squares = np.asarray(own, like=high), np.zeros(n, like=high)
@@ -132,6 +132,8 @@ def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
         scores = scores.astype(np.float64)
         residual = np.exp(scores - high[:, None])
         residual -= (own[:, None] == np.arange(lo, hi, like=high)[None, :]).astype(np.float64)
+        if view is not None:
+            scores = scores - view.center_scores(X, lo, hi)
         product += float((weight[:, None] * residual * scores).sum())
         squares += (residual**2).sum(axis=1)
         residual *= weight[:, None]

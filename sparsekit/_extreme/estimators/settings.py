@@ -14,6 +14,7 @@ from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
 from ..solver.hard import with_hard_blocks
 from ..solver.noise import Noise, rows_at_once
+from ..solver.refine import newton_follows
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .device import check_extreme_data
@@ -82,12 +83,21 @@ def epochs_until_spent(options):
     return int(np.ceil(np.log(SPENT) / np.log(options.decay)))
 
 
-def ridge_of(model, adaptive, n_rows):
-    """Strength of the ridge for so many rows."""
+def ridge_of(model, adaptive, n_rows, prior=None):
+    """Strength of the ridge to ``prior`` for so many rows."""
     if model.alpha is None:
-        C = DEFAULT_C if model.prior is None else CENTROIDS_C
+        C = DEFAULT_C if prior is None else CENTROIDS_C
         return 1.0 / (C * max(1.0, n_rows)) if adaptive else 0.0
     return float(model.alpha)
+
+
+def prior_of(model, rows, options, n_classes):
+    """What the ridge of a fit to ``rows`` in memory shrinks to: "centroids", or None for zeros."""
+    if model.prior != "auto":
+        return model.prior
+    if not options.adaptive or model.alpha is not None or n_classes < 2:
+        return None
+    return None if newton_follows(options, rows, n_classes) else "centroids"
 
 
 def adapts(model, on_device=False):
@@ -132,7 +142,7 @@ def check_settings(model, targets, classes):
         )
     if model.hash_bits is not None and model.alpha:
         raise ValueError("alpha > 0 does not go with hash_bits: classes share the entries of the table.")
-    if model.prior is not None and (model.alpha == 0 or model.method != "auto" or not adapts(model)):
+    if model.prior == "centroids" and (model.alpha == 0 or model.method != "auto" or not adapts(model)):
         raise ValueError(
             f"prior={shown(model.prior)} is what the ridge of method 'auto' shrinks to: take alpha > 0 or "
             "None, and neither hash_bits nor sampling='independent'."
@@ -151,7 +161,7 @@ def check_settings(model, targets, classes):
 
 def refuse_prior(model, what):
     """ValueError where ``what`` does not read all rows at once, as the centroids of a prior need."""
-    if model.prior is not None:
+    if model.prior == "centroids":
         raise ValueError(
             f"prior={shown(model.prior)} needs all rows in main memory and does not go with {what}; take "
             "prior=None."
@@ -188,6 +198,18 @@ def options_of(model, rows, n_classes, counts, noise):
         alpha=ridge_of(model, choices.adaptive, counts.sum()),
         n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle, adaptive=choices.adaptive,
     )  # fmt: skip
+
+
+def options_of_pass(model, rows, n_classes, counts, noise):
+    """The same for a pass of partial_fit, without decay.
+
+    A ridge to zeros would undo a fit with centroids, whose center a pass does not know: there it has none.
+    """
+    options = options_of(model, rows, n_classes, counts, noise)
+    options.max_iter, options.decay = 1, 1.0
+    if model.alpha is None and getattr(model, "prior_", "zeros") == "centroids":
+        options.alpha = 0.0
+    return options
 
 
 def threads_of(model, rows, counts, noise):

@@ -80,7 +80,7 @@ class Tracker:
 
     def begin_at_zeros(self):
         """Note the objective before the first epoch, of a model without weights but for intercepts."""
-        if self.sample is None:
+        if self.sample is None or self.state.center is not None:
             return
         self.starts_at_zeros = True
         K, bias = self.state.n_classes, self.state.bias

@@ -25,8 +25,8 @@ ENOUGH = 1e-4
 LOW = 5e-3
 
 
-def pays(options, rows, n_classes):
-    """Whether a fit to ``rows`` ends with `refine_in_memory`."""
+def newton_follows(options, rows, n_classes):
+    """Whether a fit to ``rows`` with a ridge to zeros ends with `refine_in_memory`."""
     if not options.adaptive or n_classes < 2:
         return False
     width, n = rows.width, rows.n_rows

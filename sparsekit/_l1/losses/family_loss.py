@@ -10,13 +10,11 @@ from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
 from .null_intercept import MAX_NULL_STEPS
-from .rounding import GAP_ROUNDING
+from .rounding import GAP_ROUNDING, VALUE_ROUNDING
 
 # Rows that are evaluated at once. Their arrays stay in a core's cache: 100,000 Poisson rows take 0.5 ms, and
 # 1.4 at once.
 BLOCK_ROWS = 8192
-# Rounding of a predictor, in units of its size or 1, and of a dual point.
-ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 class FamilyLoss(LinearLoss):
@@ -92,7 +90,7 @@ class FamilyLoss(LinearLoss):
         if self.counted is not None and theta[~self.counted].any():
             return -np.inf
         # a multiple of a dual point is one: at the ends of the domain rounding leads inwards
-        theta = (1.0 - ROUNDING) * theta
+        theta = (1.0 - VALUE_ROUNDING) * theta
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = np.where(theta == 0.0, 0.0, theta / s)
             conjugates = self.family.conjugate(t, self.y, self.zy)
@@ -114,7 +112,7 @@ def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | 
     if shift is None:
         return None
     zy = family.saturated(y)
-    is_saturated = np.all(np.abs(shift - zy) <= ROUNDING * np.maximum(1.0, np.abs(zy)))
+    is_saturated = np.all(np.abs(shift - zy) <= VALUE_ROUNDING * np.maximum(1.0, np.abs(zy)))
     return zy if is_saturated else shift
 
 

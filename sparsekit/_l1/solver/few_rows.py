@@ -15,14 +15,13 @@ from scipy.optimize import OptimizeResult
 from ..._arrays import is_device
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
+from ..losses.rounding import GAP_ROUNDING
 
 # Most rows, and the part of the features that they may be: factor and Hessians cost their cubes. With more
 # rows, or few features, conjugate gradients on the features are no slower.
 _MOST, _PART = 1000, 0.2
 # features without a penalty in addition to them, as a part of the rows
 _BARE = 0.25
-# least weight of a square, as a part of the largest
-_SMALLEST = 1e-12
 # rounds of ever smaller tolerances
 _ROUNDS, _TIGHTER = 4, 0.1
 
@@ -50,7 +49,7 @@ def few_rows(loss, l1, l2, known=None):
     scale = float(weights.max())
     held = weights > 0
     # what is nearly free would fill the factor with its rounding
-    if not weights[held].min() >= _SMALLEST * scale:
+    if not weights[held].min() >= GAP_ROUNDING * scale:
         return None
     V = weights / scale
     if known is None or not np.allclose(known.V, V, rtol=1e-14, atol=0.0):

@@ -4,10 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-# Least part of the diagonal that is added to a matrix in double precision.
-MIN_RIDGE = 1e-12
-# Largest side of a matrix that is factorised: 18 MB.
-MAX_FACTOR = 1500
+from ..._linalg.newton import MAX_SIDE
+from ..losses.rounding import GAP_ROUNDING
+
 # Cycles on a matrix: 2 take 1.5 to 2 times the time on one-hot tables (a9a, 40000 x 300).
 MATRIX_CYCLES = 10
 # Tolerance of conjugate gradients on a matrix, that of the thesis: at 0.4 nearly collinear columns fail.
@@ -45,7 +44,7 @@ def of_matrix(effort):
     With the effort of other models madelon takes 3 to 13 times as long, a9a 1.3 times.
     """
     cycles = MATRIX_CYCLES if effort.max_cycles > 1 else 1
-    return replace(effort, max_cycles=cycles, cg_tol=MATRIX_CG_TOL, cg_max=MAX_CG, largest_factor=MAX_FACTOR)
+    return replace(effort, max_cycles=cycles, cg_tol=MATRIX_CG_TOL, cg_max=MAX_CG, largest_factor=MAX_SIDE)
 
 
 def next_effort(effort, ratio):
@@ -66,10 +65,10 @@ class ModelSolver:
     solve_model : callable
         The kernel.
     ridge, least : float
-        Part of the diagonal that the next model adds to it, and the least one.
+        Part of the diagonal that the next model adds to it, and the least one: by default rounding.
     """
 
-    def __init__(self, solve_model, least=MIN_RIDGE):
+    def __init__(self, solve_model, least=GAP_ROUNDING):
         self.solve_model, self.ridge, self.least = solve_model, least, least
 
     def minimize(self, operator, x, g, l1, effort):

@@ -20,6 +20,7 @@ import time
 
 import numpy as np
 
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
 
@@ -28,8 +29,6 @@ from ..._linalg.special import largest
 STEPS_PER_SIDE = 0.06
 # Steps after which their number is estimated. Without an estimate fits take 1.09 times as long, up to 2.5.
 FIRST_STEPS = 3
-# Largest side of a Gram matrix: 64 MB.
-MAX_SIDE = 4000
 # Most steps of conjugate gradients.
 MAX_STEPS = 1000
 # Distance from the end of the second system at which the gradient of the first one is rounding. With none,

@@ -11,21 +11,16 @@ from .._linalg.newton import MAX_SIDE, SMALL_SIDE
 # Gram matrices of all columns, or of a working set with fewer rows than columns, have at most `MAX_SIDE`
 # columns. Beyond, OBA goes on. With 1000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
 # unsolved.
-
-# Columns of a working set, as a multiple of the rows. With a ridge 1 takes 1.1 times as long as 3.
-MAX_COLUMNS_PER_ROW = 3
 # Columns of a sparse working set (8 MB). With 4000 a fit to text adds 3.2 times the memory of X, and not 2.3.
 MAX_SPARSE_COLUMNS = 1000
-# Sparse working sets: entries of the Gram matrix for each entry of these columns.
-# 1500 x 1200 of density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA.
-MAX_GRAM_FILL = 4
+# Sparse working sets: entries of a Gram matrix or Hessian for each entry of these columns. 1500 x 1200 of
+# density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA. Folds of rcv1_binary with 9 penalties
+# take 2.9 s at 1, 3.1 at 2 and 4.5 at 4. Those of imdb with 30 penalties take 29, 29 and 26.
+MAX_GRAM_FILL = 2
 # Columns up to which a Gram matrix costs little: whatever the fill, and in double precision. With single
 # precision 864 fits to 5 to 127 columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations. 16
 # more end uncertified.
 SMALL_GRAM = 128
-# The same for the Hessian of a path. Folds of rcv1_binary with 9 penalties take 2.9 s at 1, 3.1 at 2 and 4.5
-# at 4. Those of imdb with 30 penalties take 29, 29 and 26.
-MAX_HESSIAN_FILL = 2
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most
 # 1.2 times as long. 64 fits to columns of correlations up to 1 - 1e-8 take 0.65 of it, at most twice as long.
@@ -52,7 +47,7 @@ def working_set_fits(n_rows, n_working, n_entries):
     if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
         return False
     most = MAX_SIDE if n_entries is None else MAX_SPARSE_COLUMNS
-    return n_working <= min(most, MAX_COLUMNS_PER_ROW * n_rows)
+    return n_working <= min(most, n_rows)
 
 
 def ridge_keeps_hessian(n_rows, n_columns, is_sparse):
@@ -64,4 +59,4 @@ def hessian_fits(n_working, n_entries):
     """Whether a session keeps the Hessian of so many columns; ``n_entries`` of sparse ones, else None."""
     if n_working > MAX_SIDE:
         return False
-    return n_entries is None or n_working <= SMALL_GRAM or n_working**2 <= MAX_HESSIAN_FILL * n_entries
+    return n_entries is None or n_working <= SMALL_GRAM or n_working**2 <= MAX_GRAM_FILL * n_entries

@@ -9,7 +9,7 @@ import numpy as np
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
-from .null_intercept import MAX_NULL_STEPS
+from .null_intercept import MAX_NEWTON_STEPS
 from .rounding import GAP_ROUNDING, VALUE_ROUNDING
 
 # Rows that are evaluated at once. Their arrays stay in a core's cache: 100,000 Poisson rows take 0.5 ms, and
@@ -144,7 +144,7 @@ def null_predictor(
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
     reach = 1.0
-    for _ in range(MAX_NULL_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         slope, curvature, size = derivatives(b)
         if abs(slope) <= GAP_ROUNDING * size:
             break

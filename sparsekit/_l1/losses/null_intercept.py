@@ -10,8 +10,9 @@ from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import expit
 from .rounding import GRADIENT_ROUNDING
 
-# Newton steps, of which some ten are taken where offsets are not extreme; a bisection takes up to 80.
-MAX_NULL_STEPS = 200
+# Newton steps in one variable, of which some ten are taken where offsets are not extreme; a bisection takes
+# up to 80.
+MAX_NEWTON_STEPS = 200
 
 
 def null_intercept(codes, sample_weight, n_classes, offset=None):
@@ -36,7 +37,7 @@ def _root(positive, weight, offset, odds):
     # at the one every row's probability is at most the frequency, at the other at least
     low, high = odds - offset.max(), odds - offset.min()
     b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    for _ in range(MAX_NULL_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         p, q = expit(b + offset), expit(-b - offset)
         # each row's own term is small where its probability is right, and keeps its digits
         slope = float(np.sum(s * np.where(positive, -q, p)))
@@ -65,7 +66,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",
-        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NULL_STEPS},
+        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NEWTON_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
 

@@ -15,8 +15,9 @@ MATRIX_CG_TOL = 0.1
 # Always 50 takes 1.1 times the time on text, up to 1.8 times.
 FIRST_CG = 8
 MAX_CG = 400
-# A model is right where the actual reduction differs from its own by at most this part; 0.3 takes 1.05 times.
-RIGHT = 0.1
+# A model is trusted if the actual reduction differs from the predicted one by at most this part. Then its
+# predicted reduction may end a run, a path keeps its Hessian, and conjugate gradients may take more steps.
+MAX_PREDICTION_ERROR = 0.3
 # Factor by which the ridge rises and falls.
 RIDGE_STEP = 10.0
 
@@ -53,7 +54,7 @@ def next_effort(effort, ratio):
     Far from the solution a model is soon wrong, and needs no exact minimiser. Near it, what is left lies
     along directions of little curvature, which few steps of conjugate gradients do not see.
     """
-    is_right = abs(ratio - 1.0) <= RIGHT
+    is_right = abs(ratio - 1.0) <= MAX_PREDICTION_ERROR
     return replace(effort, cg_max=min(2 * effort.cg_max, MAX_CG) if is_right else FIRST_CG)
 
 

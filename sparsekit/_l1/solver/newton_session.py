@@ -28,10 +28,12 @@ from .. import plan
 from ..losses.ridge import RidgeProblem
 from ..losses.rounding import VALUE_ROUNDING
 from .duality import duality_gap, tightened
+from .globalise import MIN_STEP
 from .gram_model import GramModel
 from .least_squares_session import STEP
+from .minimise_model import MAX_PREDICTION_ERROR
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import CONVERGED_BY_PREDICTION, MAX_PREDICTION_ERROR, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
@@ -42,8 +44,6 @@ PREDICTED_PART = 0.1
 MAX_FALL = 0.6
 # Least ratio of actual and predicted reduction.
 MIN_DECREASE = 0.1
-# Shortest step of the line search.
-MIN_STEP = 1 / 64
 
 
 class NewtonSession:

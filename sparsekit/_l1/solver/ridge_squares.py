@@ -23,6 +23,7 @@ import numpy as np
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
+from ..losses.rounding import GRADIENT_ROUNDING
 
 # Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
 # Never by steps takes 1.15 times the time, up to 8 times; always by steps as long, up to 24 times.
@@ -34,8 +35,6 @@ MAX_STEPS = 1000
 # Distance from the end of the second system at which the gradient of the first one is rounding. With none,
 # exact data and a ridge of 2e-18 end at an objective of 5e-12.
 EXACT_DISTANCE = 1e-4
-# Part of the goal to which a system without a ridge is solved, where the gap is the objective itself.
-LEAST_NORM_PART = 1e-6
 
 
 def is_ridge(l1, l2, n_rows):
@@ -85,7 +84,8 @@ class RidgeSystem:
         self.goal, self.gap_goal, self.end = goal.violation, goal.gap, goal.end
         w = np.zeros_like(x)
         if not self.least:
-            self.goal *= LEAST_NORM_PART
+            # the gap is the objective itself, which ends at zero
+            self.goal = min(self.goal, GRADIENT_ROUNDING * self.squares.origin_scale)
             return self._by_columns(w, lambda r: r, np.inf, MAX_STEPS)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)

@@ -14,6 +14,7 @@ MATRIX_CG_TOL = 0.1
 # Steps of conjugate gradients on a first model that is no matrix; they double as long as models are right.
 # Always 50 takes 1.1 times the time on text, up to 1.8 times.
 FIRST_CG = 8
+# Most steps of conjugate gradients.
 MAX_CG = 400
 # A model is trusted if the actual reduction differs from the predicted one by at most this part. Then its
 # predicted reduction may end a run, a path keeps its Hessian, and conjugate gradients may take more steps.

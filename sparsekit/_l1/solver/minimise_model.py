@@ -17,8 +17,8 @@ FIRST_CG = 8
 # Most steps of conjugate gradients.
 MAX_CG = 400
 # A model is trusted if the actual reduction differs from the predicted one by at most this part. Then its
-# predicted reduction may end a run, a path keeps its Hessian, and conjugate gradients may take more steps. With
-# 0.3 fits of three classes to 50 to 80 rows at weak penalties take 1.8 times as long, 23 paths 1.05 times.
+# predicted reduction may end a run, a path keeps its Hessian, and conjugate gradients may take more steps.
+# With 0.3 fits of three classes to 50 to 80 rows at weak penalties take 1.8 times as long, 23 paths 1.05.
 MAX_PREDICTION_ERROR = 0.1
 # Factor by which the ridge rises and falls.
 RIDGE_STEP = 10.0

@@ -31,9 +31,8 @@ from .duality import duality_gap, tightened
 from .globalise import MIN_STEP
 from .gram_model import GramModel
 from .least_squares_session import STEP
-from .minimise_model import MAX_PREDICTION_ERROR
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MAX_PREDICTION_ERROR, MESSAGES
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 

@@ -15,8 +15,8 @@ from .._arrays import to_host
 from .._linalg.structure import sound
 from .._typing import Array, DataFrame
 
-# features that a notebook names
-_NAMED = 10
+# names that a notebook or a message lists
+NAMED = 10
 
 
 class LinearModelMixin:
@@ -185,8 +185,8 @@ def selected_html(model: Any) -> str:
     if getattr(model, "coef_", None) is None or not hasattr(model, "n_features_in_"):
         return ""
     order, count = by_magnitude(coefficients_of(model))
-    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, _NAMED)]]]
-    more = f" and {count - _NAMED} more" if count > _NAMED else ""
+    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, NAMED)]]]
+    more = f" and {count - NAMED} more" if count > NAMED else ""
     what = f"{count} of {len(order)} features have a coefficient that is not zero"
     return f"<p>{what}{': ' if names else ''}{', '.join(names)}{more}.</p>"
 

@@ -6,26 +6,25 @@ values were not chosen on those problems.
 
 from __future__ import annotations
 
-# Gram matrix of all columns: for at least as many rows as columns, and at most this many columns (32 MB).
-# Beyond, OBA goes on.
-MAX_GRAM_COLUMNS = 2000
-# Gram matrix of a working set, fewer rows than columns: at most this many columns (128 MB), and this multiple
-# of the rows. With 1000 instead of 4000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
-# unsolved. With a ridge a multiple of 1 takes 1.1 times as long as 3.
-MAX_WORKING_COLUMNS = 4000
+from .._linalg.newton import MAX_SIDE, SMALL_SIDE
+
+# Gram matrices of all columns, or of a working set with fewer rows than columns, have at most `MAX_SIDE`
+# columns. Beyond, OBA goes on. With 1000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
+# unsolved.
+
+# Columns of a dense working set, as a multiple of the rows. With 1, fits to 50 rows of means of 1e5 times the
+# spread end uncertified. Without a limit 18 elastic nets of 20 to 100 rows take 2.1 times as long, up to 20.
 MAX_COLUMNS_PER_ROW = 3
-# The same of sparse columns (8 MB). With 4000 a fit to text adds 3.2 times the memory of X, and not 2.3.
+# Columns of a sparse working set (8 MB). With 4000 a fit to text adds 3.2 times the memory of X, and not 2.3.
 MAX_SPARSE_COLUMNS = 1000
-# Sparse working sets: entries of the Gram matrix for each entry of these columns, beyond this many columns.
-# 1500 x 1200 of density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA.
-MAX_GRAM_FILL = 4
+# Sparse working sets: entries of a Gram matrix or Hessian for each entry of these columns. 1500 x 1200 of
+# density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA. Folds of rcv1_binary with 9 penalties
+# take 2.9 s at 1, 3.1 at 2 and 4.5 at 4. Those of imdb with 30 penalties take 29, 29 and 26.
+MAX_GRAM_FILL = 2
+# Columns up to which a Gram matrix costs little: whatever the fill, and in double precision. With single
+# precision 864 fits to 5 to 127 columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations. 16
+# more end uncertified.
 SMALL_GRAM = 128
-# The same for the Hessian of a path. Folds of rcv1_binary with 9 penalties take 2.9 s at 1, 3.1 at 2 and 4.5
-# at 4. Those of imdb with 30 penalties take 29, 29 and 26.
-MAX_HESSIAN_FILL = 2
-# Paths over fewer rows than columns go by a Gram matrix of all columns up to this many of them. Without it
-# cross-validation over 16 x 20 takes 85 ms instead of 8. At 1300 that over 960 x 1200 takes 11.6 s, not 1.0.
-SMALL_PATH = 300
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most
 # 1.2 times as long. 64 fits to columns of correlations up to 1 - 1e-8 take 0.65 of it, at most twice as long.
@@ -35,21 +34,23 @@ RIDGE_COLUMNS = 600
 
 def all_columns_fit(n_rows, n_columns, n_entries):
     """Whether a Gram matrix of all columns is within the limits; ``n_entries`` of a sparse X, else None."""
-    if not n_columns <= min(n_rows, MAX_GRAM_COLUMNS):
+    if not n_columns <= min(n_rows, MAX_SIDE):
         return False
     return n_entries is None or n_columns <= SMALL_GRAM or n_columns**2 <= MAX_GRAM_FILL * n_entries
 
 
 def path_takes_gram(n_rows, n_columns, n_entries):
     """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty."""
-    return n_columns <= SMALL_PATH or all_columns_fit(n_rows, n_columns, n_entries)
+    # Without `SMALL_SIDE` cross-validation over 16 x 20 takes 85 ms instead of 8. At 1300 columns that over
+    # 960 x 1200 takes 11.6 s instead of 1.0.
+    return n_columns <= SMALL_SIDE or all_columns_fit(n_rows, n_columns, n_entries)
 
 
 def working_set_fits(n_rows, n_working, n_entries):
     """Whether a Gram matrix of some columns is within the limits, where one of all columns is not."""
     if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
         return False
-    most = MAX_WORKING_COLUMNS if n_entries is None else MAX_SPARSE_COLUMNS
+    most = MAX_SIDE if n_entries is None else MAX_SPARSE_COLUMNS
     return n_working <= min(most, MAX_COLUMNS_PER_ROW * n_rows)
 
 
@@ -60,6 +61,6 @@ def ridge_keeps_hessian(n_rows, n_columns, is_sparse):
 
 def hessian_fits(n_working, n_entries):
     """Whether a session keeps the Hessian of so many columns; ``n_entries`` of sparse ones, else None."""
-    if n_working > MAX_GRAM_COLUMNS:
+    if n_working > MAX_SIDE:
         return False
-    return n_entries is None or n_working <= SMALL_GRAM or n_working**2 <= MAX_HESSIAN_FILL * n_entries
+    return n_entries is None or n_working <= SMALL_GRAM or n_working**2 <= MAX_GRAM_FILL * n_entries

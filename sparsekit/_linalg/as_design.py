@@ -7,7 +7,8 @@ from .._arrays import aligned, namespace
 from .._messages import shown
 from .design import CSCDesign, CSRDesign, DenseDesign
 
-_THREAD_WORK = 200000  # entries of X for each thread
+# Entries of X for each thread: threads with less work cost more than they give.
+THREAD_WORK = 200000
 
 
 def as_design(X, n_threads=1):
@@ -17,8 +18,7 @@ def as_design(X, n_threads=1):
 
         return as_device_design(X)
     X = X if sp.issparse(X) else aligned(np.asarray(X))
-    # threads that have less than this to do cost more than they give
-    n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // _THREAD_WORK, 1))
+    n_threads = min(n_threads, max((X.nnz if sp.issparse(X) else X.size) // THREAD_WORK, 1))
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)  # counts and booleans: products in their own type would overflow
     if sp.issparse(X):

@@ -19,8 +19,6 @@ from .special import largest
 
 # Least cosine of the s and y of a pair: B stays positive definite.
 MIN_COSINE = 1e-8
-# Norms whose squares, and products of a few of them, neither overflow nor vanish.
-SAFE_NORMS = 1e-75, 1e75
 
 
 def new_pairs(n, memory, like):
@@ -49,10 +47,10 @@ def _exponent(value):
 
 def _norms_and_cosine(x, x_new, g, g_new):
     sy, ss, yy = kernel_module("shared._pairs", x).pair_norms(x, x_new, g, g_new)
-    norm, size = math.sqrt(ss), math.sqrt(yy)
-    if all(SAFE_NORMS[0] < value < SAFE_NORMS[1] for value in (norm, size)):
+    if np.finfo(np.float64).tiny <= min(ss, yy) and max(ss, yy) < np.inf:
+        norm, size = math.sqrt(ss), math.sqrt(yy)
         return norm, size, sy / (norm * size)
-    # squares overflow, or nearly vanish
+    # squares overflow, or lose digits as they vanish
     with np.errstate(over="ignore", invalid="ignore"):
         s, y = x_new - x, g_new - g
     norm, size = _norm(s), _norm(y)

@@ -24,8 +24,6 @@ from .._arrays import full, is_device
 BLOCK = 2**18
 # The same on a GPU, where products of small blocks leave it idle.
 DEVICE_BLOCK = 2**26
-# Rows of a block of a product of sparse matrices: of a full one SciPy takes three times the memory.
-PRODUCT_ROWS = 256
 # Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
 # in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
 DENSE_PART = 0.06
@@ -237,10 +235,11 @@ def row_products(A, scale):
 
 
 def dense_product(A, B):
-    """A B of sparse matrices as a dense array, by blocks of rows."""
+    """A B of sparse matrices as a dense array, by blocks of rows: else SciPy takes three times the memory."""
     if is_device(A):
         return (A @ B).toarray()
     out = np.empty((A.shape[0], B.shape[1]), dtype=A.dtype)
-    for at in range(0, len(out), PRODUCT_ROWS):
-        out[at : at + PRODUCT_ROWS] = (A[at : at + PRODUCT_ROWS] @ B).toarray()
+    step = max(BLOCK // max(B.shape[1], 1), 1)
+    for at in range(0, len(out), step):
+        out[at : at + step] = (A[at : at + step] @ B).toarray()
     return out

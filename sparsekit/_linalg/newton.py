@@ -5,9 +5,9 @@ import numpy as np
 from .matrix import row_products
 from .positive import positive_solver
 
-# Largest side of a matrix that is factorised: 3000 is 72 MB and about a second.
+# Largest side of a matrix that is made and factorised: 72 MB and about a second.
 MAX_SIDE = 3000
-# Columns up to which the primal matrix is formed even for fewer rows.
+# Columns up to which a matrix of the columns is formed even for fewer rows.
 SMALL_SIDE = 300
 # The dual matrix divides by the ridge, which has to be at least this part of its largest entry.
 MIN_DUAL_RIDGE = 1e-8

@@ -1,5 +1,6 @@
 """Threads: how many the caller asked for, and BLAS on no more."""
 
+import math
 import os
 import sys
 import threading
@@ -119,10 +120,7 @@ def count_threads(n_jobs):
 
 def jobs_beside(n_jobs):
     """n_jobs for an estimator's own Parallel: as it is, or the share of a task that runs with others."""
-    return n_jobs if n_jobs is None or _share() == _NO_LIMIT else count_threads(n_jobs)
-
-
-_NO_LIMIT = 2**31
+    return n_jobs if n_jobs is None or math.isinf(_share()) else count_threads(n_jobs)
 
 
 def _sequential():
@@ -132,7 +130,7 @@ def _sequential():
 
 
 def _share():
-    """Threads that this task may use while others run; `_NO_LIMIT` where nothing says so.
+    """Threads that this task may use while others run; infinity where nothing says so.
 
     A process of loky, Ray or Dask's nanny has it in OMP_NUM_THREADS, which joblib's ``inner_max_num_threads``
     sets. Threads of one process share what the process has.
@@ -141,7 +139,7 @@ def _share():
     # who did not import these runs in none of their tasks
     parallel = sys.modules.get("joblib.parallel")
     if worker is None and (parallel is None or not parallel.get_active_backend()[0].nesting_level):
-        return _NO_LIMIT
+        return math.inf
     import multiprocessing.dummy
 
     import joblib

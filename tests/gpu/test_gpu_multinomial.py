@@ -152,7 +152,7 @@ def test_models(cupy, make, gram, monkeypatch):
     from sparsekit._l1.losses import multinomial
 
     if not gram:
-        monkeypatch.setattr(multinomial, "MAX_GRAM_SIDE", 0)
+        monkeypatch.setattr(multinomial, "MAX_SIDE", 0)
     X, codes, s, rng = random_problem(n=60, K=5)
     losses = losses_of(cupy, make(X), codes, 5, s)
     x = 0.5 * rng.standard_normal(losses[0].n_variables)

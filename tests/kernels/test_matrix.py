@@ -91,7 +91,7 @@ def test_sandwich(kind, density, columns, some, by_entries):
 def test_sandwich_by_blocks_of_few_rows(kind, monkeypatch):
     matrix, X = data(kind, n=300)
     monkeypatch.setattr(matrix_module.Matrix, "block_entries", 16)
-    monkeypatch.setattr(matrix_module, "PRODUCT_ROWS", 3)
+    monkeypatch.setattr(matrix_module, "BLOCK", 64)
     d = np.random.default_rng(3).random(300)
     for by_entries in (False, True) if matrix.is_sparse else (False,):
         found = matrix.sandwich(d, by_entries=by_entries)

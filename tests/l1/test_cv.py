@@ -290,12 +290,12 @@ def test_folds_of_small_data_do_not_wait_for_one_another_in_threads(monkeypatch)
     model.fit(X, y)
     assert seen == {me}
     seen.clear()
-    monkeypatch.setattr(fold_search, "_THREADED", X.size)
+    monkeypatch.setattr(fold_search, "THREAD_WORK", X.size)
     model.fit(X, y)
     assert seen and me not in seen
     seen.clear()
     # an entry of sparse rows counts as five
-    monkeypatch.setattr(fold_search, "_THREADED", 4 * np.count_nonzero(X))
+    monkeypatch.setattr(fold_search, "THREAD_WORK", 4 * np.count_nonzero(X))
     model.fit(sp.csr_array(X), y)
     assert seen and me not in seen
 

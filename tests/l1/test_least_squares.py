@@ -290,9 +290,7 @@ def test_all_solvers_find_the_same(shape, l1_ratio, positive):
         assert_allclose(model.coef_, models["oba"].coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "name, as_format", [("MAX_WORKING_COLUMNS", np.asarray), ("MAX_SPARSE_COLUMNS", sp.csr_array)]
-)
+@pytest.mark.parametrize("name, as_format", [("MAX_SIDE", np.asarray), ("MAX_SPARSE_COLUMNS", sp.csr_array)])
 def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, name, as_format):
     monkeypatch.setattr(plan, name, 25)
     X, y = data(60, 300, seed=11)

@@ -68,7 +68,7 @@ def test_model_operators_are_the_hessian(K, make, gram, monkeypatch):
     from sparsekit._l1.losses import multinomial
 
     if not gram:
-        monkeypatch.setattr(multinomial, "MAX_GRAM_SIDE", 0)
+        monkeypatch.setattr(multinomial, "MAX_SIDE", 0)
     X, codes, s, rng = random_problem(n=300, K=K)
     loss = MultinomialLoss(make(X), codes, K, s, fit_intercept=True, n_threads=2)
     # no row is so far on the wrong side that the model takes more than its curvature
@@ -162,7 +162,7 @@ def test_every_form_gives_the_same_answer(form, gram, monkeypatch):
     from sparsekit._l1.losses import multinomial
 
     if not gram:
-        monkeypatch.setattr(multinomial, "MAX_GRAM_SIDE", 0)
+        monkeypatch.setattr(multinomial, "MAX_SIDE", 0)
     X, codes, s, _ = random_problem(n=300, p=200, K=5)
     loss = MultinomialLoss(X, codes, 5, s, fit_intercept=True)
     ref = minimize_oba(loss, loss.l1_vector(4.0), tol=1e-8)

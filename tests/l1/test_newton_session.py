@@ -80,7 +80,7 @@ def test_single_precision(as_format):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("as_format", FORMATS)
-@pytest.mark.parametrize("name", ["MAX_GRAM_COLUMNS", "SMALL_GRAM", "MAX_GRAM_FILL", "MAX_HESSIAN_FILL"])
+@pytest.mark.parametrize("name", ["MAX_SIDE", "SMALL_GRAM", "MAX_GRAM_FILL"])
 @pytest.mark.parametrize("value", [0, np.inf])
 def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value):
     X, y, _ = data(shape, seed=1, as_format=as_format)
@@ -146,7 +146,7 @@ def test_ridges_with_a_session_have_limits_callbacks_and_no_history():
 def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, as_format):
     X, y, _ = data((60, 200), as_format=as_format)
     session = NewtonSession(LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True))
-    monkeypatch.setattr(plan, "MAX_GRAM_COLUMNS", 30)
+    monkeypatch.setattr(plan, "MAX_SIDE", 30)
     l1, x = session.loss.l1_vector(1.0), np.zeros(201)
     top = abs(X.T @ (y - y.mean())).max()
     for part, is_left in ((0.5, False), (0.05, True), (0.02, True)):

@@ -113,7 +113,7 @@ def test_no_time_and_steps_that_run_out(monkeypatch):
     X, y, _ = data(60, 12)
     late = minimize_oba(LeastSquaresLoss(sp.csr_matrix(X), y), 0.0, l2=1.0, max_time=0.0)
     assert late.status == outcome.MAX_TIME and not late.x.any()
-    monkeypatch.setattr(module, "MAX_STEPS", 2)
+    monkeypatch.setattr(module, "MAX_CG", 2)
     short = LassoOBA(1e-3, l1_ratio=0.0).fit(sp.csr_matrix(X), y)
     assert_allclose(short.coef_, LassoOBA(1e-3, l1_ratio=0.0).fit(X, y).coef_, atol=1e-3)
 

@@ -72,7 +72,7 @@ def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
     """Working sets that are cut to one Hessian, or have one for the variables of each model."""
     X, scores = data
     X, y = X.toarray() if dense else X, labels(scores, n_classes)
-    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 200 if n_classes == 2 else 450)
+    monkeypatch.setattr(block_columns, "MAX_SIDE", 200 if n_classes == 2 else 450)
     names = watch(monkeypatch)
     model = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(in_blocks(X), y)
     assert "product_of_block" not in names
@@ -85,7 +85,7 @@ def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
 @pytest.mark.parametrize("kind", ["logistic", "weights", "multinomial", "lasso"])
 def test_products_are_the_last_resort(kind, data, monkeypatch):
     X, scores = data
-    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 5)
+    monkeypatch.setattr(block_columns, "MAX_SIDE", 5)
     names = watch(monkeypatch)
     weight = np.random.default_rng(0).uniform(0.0, 3.0, len(scores)) if kind == "weights" else None
     y = scores if kind == "lasso" else labels(scores, 3 if kind == "multinomial" else 2)
@@ -146,7 +146,7 @@ def test_a_point_is_asked_for_once(data, monkeypatch):
     assert remote.value(moved) != remote.value(x) and blocks.n_rounds == before + 2
     remote.hessian(x, np.arange(4)), remote.hessian(moved, np.array([1, 7]))
     assert blocks.n_rounds == before + 2  # which came with the values
-    monkeypatch.setattr(block_columns, "MAX_HESSIAN", 30)
+    monkeypatch.setattr(block_columns, "MAX_SIDE", 30)
     large = working_set(problem, np.arange(1, 41), True)
     large.value(x), large.gradient(x)
     assert blocks.n_rounds == before + 3

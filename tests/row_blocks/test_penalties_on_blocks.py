@@ -39,7 +39,7 @@ def columns(request, monkeypatch):
     if request.param != "here":
         monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
     if request.param == "there, by products":
-        monkeypatch.setattr(block_columns, "MAX_HESSIAN", 10)
+        monkeypatch.setattr(block_columns, "MAX_SIDE", 10)
     return request.param
 
 

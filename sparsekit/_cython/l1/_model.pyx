@@ -106,12 +106,11 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     M.n_cg = M.n_direct = 0
     M.one_sided = op.one_sided = one_sided
     M.hard = False
-    if op.intercept and not op.knows_common:
+    if op.intercept:
         op.common = np.empty(m)
         for j in range(m):
             M.step[j] = 1.0 if j == m - 1 else 0.0
         op.product(M.step, &op.common[0])
-        op.knows_common = True
     with nogil:
         for j in range(m):
             M.x[j] = M.x0[j]

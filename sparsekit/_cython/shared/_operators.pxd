@@ -18,7 +18,6 @@ cdef class QuadOperator:
     # whether the last variable is an intercept, whose column of H the preconditioner may take out
     cdef readonly bint intercept
     cdef double[::1] common
-    cdef bint knows_common
     # whether variables with a penalty must not be negative
     cdef public bint one_sided
     # steps of the last model that went straight on through zeros, where the projected ones were worse

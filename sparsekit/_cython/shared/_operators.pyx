@@ -17,14 +17,11 @@ cdef class QuadOperator:
 
     def add_diagonal(self, const double[::1] added):
         """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
-        cdef Py_ssize_t j
         if added.shape[0] != self.size:
             raise ValueError(f"added must have shape ({self.size},); got ({added.shape[0]},)")
         if self.size == 0:
             return
         self.diagonal = np.add(self.diagonal, added)
-        if self.knows_common and self.intercept:
-            self.common[self.size - 1] += added[self.size - 1]
         self.added = added
         self.plus = &self.added[0]
 

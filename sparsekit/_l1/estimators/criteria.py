@@ -10,8 +10,6 @@ from ..paths.coefficients import l1_weights
 from ..solver.blockwise import mixed
 
 CRITERIA = ("aic", "bic", "ebic")
-# gamma of EBIC. Chen and Chen (2008), theorem 1: with 1 the choice is consistent for p = O(n^k) of any k.
-GAMMA = 1.0
 # Features per row up to which a model of unknown dispersion is a candidate. Near one feature a row the
 # deviance goes to zero, and its logarithm below any penalty. 100 x 1000 normal numbers, 5 true features of
 # size 1, noise 1, 20 seeds: BIC and EBIC choose 99 and 98 features (medians) without it, 8.5 and 5.5 with it.
@@ -103,6 +101,7 @@ def criterion_of(whole, selection, loss, x):
         return fit + 2.0 * df
     if selection == "bic":
         return fit + np.log(n) * df
+    # EBIC with gamma = 1: consistent for p = O(n^k) of any k (Chen and Chen, 2008, theorem 1)
     p = whole.columns.n_features * n_outputs
     models = gammaln(p + 1.0) - gammaln(k + 1.0) - gammaln(p - k + 1.0)
-    return fit + np.log(n) * df + 2.0 * GAMMA * models
+    return fit + np.log(n) * df + 2.0 * models

@@ -16,9 +16,6 @@ from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
 
-# ratio of the largest and the smallest norm of the columns in use from which scales are to blame
-_SCALES = 1e4
-
 
 def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
@@ -33,20 +30,12 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
         return
     if gap <= GAP_ROUNDING * _value_at_zero(loss, result.x):
         return
-    if _spread_of_norms(X, result.x) > _SCALES:
-        why = (
-            f"the columns of X differ too much in scale. Bring them to similar scales ({SCALERS}) or tighten "
-            "tol"
-        )
-    else:
-        why = (
-            "columns of X that are nearly combinations of others, or nearly constant, leave it nearly flat. "
-            "A stronger penalty, fewer columns or centred ones (sklearn.preprocessing.StandardScaler) make "
-            "the bound tight; the objective itself has stopped falling"
-        )
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
-        f"{100 * gap / result.fun:.2g} % too high: {why}.",
+        f"{100 * gap / result.fun:.2g} % too high, and it has stopped falling. Columns of X are nearly "
+        "combinations of others or nearly constant, or differ too much in scale: the largest norm is "
+        f"{_spread_of_norms(X, result.x):.2g} times the smallest. Bring them to similar scales ({SCALERS}), "
+        "use a stronger penalty or fewer columns, or tighten tol.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )

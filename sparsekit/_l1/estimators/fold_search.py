@@ -24,14 +24,13 @@ from ..._estimator.cross_validation import (
     refuse_weightless_folds,
     run_folds,
 )
+from ..._linalg.as_design import THREAD_WORK
 from ..paths.coefficients import l1_weights
 from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
 from ..paths.settings import MAX_BYTES
 
 # Multiple of tol for the optimality measure of fits that are only scored.
 _SCORED = 10.0
-# numbers of X from which folds in threads gain time, measured with two of them
-_THREADED = 3e5
 
 
 class FoldSearchMixin(CrossValidationMixin):
@@ -87,7 +86,7 @@ class FoldSearchMixin(CrossValidationMixin):
         light = whole.beside(None)
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
-        small = not shared and is_small(X, _THREADED)
+        small = not shared and is_small(X, THREAD_WORK)
 
         def score_folds(some, grids):
             calls = (

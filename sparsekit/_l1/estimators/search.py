@@ -10,7 +10,7 @@ from sklearn.utils import Bunch
 
 from ..paths.coefficients import l1_weights
 from ..paths.path_solver import LEAST_RATIO, warn_if_path_unconverged
-from ..solver.blockwise import LARGE_PENALTY
+from ..solver.gram_path import MAX_PENALTY
 
 
 class Search:
@@ -48,7 +48,7 @@ class Search:
         """
         whole = self.whole
         is_used = (x[: len(self.l1)] != 0.0) | (self.l1 == 0.0)
-        weights = np.where(is_used, 0.0, LARGE_PENALTY)
+        weights = np.where(is_used, 0.0, MAX_PENALTY)
         (result,) = whole.path(self.loss, weights, np.ones(1), x, self.options, max_time)
         self.add([result.status], [result.optimality], [what])
         if whole.is_separated(float(result.fun)):

@@ -10,14 +10,12 @@ from ..._arrays import full, is_in_main_memory
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
-from .null_intercept import MAX_NULL_STEPS
-from .rounding import GAP_ROUNDING
+from .null_intercept import MAX_NEWTON_STEPS
+from .rounding import GAP_ROUNDING, VALUE_ROUNDING
 
 # Rows that are evaluated at once. Their arrays stay in a core's cache: 100,000 Poisson rows take 0.5 ms, and
 # 1.4 at once.
 BLOCK_ROWS = 8192
-# Rounding of a predictor, in units of its size or 1, and of a dual point.
-ROUNDING = 8.0 * np.finfo(np.float64).eps
 
 
 class FamilyLoss(LinearLoss):
@@ -101,7 +99,7 @@ class FamilyLoss(LinearLoss):
         if self.counted is not None and theta[~self.counted].any():
             return -np.inf
         # a multiple of a dual point is one: at the ends of the domain rounding leads inwards
-        theta = (1.0 - ROUNDING) * theta
+        theta = (1.0 - VALUE_ROUNDING) * theta
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = np.where(theta == 0.0, 0.0, theta / s)
             conjugates = self.family.conjugate(t, self.y, self.zy)
@@ -123,7 +121,7 @@ def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | 
     if shift is None:
         return None
     zy = family.saturated(y)
-    is_saturated = np.all(np.abs(shift - zy) <= ROUNDING * np.maximum(1.0, np.abs(zy)))
+    is_saturated = np.all(np.abs(shift - zy) <= VALUE_ROUNDING * np.maximum(1.0, np.abs(zy)))
     return zy if is_saturated else shift
 
 
@@ -155,7 +153,7 @@ def null_predictor(
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b, low, high = start - float(np.average(shift, weights=s)), -np.inf, np.inf
     reach = 1.0
-    for _ in range(MAX_NULL_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         slope, curvature, size = derivatives(b)
         if abs(slope) <= GAP_ROUNDING * size:
             break

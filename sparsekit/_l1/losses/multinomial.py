@@ -20,14 +20,12 @@ from ..._linalg.class_products import (
 )
 from ..._linalg.cost import is_single
 from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
 from .losses import LogisticLoss
 from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import Selection
-
-# Largest side of a Gram matrix: 32 MB.
-MAX_GRAM_SIDE = 2000
 
 
 class MultinomialLoss:
@@ -271,7 +269,7 @@ class MultinomialProblem(Selection):
         radius = self.radius()
         parts = self.loss.probabilities(self.state.z, radius)
         s, m = self.loss.weights(), len(positions)
-        if m <= MAX_GRAM_SIDE and gram_pays(design, positions, self.loss.n_classes):
+        if m <= MAX_SIDE and gram_pays(design, positions, self.loss.n_classes):
             ridge = max(ridge, SINGLE_RIDGE) if is_single(design.shape[0], m) else ridge
             operator = self.loss.GramOperator(gram(design, positions, parts, s, has), ridge)
         else:

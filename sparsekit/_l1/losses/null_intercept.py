@@ -6,14 +6,13 @@ The largest penalty of a path is read off this model, so that it is solved nearl
 import numpy as np
 from scipy import optimize, special
 
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import expit
 from .rounding import GRADIENT_ROUNDING
 
-# Classes up to which the Hessian of the intercepts is factorised; beyond, its products are taken. Products
-# alone miss the solution by 1 % of the weight at 3 classes and offsets of 1e4 (1e-8 by factors).
-_FEW = 200
-# Newton steps, of which some ten are taken where offsets are not extreme; a bisection takes up to 80.
-MAX_NULL_STEPS = 200
+# Newton steps in one variable, of which some ten are taken where offsets are not extreme; a bisection takes
+# up to 80.
+MAX_NEWTON_STEPS = 200
 
 
 def null_intercept(codes, sample_weight, n_classes, offset=None):
@@ -38,7 +37,7 @@ def _root(positive, weight, offset, odds):
     # at the one every row's probability is at most the frequency, at the other at least
     low, high = odds - offset.max(), odds - offset.min()
     b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    for _ in range(MAX_NULL_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         p, q = expit(b + offset), expit(-b - offset)
         # each row's own term is small where its probability is right, and keeps its digits
         slope = float(np.sum(s * np.where(positive, -q, p)))
@@ -59,14 +58,15 @@ def _balanced(codes, weight, n_classes, offset, centred):
     """Intercepts of several classes, which count by their differences alone.
 
     By Newton's method in a trust region, since large offsets leave the loss all but straight. Of many classes
-    the method takes products of the Hessian instead.
+    the method takes products of the Hessian instead. Of few they miss the solution by 1 % of the weight at
+    offsets of 1e4, and a factor by 1e-8.
     """
     start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
-    few = n_classes <= _FEW
+    few = n_classes <= MAX_SIDE
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",
-        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NULL_STEPS},
+        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NEWTON_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
 

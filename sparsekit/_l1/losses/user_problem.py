@@ -9,7 +9,6 @@ from ..._solver.outcome import Stop
 from ..._solver.user_values import as_number, as_vector
 from .problem import Problem
 
-_NEEDED = ("n_variables", "value", "gradient")
 _PRODUCT = "what loss.hessian_product returns"
 # Norms of x up to which f is evaluated where a run has ended early. f falls for ever where at least this part
 # of its slope is left there.
@@ -24,7 +23,7 @@ def as_problem(loss, options, x0=None):
 
 
 def _protocol_problem(loss, products, x0):
-    needed = (*_NEEDED, "hessian_product") if products else _NEEDED
+    needed = ("n_variables", "value", "gradient", *(("hessian_product",) if products else ()))
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
         raise TypeError(

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._arrays import is_in_main_memory, to_host
+from ..._estimator.linear_model import NAMED
 from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._typing import FloatArray
@@ -282,10 +283,6 @@ def collect_path(
     )
 
 
-# points that a warning names one by one
-_NAMED = 5
-
-
 def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
     """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
     failed = ~np.isin(path.statuses, (outcome.CONVERGED, outcome.STOPPED))
@@ -302,5 +299,5 @@ def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
 
 
 def _enumerate(names):
-    left = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {left} more" if left > 0 else "")
+    left = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {left} more" if left > 0 else "")

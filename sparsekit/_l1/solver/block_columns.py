@@ -2,7 +2,7 @@
 
 Columns that fit into memory are gathered once, and the solver of main memory needs no round. For others each
 point of the solver costs a round, in which the blocks also sum the Hessian: a Newton step is one round. A
-Hessian of more than `MAX_HESSIAN` variables is multiplied instead, a product a round.
+Hessian of more than `MAX_SIDE` variables is multiplied instead, a product a round.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._cython.shared._operators import GramOperator
+from ..._linalg.newton import MAX_SIDE
 from ..losses.block_loss import as_message, model_of_block, product_of_block
 from ..losses.user_problem import Expand, ProtocolProblem
-
-# Largest number of variables of a Hessian: a matrix of 72 MB for each task that sums blocks.
-MAX_HESSIAN = 3000
 
 
 def max_columns(problem):
     """Largest number of features of a `BlockProblem` that one Hessian has, with the intercepts."""
-    return MAX_HESSIAN // problem.spec.n_outputs - 1
+    return MAX_SIDE // problem.spec.n_outputs - 1
 
 
 def working_set(problem, columns, has_hessian):
@@ -78,7 +76,7 @@ class RemoteColumns:
         self.columns, self.variables = columns, whole.variables(columns)
         self.whole, self.loss = whole, self
         self.n_variables, self.n_features = len(self.variables), len(columns)
-        self.has_hessian = has_hessian and self.n_variables <= MAX_HESSIAN
+        self.has_hessian = has_hessian and self.n_variables <= MAX_SIDE
         self._points: list[_Point] = []
         # one model of least squares is the loss itself
         self._quadratic: _Point | None = None
@@ -123,7 +121,7 @@ class RemoteColumns:
             hessian, self._quadratic = self._quadratic.hessian, self._ask(x, False)
             self._quadratic.hessian = hessian
             self._points = [self._quadratic]
-        H = self.hessian(x, free) if 0 < len(free) <= MAX_HESSIAN else None
+        H = self.hessian(x, free) if 0 < len(free) <= MAX_SIDE else None
         return self.gradient(x), H
 
     def _at(self, x):
@@ -181,7 +179,7 @@ class RemoteProblem(ProtocolProblem):
         return self._lipschitz
 
     def model(self, variables, ridge):
-        if len(variables) > MAX_HESSIAN:
+        if len(variables) > MAX_SIDE:
             return super().model(variables, ridge)
         return GramOperator(self.loss.hessian(self.x, variables), ridge), Expand(variables, self.size)
 

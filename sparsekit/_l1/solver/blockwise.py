@@ -23,11 +23,12 @@ from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..losses.block_problem import BlockProblem
 from ..losses.free_variables import correct
-from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING
+from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from .block_columns import max_columns, working_set
 from .duality import dual_with_ridge, gap_of, tightened
+from .gram_path import MAX_PENALTY
 from .nonnegative import minimize_nonnegative, one_sided
-from .oba import TIGHTEST, joined, minimize_oba, of_all
+from .oba import joined, minimize_oba, of_all
 from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
 
 # Columns that join in one expansion: at most this many, or as many as are in the working set.
@@ -35,10 +36,6 @@ MIN_NEW = 500
 # Part of the columns of one Hessian up to which columns in use leave enough to others. With 1.0 few join at a
 # time: 85 and 51 rounds for three classes and about 1500 coefficients, where 0.9 takes 61 and 37.
 MAX_USED = 0.9
-# Expansions after which a run ends without progress.
-MAX_EXPANSIONS = 100
-# Penalty that keeps coefficients at zero whatever the data.
-LARGE_PENALTY = 1e200
 
 
 @dataclass
@@ -99,7 +96,7 @@ def minimize_on_blocks(
     run = Run(problem, l1, np.zeros(len(l1)) if l2 is None else l2, tol, limits, callback, history, options)
     state = init_state(run, x0)
     try:
-        for _ in range(MAX_EXPANSIONS):
+        for _ in range(max_iter + 1):  # an expansion counts like an iteration
             step(state, run)
             if state.status is not None:
                 break
@@ -142,8 +139,8 @@ def _status(state, run, result, is_complete, before):
         return outcome.CONVERGED
     if state.optimality <= state.target:
         allowed = 10.0 * run.tol * abs(state.fun)
-        # NaN: no certificate can be had
-        if not state.gap > allowed or state.optimality <= run.tol * TIGHTEST:
+        # NaN: no certificate can be had; where all slopes are rounding the gap gets no smaller
+        if not state.gap > allowed or state.optimality <= VALUE_ROUNDING:
             return outcome.CONVERGED
         state.target = tightened(state.optimality, allowed, state.gap)
     if result.status == outcome.NO_PROGRESS:
@@ -259,7 +256,7 @@ def null_model_on_blocks(problem: BlockProblem, l1: np.ndarray, options: dict[st
     if not problem.by_feature(l1 == 0.0).any():
         return problem.start()
     options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
-    return minimize_on_blocks(problem, np.where(l1 > 0.0, LARGE_PENALTY, 0.0), **options).x
+    return minimize_on_blocks(problem, np.where(l1 > 0.0, MAX_PENALTY, 0.0), **options).x
 
 
 def solver_of(loss: Any) -> Any:

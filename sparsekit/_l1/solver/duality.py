@@ -13,10 +13,6 @@ import numpy as np
 from ..._linalg.special import largest
 from .face_points import face_points
 
-# Scales of theta that are tried where a ridge makes it feasible unscaled: parts of the way there from the
-# scale that needs no ridge. A weak ridge has a large conjugate; a theta nearer to zero gives a better bound.
-_SCALES = (1.0, 0.5, 0.9, 0.0)
-
 
 def duality_gap(loss, problem, x, l1, g, allowed=np.inf, products=0):
     """Primal minus dual value, >= 0 up to rounding; nan where the loss has no dual here.
@@ -69,8 +65,8 @@ def dual_with_ridge(dual_value, grad, l1, l2):
     soft = (l1 > 0) & curved
     least = min(most, 1.0 / max(1.0, largest(size[soft] / l1[soft])))
     best = -np.inf
-    for part in (1.0,) if least == most else _SCALES:
-        scale = part * most + (1.0 - part) * least
+    # a weak ridge has a large conjugate, and theta is better where it needs none
+    for scale in {most, least}:
         dual = dual_value(scale)
         if dual is None:
             return None

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from ..._arrays import to_host
 from ..._linalg.design import SINGLE_RIDGE
-from .minimise_model import MAX_FACTOR
+from ..._linalg.newton import MAX_SIDE
 
 
 def face_points(loss, problem, x, l1, l2, grad, products):
@@ -32,7 +32,7 @@ def face_points(loss, problem, x, l1, l2, grad, products):
     """
     slopes = grad + l2 * x
     face = np.flatnonzero((x != 0) | (l1 == 0) | (np.abs(slopes) > l1))
-    is_small = len(face) <= MAX_FACTOR and problem.size <= problem.n_rows
+    is_small = len(face) <= MAX_SIDE and problem.size <= problem.n_rows
     system = problem.face_system(face, products) if is_small else None
     if system is None:
         return

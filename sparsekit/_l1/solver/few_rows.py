@@ -13,18 +13,15 @@ from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult
 
 from ..._arrays import is_device
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
+from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
+from .duality import tightened
 
-# Most rows, and the part of the features that they may be: factor and Hessians cost their cubes. With more
-# rows, or few features, conjugate gradients on the features are no slower.
-_MOST, _PART = 1000, 0.2
-# features without a penalty in addition to them, as a part of the rows
-_BARE = 0.25
-# least weight of a square, as a part of the largest
-_SMALLEST = 1e-12
-# rounds of ever smaller tolerances
-_ROUNDS, _TIGHTER = 4, 0.1
+# Part of the features that the rows, and the features without a penalty, may be. With more of them conjugate
+# gradients on the features are no slower.
+MAX_PART = 0.2
 
 
 def few_rows(loss, l1, l2, known=None):
@@ -37,20 +34,18 @@ def few_rows(loss, l1, l2, known=None):
     if design is None or not hasattr(loss, "_with_rows") or is_device(l2) or l1.any():
         return None
     n, p = design.shape
-    if not 0 < n <= min(_MOST, _PART * p):
-        return None
     K = loss.n_variables // (p + loss.fit_intercept)
     table = l2[: p * K].reshape(p, K)
     weights = table[:, 0]
-    bare = np.count_nonzero(weights == 0)
-    if bare > _BARE * n:
+    # factor and Hessians cost their cubes
+    if not n or n + np.count_nonzero(weights == 0) > min(MAX_SIDE, MAX_PART * p):
         return None
     if bool(l2[p * K :].any()) or bool((table != weights[:, None]).any()):
         return None
     scale = float(weights.max())
     held = weights > 0
     # what is nearly free would fill the factor with its rounding
-    if not weights[held].min() >= _SMALLEST * scale:
+    if not weights[held].min() >= GAP_ROUNDING * scale:
         return None
     V = weights / scale
     if known is None or not np.allclose(known.V, V, rtol=1e-14, atol=0.0):
@@ -132,8 +127,7 @@ def start_from_few_rows(basis, scale, problem, x, unit, opts, minimize, callback
         one.nnz = int(np.count_nonzero(one.x))
         return callback(one)
 
-    for _ in range(_ROUNDS):
-        tol *= _TIGHTER
+    while True:
         used = time.perf_counter() - begun
         left = replace(opts, tol=tol, max_iter=opts.max_iter - sum(r.nit for r in results),
                        max_time=max(opts.max_time - used, 0.0))  # fmt: skip
@@ -141,6 +135,8 @@ def start_from_few_rows(basis, scale, problem, x, unit, opts, minimize, callback
         results.append(found)
         v, x = found.x, basis.expand(found.x, design)
         problem.start(x)
-        if not found.success or largest(np.abs(problem.gradient())) <= opts.tol * unit:
+        violation, goal = largest(np.abs(problem.gradient())), opts.tol * unit
+        if not found.success or violation <= goal or tol <= VALUE_ROUNDING:
             break
+        tol = tightened(tol, goal, violation)
     return x, results

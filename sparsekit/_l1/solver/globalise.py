@@ -9,8 +9,8 @@ from ..._solver import outcome
 from ..._solver.outcome import Stop
 from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
 
-# Smallest step size on the segment to the ISTA point (epsilon of Algorithm 2). 0.5 changes no fit.
-MIN_STEP = 1e-4
+# Smallest step size of a line search, and on the segment to the ISTA point (epsilon of Algorithm 2).
+MIN_STEP = 1 / 64
 
 
 @dataclass

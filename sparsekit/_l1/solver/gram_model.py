@@ -6,10 +6,10 @@ import numpy as np
 
 from ..._cython.l1._model import solve_model
 from ..._cython.shared._operators import GramOperator
-from .. import plan
+from ..._linalg.newton import MAX_SIDE
 from .minimise_model import Effort, ModelSolver
 
-EFFORT = Effort(max_cycles=25, cg_tol=0.1, largest_factor=plan.MAX_GRAM_COLUMNS)
+EFFORT = Effort(max_cycles=25, cg_tol=0.1, largest_factor=MAX_SIDE)
 
 
 class GramModel:

@@ -30,8 +30,6 @@ from .working_set import PATIENCE
 
 # Iterations of little decrease that a smaller gap is worth.
 MAX_SLOW = 15
-# Part of tol from which rounding is taken to forbid a smaller gap.
-TIGHTEST = 1e-9
 
 
 def minimize_oba(
@@ -282,8 +280,8 @@ def _certify(problem, x, l1, g, optimality, run):
     """
     allowed = run.options.gap_tol * abs(problem.f + run.kernels.orthant.penalty(x, l1))
     run.gap = run.certify(problem, x, l1, g, allowed, run.counts.n_products)
-    # NaN: no certificate can be had
-    if not run.gap > allowed or optimality <= run.options.tol * TIGHTEST:
+    # NaN: no certificate can be had; where all slopes are rounding the gap gets no smaller
+    if not run.gap > allowed or optimality <= VALUE_ROUNDING:
         return outcome.CONVERGED
     run.tol = 0.5 * optimality
     run.gap = None

@@ -20,23 +20,20 @@ import time
 
 import numpy as np
 
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
+from ..losses.rounding import GAP_ROUNDING
+from .minimise_model import MAX_CG
 
 # Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
 # Never by steps takes 1.15 times the time, up to 8 times; always by steps as long, up to 24 times.
 STEPS_PER_SIDE = 0.06
 # Steps after which their number is estimated. Without an estimate fits take 1.09 times as long, up to 2.5.
 FIRST_STEPS = 3
-# Largest side of a Gram matrix: 64 MB.
-MAX_SIDE = 4000
-# Most steps of conjugate gradients.
-MAX_STEPS = 1000
 # Distance from the end of the second system at which the gradient of the first one is rounding. With none,
 # exact data and a ridge of 2e-18 end at an objective of 5e-12.
 EXACT_DISTANCE = 1e-4
-# Part of the goal to which a system without a ridge is solved, where the gap is the objective itself.
-LEAST_NORM_PART = 1e-6
 
 
 def is_ridge(l1, l2, n_rows):
@@ -86,8 +83,9 @@ class RidgeSystem:
         self.goal, self.gap_goal, self.end = goal.violation, goal.gap, goal.end
         w = np.zeros_like(x)
         if not self.least:
-            self.goal *= LEAST_NORM_PART
-            return self._by_columns(w, lambda r: r, np.inf, MAX_STEPS)
+            # the gap is the objective itself, which ends at zero
+            self.goal = min(self.goal, GAP_ROUNDING * self.squares.origin_scale)
+            return self._by_columns(w, lambda r: r, np.inf, MAX_CG)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)
             if done:
@@ -99,14 +97,14 @@ class RidgeSystem:
         # by the diagonal where the columns decide, by the ridge where the rows do
         scales = self.l2 if wide else self._diagonal()
         w, done = self._by_columns(
-            w, lambda r: r / scales, STEPS_PER_SIDE * side if direct else np.inf, MAX_STEPS
+            w, lambda r: r / scales, STEPS_PER_SIDE * side if direct else np.inf, MAX_CG
         )
         if done or not direct:
             return w, done
         solve = single_solver(self._row_products() if wide else self._column_products())
         if solve is None:
             return w, False
-        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, MAX_STEPS)
+        return self._by_rows(w, solve) if wide else self._by_columns(w, solve, np.inf, MAX_CG)
 
     def _value(self, w):
         residual = self.root * (self.y - self.rows(w))
@@ -158,7 +156,7 @@ class RidgeSystem:
         relative = self.l2 / self.least
         rest = residual = self.root * self.y
         a, w, d, before = np.zeros_like(rest), np.zeros_like(start), None, 0.0
-        for step in range(MAX_STEPS + 1):
+        for step in range(MAX_CG + 1):
             # rest is residual - least * a, and w has the coefficients of a
             distance = self.distance(w, residual, 0.5 * float(rest @ rest))
             if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
@@ -166,7 +164,7 @@ class RidgeSystem:
                 proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
                 if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= EXACT_DISTANCE:
                     return w, True
-            if step == MAX_STEPS or time.perf_counter() >= self.end:
+            if step == MAX_CG or time.perf_counter() >= self.end:
                 break
             v = solve(rest)
             now = float(rest @ v)

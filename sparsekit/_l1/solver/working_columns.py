@@ -10,9 +10,6 @@ from .working_set import most_new
 
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
-# Columns from which the Gram matrix of all columns is made in single precision. With 0, 864 fits to 5 to 127
-# columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations. 16 more end uncertified.
-SINGLE_COLUMNS = 128
 
 
 class WorkingColumns:
@@ -91,7 +88,7 @@ class WorkingColumns:
         self.columns, self.gram = columns, np.ascontiguousarray(new)
 
     def _take_all(self):
-        single = self.p > SINGLE_COLUMNS or self.rows.is_sparse
+        single = self.p > plan.SMALL_GRAM or self.rows.is_sparse
         self.columns = np.arange(self.p)
         self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)
         if single:

@@ -6,13 +6,12 @@ Half the unit deviance is, with a = 2 - p and b = p - 1, :math:`(\mu^a - y^a) / 
 import numpy as np
 
 from ...._messages import shown
+from ..null_intercept import MAX_NEWTON_STEPS
+from ..rounding import VALUE_ROUNDING
 from .family import Family, log_of
 from .gamma import Gamma
 from .gaussian import Gaussian
 from .poisson import Poisson
-
-# Newton steps to the predictor of a dual point; the last ones are rounding.
-MAX_STEPS = 50
 
 
 def tweedie(power):
@@ -65,10 +64,10 @@ def _root(k, a, b):
     """The root t of e^(a t) - e^(-b t) = k, elementwise: Newton's method on logarithms, from one side."""
     sign = np.where(k < 0.0, -1.0, 1.0)
     a, b, k, t = np.where(k < 0.0, b, a), np.where(k < 0.0, a, b), np.abs(k), np.zeros_like(k)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         rest = np.exp(-b * t)
         step = (np.log(k + rest) - a * t) / (a + b * rest / (k + rest))
         t = t + step
-        if not np.any(np.abs(step) > 1e-15 * (1.0 + t)):
+        if not np.any(np.abs(step) > VALUE_ROUNDING * (1.0 + t)):
             break
     return sign * t

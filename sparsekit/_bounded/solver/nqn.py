@@ -8,7 +8,7 @@ a printed algorithm is undefined or does not end, the code departs from it and s
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -22,7 +22,7 @@ from ..._solver.outcome import Limits, Stop
 from ..._typing import ActiveSet
 from .min_norm_point import min_norm_weights
 
-ACTIVE_SETS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
+ACTIVE_SETS = get_args(ActiveSet)
 
 MESSAGES = outcome.messages(
     "the projected gradient is at most gtol",
@@ -47,8 +47,6 @@ F_ROUNDING = 1e-15
 MAX_STEPS_WITHOUT_DECREASE = 5
 # A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
 BEST_ROUNDING = 1e-12
-# Initial capacity of the buffer of gradients, which doubles when it is full.
-FIRST_CAPACITY = 64
 # Iterations of the test by `ftol`: a nonsmooth f may fall by little in one iteration and by more in the next.
 FTOL_WINDOW = 10
 
@@ -94,7 +92,8 @@ class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
     def __init__(self, n, size, like):
-        self.size, capacity = size, min(size, FIRST_CAPACITY)
+        # the buffer doubles when it is full
+        self.size, capacity = size, min(size, NQNOptions.n_gradients)
         self.rows, self.gram = np.empty((capacity, n), like=like), np.empty((capacity, capacity), like=like)
         self.count = self.at = 0
 

@@ -19,6 +19,7 @@ from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._solver.line_search import Trial, bracket_weak_wolfe
 from ..._solver.outcome import Limits, Stop
+from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW
 from ..._typing import ActiveSet
 from .min_norm_point import min_norm_weights
 
@@ -41,14 +42,10 @@ THETA_REVIEW_ITERATIONS = 30
 THETA_MIN_DECREASE = 1e-6
 # The run ends after this many failed line searches in succession.
 MAX_FAILURES = 4
-# A relative decrease of f below this is rounding.
-F_ROUNDING = 1e-15
 # Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
 MAX_STEPS_WITHOUT_DECREASE = 5
 # A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
 BEST_ROUNDING = 1e-12
-# Iterations of the test by `ftol`: a nonsmooth f may fall by little in one iteration and by more in the next.
-FTOL_WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -148,13 +145,13 @@ class NQNState:
 
 def init_state(x, f, g, lower, upper, opts):
     """The state at x, inside the box, with f and its gradient g there."""
-    n, kernels = len(x), kernel_module("shared._pairs", x)
+    n, kernels = len(x), kernel_module("shared._box", x)
     gradients = None
     if opts.active_set.endswith("subgradient"):
         gradients = RecentGradients(n, opts.n_gradients, g)
         gradients.put(g)
     state = NQNState(
-        kernels, x, f, g, lower, upper, kernels.Pairs(n, opts.memory), gradients,
+        kernels, x, f, g, lower, upper, kernel_module("shared._pairs", x).Pairs(n, opts.memory), gradients,
         np.empty(n, dtype=np.uint8, like=x), np.empty(n, like=x), np.empty(n, like=x),
     )  # fmt: skip
     state.by_pairs = opts.initial_scale != "gradient"

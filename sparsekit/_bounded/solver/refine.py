@@ -17,18 +17,17 @@ import numpy as np
 
 from ..._linalg.newton import MAX_SIDE, NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
+from ..._solver.tolerances import FORCING
 from ..losses.losses import LossRows, weighted_quantile
-from .box_step import MAX_RELEASE_ROUNDS, minimize_in_box
-from .scaled_descent import NO_LIMIT, Descent
+from .box_step import minimize_in_box
+from .run import SHRINK
+from .scaled_descent import Descent
 
 # The first delta has this many rows for each variable in its smooth zone.
 ROWS_PER_VARIABLE = 2
-# The multipliers are updated when the envelope's own optimality is this part of the gap.
-FORCING = 0.1
 # Optimality below this part of the objective is rounding.
 OPTIMALITY_ROUNDING = 1e-13
 # delta is multiplied by SHRINK after a round of fewer than QUICK_STEPS Newton steps.
-SHRINK = 0.2
 QUICK_STEPS = 15
 # It is multiplied by GROW after a round of MAX_STEPS Newton steps.
 GROW = 3.0
@@ -48,13 +47,6 @@ MAX_STALLED_CONVERGED = 2
 RIDGE = 1e-6
 RIDGE_MIN = 1e-12
 RIDGE_MAX = 1e3
-# The line search ends at this part of the first slope.
-SEARCH_STEPS = 40
-SEARCH_TOL = 0.1
-# Smallest descent of a step, relative to its square in Newton's matrix. A minimiser has 1.
-MIN_DESCENT = 0.1
-# A coefficient is at its bound within this part of the numbers that it is computed from.
-BOUND_ROUNDING = 1e-9
 
 
 @dataclass
@@ -214,16 +206,10 @@ class Newton:
         if problem.fit_intercept:
             gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
-        attempts = (
-            (ridge, releases) for ridge in _ridges(self.ridge) for releases in (MAX_RELEASE_ROUNDS, 0)
-        )
-        for ridge, releases in attempts:
-            move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
+        for ridge in _ridges(self.ridge):
+            move = minimize_in_box(system, gradient, low, high, ridge * unit)
             slope = float(gradient @ move)
-            # the model's minimiser has at least this slope; an active set that cycles may not. NaN fails
-            if slope < 0 and slope <= -MIN_DESCENT * float(
-                move @ (system.product(move) + ridge * unit * move)
-            ):
+            if slope < 0:  # NaN fails
                 break
         else:
             return False
@@ -233,8 +219,7 @@ class Newton:
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
         dz = problem.predictor(step, step_b)
         length = self._search(point, envelope, face, step, dz, slope)
-        old = point.w
-        point.w = _snapped(old + length * step, old, step, face)
+        point.w = np.clip(point.w + length * step, face.lower, face.upper)
         point.b += length * step_b
         point.z = point.z + length * dz
         if length > 0.5:
@@ -258,13 +243,7 @@ class Newton:
         def along(length):
             return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
 
-        found = find_slope_root(
-            lambda t: Trial(t, slope=along(t)),
-            slope,
-            part=SEARCH_TOL,
-            longest=longest,
-            max_trials=SEARCH_STEPS,
-        )
+        found = find_slope_root(lambda t: Trial(t, slope=along(t)), slope, longest=longest)
         return 0.0 if found is None else found.t
 
 
@@ -274,13 +253,6 @@ def _ridges(first):
     while ridge <= RIDGE_MAX:
         yield ridge
         ridge = max(10.0 * ridge, RIDGE_MIN)
-
-
-def _snapped(new, old, step, face):
-    """``new`` in the face; what is within rounding of a bound goes there."""
-    tiny = BOUND_ROUNDING * (np.abs(old) + np.abs(step))
-    new = np.where((new - face.lower <= tiny) & (step < 0), face.lower, new)
-    return np.where((face.upper - new <= tiny) & (step > 0), face.upper, new)
 
 
 class QuasiNewton:
@@ -311,5 +283,5 @@ class QuasiNewton:
             run.iteration("nqn")
             return done
 
-        descent.minimize(point.w, point.b, -1.0, callback, NO_LIMIT)
+        descent.minimize(point.w, point.b, -1.0, callback, np.inf)
         return 0 if done else QUICK_STEPS

@@ -20,6 +20,7 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
+from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR
 from ..._typing import EitherArray
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
@@ -27,10 +28,6 @@ from .gap import balance, scaled_gap
 from .search import search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
-# relative rounding error of an objective
-_ROUNDING = 1e-15
-# duality gap in units of tol times the objective at which to stop
-GAP_FACTOR = 10.0
 # largest relative residual of a step
 _FORCING = 0.5
 # relative duality gap that ends a continuation step
@@ -174,7 +171,7 @@ class FenchelYoungRun:
 
     def rounding(self, f):
         """Error to expect of an objective."""
-        return _ROUNDING * (abs(f) + self.loss.magnitude)
+        return F_ROUNDING * (abs(f) + self.loss.magnitude)
 
     def gap(self, f, square):
         """Duality gap, by the best bound so far; where intercepts are free, as if they were balanced."""
@@ -188,7 +185,7 @@ class FenchelYoungRun:
 
     def enough(self, f, tol):
         """Duality gap to stop at; where the optimum is zero, or all but, a part of f may be out of reach."""
-        return max(GAP_FACTOR * tol * f, _ROUNDING * self.zero)
+        return max(GAP_FACTOR * tol * f, F_ROUNDING * self.zero)
 
     def certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""

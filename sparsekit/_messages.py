@@ -52,9 +52,9 @@ MAX_NAMES = 10
 
 def listed(names: Iterable[object], separator: str = ", ", count: int | None = None) -> str:
     """The first names, and how many more there are; ``count`` is that of all where ``names`` are not all."""
-    names = [str(name) for name in names]
-    left = (len(names) if count is None else count) - MAX_NAMES
-    return separator.join(names[:MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
+    texts = [str(name) for name in names]
+    left = (len(texts) if count is None else count) - MAX_NAMES
+    return separator.join(texts[:MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> EitherArray:

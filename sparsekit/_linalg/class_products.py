@@ -12,9 +12,9 @@ import numpy as np
 
 from .._arrays import kernel_module, to_host
 from .._cython.shared import _multinomial
+from ..gpu.shared._compile import DEVICE_BLOCK
 from .cost import DEVICE, HOST, is_single
 from .design import CSCDesign, DenseDesign
-from .matrix import DEVICE_BLOCK
 
 # Entries of a block of rows of factors, or of predictions. BLAS threads spin, and larger blocks pay little.
 FACTOR_BUFFER = 2**22

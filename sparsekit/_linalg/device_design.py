@@ -16,12 +16,13 @@ from .._arrays import namespace
 from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu.shared import _dense, _sparse
+from ..gpu.shared._compile import DEVICE_BLOCK
 from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
 from .design import next_weights
-from .matrix import DEVICE_BLOCK, Columns, Matrix
+from .matrix import Columns, Matrix
 
 
 def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:

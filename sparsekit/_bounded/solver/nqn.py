@@ -40,8 +40,6 @@ ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 THETA_REVIEW_ITERATIONS = 30
 # It keeps the rule if f fell by this part of its decrease so far.
 THETA_MIN_DECREASE = 1e-6
-# The run ends after this many failed line searches in succession.
-MAX_FAILURES = 4
 # Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
 MAX_STEPS_WITHOUT_DECREASE = 5
 # A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
@@ -300,7 +298,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     state = init_state(x, f, g, lower, upper, opts)
     kernels = state.kernels
     recent, lines, status = [f], [], None
-    failures, f_failed, f_first, f_looked = 0, np.inf, f, f
+    f_failed, f_first, f_looked = np.inf, f, f
     while status is None:
         optimality = kernels.optimality(state.x, state.g, lower, upper)
         if optimality <= opts.gtol:
@@ -322,8 +320,9 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 if status not in (outcome.NO_DIRECTION, outcome.NO_PROGRESS):
                     break
                 # departure: the pairs may be bad; restart from theta I as long as that helps
-                failures = 1 if state.f < f_failed - F_ROUNDING * abs(state.f) else failures + 1
-                if failures > MAX_FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
+                if not state.f < f_failed - F_ROUNDING * abs(state.f) or (
+                    opts.initial_scale == "gradient" and not len(state.pairs)
+                ):
                     break
                 f_failed, status = state.f, None
                 restart(state, opts)

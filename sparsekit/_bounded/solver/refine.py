@@ -25,11 +25,7 @@ from .scaled_descent import Descent
 
 # The first delta has this many rows for each variable in its smooth zone.
 ROWS_PER_VARIABLE = 2
-# Optimality below this part of the objective is rounding.
-OPTIMALITY_ROUNDING = 1e-13
-# delta is multiplied by SHRINK after a round of fewer than QUICK_STEPS Newton steps.
-QUICK_STEPS = 15
-# It is multiplied by GROW after a round of MAX_STEPS Newton steps.
+# delta is multiplied by SHRINK after a round of fewer than MAX_STEPS Newton steps, else by GROW.
 GROW = 3.0
 MAX_STEPS = 30
 # delta falls to the median residual if that is below this part of delta.
@@ -44,7 +40,6 @@ MIN_DECREASE = 1e-9
 MAX_STALLED = 8
 MAX_STALLED_CONVERGED = 2
 # Levenberg's ridge, in units of the curvature that all rows would have.
-RIDGE = 1e-6
 RIDGE_MIN = 1e-12
 RIDGE_MAX = 1e3
 
@@ -131,13 +126,13 @@ def refine(run):
         if not loss.has_kinks:
             continue
         envelope.previous = point.rows.dual.copy()
-        if count < QUICK_STEPS:
+        if count < MAX_STEPS:
             envelope.smoothing *= SHRINK
             # a nearly perfect fit needs a much smaller delta at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
             if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
                 envelope.smoothing = max(typical, MIN_DELTA * loss.spread)
-        elif count >= MAX_STEPS:
+        else:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
 
@@ -160,7 +155,7 @@ class Newton:
 
     def __init__(self, run):
         self.run = run
-        self.ridge, self.too_large = RIDGE, False
+        self.ridge, self.too_large = RIDGE_MIN, False
         _, self.variance = run.problem.moments()
         run.spare = LossRows.empty(run.problem.n, self.variance)
 
@@ -170,16 +165,10 @@ class Newton:
         certify(run, point)
         run.check()
         for count in range(MAX_STEPS):
-            if count >= QUICK_STEPS and run.is_done:
-                return count - 1
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
             left = run.certificate.weigh(face.slope, face.free, slope_b)
-            if (
-                problem.loss.has_kinks
-                and count
-                and left <= max(FORCING * run.gap, run.allowed(OPTIMALITY_ROUNDING))
-            ):
+            if problem.loss.has_kinks and count and left <= FORCING * run.gap:
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
@@ -219,7 +208,10 @@ class Newton:
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
         dz = problem.predictor(step, step_b)
         length = self._search(point, envelope, face, step, dz, slope)
-        point.w = np.clip(point.w + length * step, face.lower, face.upper)
+        w, move = point.w, length * step
+        # w + (lower - w) may not be lower
+        point.w = np.where(move <= face.lower - w, face.lower, w + move)
+        point.w = np.where(move >= face.upper - w, face.upper, point.w)
         point.b += length * step_b
         point.z = point.z + length * dz
         if length > 0.5:
@@ -284,4 +276,4 @@ class QuasiNewton:
             return done
 
         descent.minimize(point.w, point.b, -1.0, callback, np.inf)
-        return 0 if done else QUICK_STEPS
+        return 0 if done else MAX_STEPS

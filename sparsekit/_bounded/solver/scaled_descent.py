@@ -26,7 +26,7 @@ class Descent:
             curvature = (loss.hi - loss.lo) / (4.0 * loss.spread)
         self.mean, self.scale = mean, 1.0 / np.sqrt(curvature * variance + problem.l2)
         two = (problem.lower < 0) & (problem.upper > 0) if problem.l1 else np.zeros(p, dtype=bool, like=mean)
-        self.two, self.split = two, np.flatnonzero(two)
+        self.split = np.flatnonzero(two)
         lower, upper = problem.lower / self.scale, problem.upper / self.scale
         self.lower = np.concatenate([np.where(two, 0.0, lower), np.zeros(len(self.split), like=mean)])
         self.upper = np.concatenate([upper, -lower[self.split]])
@@ -50,10 +50,9 @@ class Descent:
         """(w, b) of v, w in the box."""
         problem = self.problem
         w, _ = self._linear_part(v)
-        # scaling a bound and back may have a rounding error
-        p = problem.p
-        w = np.where(~self.two & (v[:p] <= self.lower[:p]), problem.lower, w)
-        w = np.where(~self.two & (v[:p] >= self.upper[:p]), problem.upper, w)
+        for side in (problem.lower, problem.upper):
+            # scaling a bound and back may have a rounding error
+            w = np.where(w == side / self.scale * self.scale, side, w)
         w = np.clip(w, problem.lower, problem.upper)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 

@@ -166,10 +166,6 @@ class FenchelYoungLoss:
         """
         return self._system().step(*self.curvature(Z), G, alpha, free, products)
 
-    def factor_is_possible(self):
-        """Whether the system of the last step was small enough for a factor, of either side."""
-        return self._system().possible
-
     def factor_products(self):
         """Products with the Hessian that cost as much as a factorisation of all variables."""
         return self._system().worth()

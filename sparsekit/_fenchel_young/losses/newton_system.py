@@ -65,11 +65,6 @@ class NewtonSystem:
         Whether the last row of a table are intercepts.
     largest : int
         Largest side of a system to factorise.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether the last system had a side that is small enough.
     """
 
     def __init__(self, design, n_classes, intercept, largest):
@@ -78,7 +73,6 @@ class NewtonSystem:
         self.dense = isinstance(design, DenseDesign)
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
-        self.possible = True
         self._squares = None
 
     def step(self, parts, weight, G, alpha, free, products):
@@ -99,7 +93,6 @@ class NewtonSystem:
         large, most = self._large(P, weight, least), max(products * self.product_cost(), CHEAP)
         # the factor alone may cost more, which is known at once
         least = self._factor_cost(np.count_nonzero(large))
-        self.possible = least < np.inf
         if least > most:
             return None
         P = np.where(large, P, 0.0)

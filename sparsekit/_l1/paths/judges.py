@@ -11,8 +11,8 @@ from ..._arrays import beside
 from ..._estimator.offset import with_rows_offset
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import FACTOR_BUFFER, matmat
-from ..._linalg.matrix import DEVICE_BLOCK
 from ..._messages import shown
+from ...gpu.shared._compile import DEVICE_BLOCK
 
 
 def is_accuracy(scorer):

@@ -166,7 +166,6 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_sums_of_float32_data_are_in_double_precision(order):
     problem, X, _ = make("absolute", n=50, p=6, wrap=lambda X: X.astype(np.float32, order=order))
-    problem.is_exact = True
     w, u = np.arange(6.0) + 0.1, np.linspace(-1, 1, 50)
     exact = X.astype(np.float32).astype(np.float64)
     np.testing.assert_allclose(problem.predictor(w, 0.5), exact @ w + 0.5, rtol=1e-14)

@@ -98,7 +98,6 @@ def orthant(problem, w, gradient):
 def refine(run):
     """Improve the run's point until its gap is small enough (`Stop`), or rounding is all that is left."""
     problem, loss = run.problem, run.problem.loss
-    problem.is_exact = True
     # natural sizes are better known here than at the start
     run.certificate.forget()
     z = problem.predictor(run.w, run.b)

@@ -75,7 +75,6 @@ class BoundedRun:
 
         ``multipliers`` are dual variables (n,).
         """
-        self.problem.is_exact = True
         self.begin_at(w, b)
         self.dual = multipliers
         z = self.problem.predictor(w, b)

@@ -40,6 +40,7 @@ MIN_DECREASE = 1e-9
 MAX_STALLED = 8
 MAX_STALLED_CONVERGED = 2
 # Levenberg's ridge, in units of the curvature that all rows would have.
+RIDGE = 1e-6
 RIDGE_MIN = 1e-12
 RIDGE_MAX = 1e3
 
@@ -154,7 +155,7 @@ class Newton:
 
     def __init__(self, run):
         self.run = run
-        self.ridge, self.too_large = RIDGE_MIN, False
+        self.ridge, self.too_large = RIDGE, False
         _, self.variance = run.problem.moments()
         run.spare = LossRows.empty(run.problem.n, self.variance)
 

@@ -80,7 +80,9 @@ def _by_stress(shapes, members):
             continue
         part = np.flatnonzero(np.isfinite(steps[node]))
         done[part] = True
-        placed, _ = smacof(steps[np.ix_(part, part)], init=X[part], n_init=1, normalized_stress=False)
+        placed = X[part]
+        if len(part) > 1:
+            placed, _ = smacof(steps[np.ix_(part, part)], init=placed, n_init=1, normalized_stress=False)
         placed = _wide(_pushed_apart(placed))
         X[part] = placed - placed.min(axis=0)
         parts.append(part)

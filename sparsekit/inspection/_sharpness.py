@@ -241,7 +241,11 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
         for v in starts:
             nit += _run(box, v, max_iter, method)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
-            nit += _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+            for _ in range(max_iter):
+                done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+                nit += done
+                if done:  # f may be undefined in a part of the box
+                    break
         found[k], points[k] = box.best, box.point(box.where)
     with np.errstate(invalid="ignore"):
         value = 100.0 * (found - box.f) / (1.0 + box.f)

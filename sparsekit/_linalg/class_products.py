@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arrays import kernel_module, to_host
+from .._arrays import DEVICE_BLOCK, kernel_module, to_host
 from .._cython.shared import _multinomial
-from ..gpu.shared._compile import DEVICE_BLOCK
 from .cost import DEVICE, HOST, is_single
 from .design import CSCDesign, DenseDesign
 

@@ -12,11 +12,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._arrays import namespace
+from .._arrays import DEVICE_BLOCK, namespace
 from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu.shared import _dense, _sparse
-from ..gpu.shared._compile import DEVICE_BLOCK
 from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines

@@ -7,12 +7,11 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from ..._arrays import beside
+from ..._arrays import DEVICE_BLOCK, beside
 from ..._estimator.offset import with_rows_offset
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import FACTOR_BUFFER, matmat
 from ..._messages import shown
-from ...gpu.shared._compile import DEVICE_BLOCK
 
 
 def is_accuracy(scorer):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._arrays import DEVICE_BLOCK
 from ..._typing import DeviceArray
-from ..shared._compile import DEVICE_BLOCK
 from ..shared._curvature import product32
 from ..shared._multinomial import matmat
 

@@ -29,8 +29,6 @@ _INCLUDE = re.compile(r'^#include "(\w+/\w+\.cuh|\w+\.h)"$', re.MULTILINE)
 _UNASKED = 32 * 1024
 _ASKING = threading.Lock()
 
-# Entries of a block of rows that is converted, copied or multiplied at once: small ones leave a GPU idle.
-DEVICE_BLOCK = 2**26
 THREADS = 256  # of a block, where a kernel has no reason for another number
 
 

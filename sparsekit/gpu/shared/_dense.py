@@ -11,8 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._arrays import DEVICE_BLOCK
 from ..._typing import DeviceArray
-from ._compile import DEVICE_BLOCK, sums
+from ._compile import sums
 
 # parts of the rows that are summed at once: sufficient blocks for a large device, whatever the number of
 # columns

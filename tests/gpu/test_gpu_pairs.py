@@ -67,12 +67,12 @@ def test_passes_over_the_box(cupy, n):
 
 
 def test_values_that_are_not_finite(cupy):
-    from sparsekit.gpu.shared import _pairs as gpu
+    from sparsekit.gpu.shared import _box as gpu
 
     x, _, g, lower, upper = _box(40)
     g[3], lower[3], upper[3] = np.nan, -INF, INF
     args = [cupy.asarray(a) for a in (x, g, lower, upper)]
-    assert gpu.optimality(*args) == _pairs.optimality(x, g, lower, upper)
+    assert gpu.optimality(*args) == on_cpu.optimality(x, g, lower, upper)
     assert np.isnan(gpu.feasible_slope(args[0], cupy.ones(40), *args[1:]))
     free = np.full(40, INF)
     step = gpu.longest_step(args[0], cupy.ones(40), cupy.asarray(-free), cupy.asarray(free))

@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ._typing import DeviceArray, DeviceMatrix, EitherArray, SparseMatrix
 
+# Entries of a block of rows that is converted, copied or multiplied at once: small ones leave a GPU idle.
+DEVICE_BLOCK = 2**26
+
 
 @functools.cache
 def _is_device_type(kind: type) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from numbers import Integral
 from types import ModuleType
@@ -43,6 +44,17 @@ def shown(value: object) -> str:
     # an item has a character at least: what `plain` leaves out would stand beyond the end
     text = repr(plain(value, LONGEST + 1))
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+# Names that a message lists.
+MAX_NAMES = 10
+
+
+def listed(names: Iterable[object], separator: str = ", ", count: int | None = None) -> str:
+    """The first names, and how many more there are; ``count`` is that of all where ``names`` are not all."""
+    texts = [str(name) for name in names]
+    left = (len(texts) if count is None else count) - MAX_NAMES
+    return separator.join(texts[:MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> EitherArray:

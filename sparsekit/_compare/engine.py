@@ -11,34 +11,18 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from .cells import CUT_OFF, OUT_OF_TIME, OVER_BUDGET, Cell, Rung, Track
+from .solver import MAX_ITER, REFERENCE_TOL
 from .worker import Isolated, Local, Outcome
 
 # Fits that decide a time are repeated until they took so many seconds together.
 MIN_TOTAL = 0.2
-# But no more often than this.
-MAX_REPEATS = 7
-# Iterations of solvers whose knob is a tolerance; the time budget is the real limit.
-MAX_ITER = 10000
-# A rung that is slower than the fastest deciding one by this factor cannot become the fastest by repetition.
-# A rung that ran only once can, up to twice the factor.
-RIVAL = 1.5
-# The run that finds F*: tolerance, iterations, and time in units of the time budget.
-REFERENCE_TOL = 1e-10
-REFERENCE_ITER = 1000
-REFERENCE_BUDGETS = 3
-# F* must be known this much better than the gap at which solvers stop.
-CERTIFIED_SHARE = 0.3
 # Seconds that a first fit may take, JIT compilation included.
 WARM_UP_TIME = 120.0
-# Tolerance and iterations of the first fit, in which every part of a solver runs once.
-WARM_UP_TOL = 1e-4
-WARM_UP_ITER = 100
-# why a track ended: no time is left for anything; a fit overran its solver's limit; the next one would
-OVER_BUDGET, CUT_OFF, OUT_OF_TIME = "budget", "cut off", "out of time"
 
 
 @dataclass
@@ -62,89 +46,6 @@ class BenchOptions:
     stop_gap: float = 1e-8
     max_time: float = 10.0
     repeats: int = 1
-
-
-@dataclass
-class Rung:
-    """One accuracy setting of one solver on one cell."""
-
-    knob: float
-    times: list[float]
-    objective: float
-    nnz: int
-    n_iter: int
-    warnings: list[str]
-
-    @property
-    def median(self):
-        """Median time of the runs, seconds."""
-        return float(np.median(self.times))
-
-
-@dataclass(eq=False)
-class Track:
-    """All rungs of one solver on one cell."""
-
-    solver: object
-    rungs: list[Rung] = field(default_factory=list)
-    first_fit: float = float("nan")
-    spent: float = 0.0
-    cut_off: float = float("nan")
-    stopped: str = ""
-    failure: str = ""
-    best_fit: object = None
-    # seconds that all of its calls took, of the share that each solver has of the time until the deadline
-    used: float = 0.0
-
-    @property
-    def best(self):
-        """Rung with the lowest objective, or None."""
-        return min(self.rungs, key=lambda r: r.objective, default=None)
-
-    @property
-    def longest(self):
-        """Longest fit, seconds, one that was cut off included; nan if there is none."""
-        times = [r.median for r in self.rungs] + [t for t in (self.cut_off,) if t == t]
-        return max(times, default=float("nan"))
-
-
-@dataclass(eq=False)
-class Cell:
-    """One problem at one C with one number of threads, measured."""
-
-    problem: object
-    C: float
-    n_threads: int
-    tracks: list[Track] = field(default_factory=list)
-    left_out: list[tuple[object, str]] = field(default_factory=list)
-    best_objective: float = float("inf")
-    certified_gap: float = float("nan")
-    referenced: bool = False
-    interrupted: bool = False
-    max_time: float = float("nan")
-    share: float = float("inf")
-
-    def gap(self, objective):
-        """(F - F*) / F*."""
-        return (objective - self.best_objective) / max(abs(self.best_objective), np.finfo(float).tiny)
-
-    def time_to(self, track, gap):
-        """Smallest median time among the rungs within the gap, seconds; inf if none is."""
-        return min((r.median for r in track.rungs if self.gap(r.objective) <= gap), default=float("inf"))
-
-    @property
-    def unfinished(self):
-        """Tracks that the budget of all measurements kept from their end."""
-        return [t for t in self.tracks if t.stopped == OVER_BUDGET]
-
-    def out_of_time(self, gap):
-        """Tracks that their own limit of seconds kept from a gap."""
-        late = [t for t in self.tracks if t.stopped in (CUT_OFF, OUT_OF_TIME)]
-        return [t for t in late if math.isinf(self.time_to(t, gap))]
-
-    def track(self, key):
-        """Track of the solver with this key, or None."""
-        return next((t for t in self.tracks if t.solver.key == key), None)
 
 
 class Bench:
@@ -249,7 +150,7 @@ class Bench:
                 self._never_ready.add(solver.key)
                 track.stopped = OVER_BUDGET
                 return
-            settings = {"tol": WARM_UP_TOL if solver.knob == "tol" else 0.0, "max_iter": WARM_UP_ITER}
+            settings = {"tol": 0.0, "max_iter": MAX_ITER, solver.knob: solver.warm_up_setting}
             limit = min(WARM_UP_TIME, self._left(cell, track))
             out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, limit)
             if out.cut_off and limit < WARM_UP_TIME:
@@ -291,7 +192,7 @@ class Bench:
         """Outcome of one fit, see `_fit`."""
         return self._timed(args[1], self._fit, *args)
 
-    def _fit(self, cell, track, knob, timeout, max_iter=MAX_ITER):
+    def _fit(self, cell, track, knob, timeout):
         """Outcome of one fit."""
         self._ready(cell, track)
         if track.failure:
@@ -300,7 +201,7 @@ class Bench:
         if track.stopped == OVER_BUDGET or not limit:
             return Outcome(over_budget=True)
         solver = track.solver
-        settings = {"tol": 0.0, "max_iter": max_iter, solver.knob: knob}
+        settings = {"tol": 0.0, "max_iter": MAX_ITER, solver.knob: knob}
         out = self._runners[solver.key].fit(cell.C, settings, cell.n_threads, limit)
         out.over_budget = out.cut_off and limit < timeout
         return out
@@ -338,8 +239,7 @@ class Bench:
             return
         self.progress(f"{track.solver.title}: reference solution")
         # half of its share is for the fits that are timed
-        limit = min(REFERENCE_BUDGETS * self.options.max_time, self._left(cell, track) / 2)
-        out = self._call(cell, track, REFERENCE_TOL, limit, REFERENCE_ITER)
+        out = self._call(cell, track, REFERENCE_TOL, min(self.options.max_time, self._left(cell, track) / 2))
         if out.fit is not None and np.isfinite(out.fit.coef).all():
             objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
             self._lower(cell, objective, out.fit)
@@ -370,7 +270,7 @@ class Bench:
         if np.isnan(cell.certified_gap):
             uncertain = not cell.referenced
         else:
-            uncertain = cell.certified_gap > CERTIFIED_SHARE * options.stop_gap
+            uncertain = cell.certified_gap > options.stop_gap
         if track.rungs and not uncertain and cell.gap(track.best.objective) <= options.stop_gap:
             track.stopped = "reached"
             return False
@@ -388,17 +288,12 @@ class Bench:
         return True
 
     def _wants_repeat(self, cell, track, rung):
-        n = len(rung.times)
-        if n >= MAX_REPEATS:
+        if sum(rung.times) >= MIN_TOTAL and len(rung.times) >= self.options.repeats:
             return False
-        if sum(rung.times) >= MIN_TOTAL and n >= self.options.repeats:
-            return False
-        for gap in self.options.gaps:
-            fastest = cell.time_to(track, gap)
-            rival = 2 * RIVAL if n == 1 else RIVAL
-            if cell.gap(rung.objective) <= gap and rung.median <= rival * fastest:
-                return True
-        return False
+        return any(
+            cell.gap(rung.objective) <= gap and rung.median <= cell.time_to(track, gap)
+            for gap in self.options.gaps
+        )
 
     def _repeat(self, cell):
         """Take turns again until each rung that matters has enough runs."""

@@ -7,20 +7,17 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from .._messages import shown
-from ..datasets._files import DAMAGE, FileFormatError
+from .._messages import listed, shown
+from ..datasets._files import OPENERS, FileFormatError
+from ..datasets._svmlight import load_svmlight
 from .lasso_problem import targets
-from .matrix_files import OPENERS, read_npz, read_svmlight
+from .matrix_files import read_npz
 from .problem import Problem
-from .tables import DataError, encode, is_number, read_table, text_of
+from .tables import MAX_VALUES, DataError, encode, is_number, read_table, text_of
 
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".parquet")
-# more labels than this, and more than half as many as rows, are names rather than classes
-MAX_CLASSES = 100
-# more numbers than this are measurements, unless the user says which of them is a class
-MAX_NUMBERS = 20
 
 
 def read_problem(
@@ -157,17 +154,17 @@ def _name(path):
 
 
 def _kind(path):
-    """(suffix that tells the format, function that opens the file)."""
+    """(suffix that tells the format, whether the file is compressed)."""
     suffixes = [s.lower() for s in Path(path).suffixes]
-    opener = open
-    if suffixes and suffixes[-1] in OPENERS:
-        opener = OPENERS[suffixes.pop()]
-    return (suffixes[-1] if suffixes else ""), opener
+    is_packed = bool(suffixes) and suffixes[-1] in OPENERS
+    if is_packed:
+        suffixes.pop()
+    return (suffixes[-1] if suffixes else ""), is_packed
 
 
 def _read(path, columns, encoding=None):
     """(X, labels, held-out (X, labels) or None, Encoding or None); svmlight columns still as in the file."""
-    kind, opener = _kind(path)
+    kind, is_packed = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     if kind not in TABLES and (columns["categorical"] or columns["drop"] or columns["drop_missing"]):
@@ -181,9 +178,10 @@ def _read(path, columns, encoding=None):
         if kind == ".npz":
             X, labels, held_out = read_npz(path)
         elif kind in SVMLIGHT:
-            X, labels = read_svmlight(path, opener)
-        elif kind in DELIMITED or (kind == ".parquet" and opener is open):
-            frame, labels, notes = read_table(path, opener, kind, **columns)
+            # indices as they are: _from_first_column drops an unused column 0
+            X, labels = load_svmlight(path, zero_based=True)
+        elif kind in DELIMITED or (kind == ".parquet" and not is_packed):
+            frame, labels, notes = read_table(path, kind, **columns)
             X, encoding = encode(frame, notes, path, encoding)
         else:
             known = " ".join((*SVMLIGHT, *DELIMITED))
@@ -191,8 +189,9 @@ def _read(path, columns, encoding=None):
                 f"{path}: unknown kind of file; known are .npz .parquet {known} and these with .gz .bz2 .xz"
             )
     except FileFormatError as error:
-        raise DataError(str(error)) from error
-    except (OSError, *DAMAGE) as error:
+        hint = " (read as svmlight by its name; tables are named .csv or .tsv)" if kind in SVMLIGHT else ""
+        raise DataError(f"{error}{hint}") from error
+    except OSError as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
@@ -230,8 +229,7 @@ def _binary(labels, positive, path):
             k for k, text in enumerate(texts) if str(text) == positive or _is_equal(classes[k], positive)
         ]
         if not chosen:
-            some = ", ".join(map(str, texts[:10])) + (" ..." if len(classes) > 10 else "")
-            raise DataError(f"{path}: no row has the label {shown(positive)}; labels are {some}")
+            raise DataError(f"{path}: no row has the label {shown(positive)}; labels are {listed(texts)}")
         k = chosen[0]
     else:
         k = len(classes) - 1 if len(classes) == 2 else int(np.argmax(counts))
@@ -250,13 +248,13 @@ def _refuse_regression(classes, texts, usual, n, path):
     )
     if classes.dtype.kind in "iuf":
         is_whole = bool((classes == np.rint(classes)).all())
-        if len(classes) > MAX_NUMBERS or (len(classes) > 2 and not is_whole):
+        if len(classes) > MAX_VALUES or (len(classes) > 2 and not is_whole):
             raise DataError(
                 f"{path}: the target has {len(classes)} different numbers in {n} rows, from {texts[0]} to "
                 f"{texts[-1]}: this is regression (--lasso, --family), and classes are compared here. "
                 f"{remedy}"
             )
-    elif len(classes) > MAX_CLASSES and len(classes) > n / 2:
+    elif len(classes) > MAX_VALUES and len(classes) > n / 2:
         raise DataError(
             f"{path}: the target has {len(classes)} different values in {n} rows, not classes. {remedy}"
         )

@@ -1,12 +1,7 @@
-"""Matrices of the user's svmlight and .npz files, compressed or not."""
+"""Matrices of the user's .npz files."""
 
 from __future__ import annotations
 
-import bz2
-import functools
-import gzip
-import lzma
-import re
 import zipfile
 import zlib
 
@@ -14,92 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from .._linalg.structure import sound
-from .._messages import shown
-from ..datasets._files import MAX_BYTES, WIDEST, past_mark, unpacked, whole_number
+from ..datasets._files import MAX_BYTES, WIDEST
 from .tables import DataError
-
-
-def _open_packed(opener, path, mode):
-    """A compressed file for reading bytes, of which no more than `MAX_BYTES` are read."""
-    return unpacked(opener, path, MAX_BYTES)
-
-
-OPENERS = {
-    suffix: functools.partial(_open_packed, opener)
-    for suffix, opener in ((".gz", gzip.open), (".bz2", bz2.open), (".xz", lzma.open))
-}
-
-
-def read_svmlight(path, opener):
-    from sklearn.datasets import load_svmlight_file
-
-    try:
-        with opener(path, "rb") as stream:
-            past_mark(stream)
-            # zero_based=True takes indices as they are; _from_first_column drops an unused column 0
-            X, y = load_svmlight_file(stream, zero_based=True)
-    except (ValueError, OverflowError, IndexError) as error:
-        raise DataError(_faulty_line(path, opener) or f"{path}: {error}") from error
-    if X.shape[1] > WIDEST:
-        raise DataError(_faulty_line(path, opener) or f"{path}: has {X.shape[1]} features")
-    if not np.isfinite(X.data).all() or not np.isfinite(y).all():
-        raise DataError(_faulty_line(path, opener) or f"{path}: holds NaN or inf")
-    return sparse.csr_matrix(X), y
-
-
-def _faulty_line(path, opener):
-    """First line of an svmlight file that is wrong, and how; None if all are right."""
-    with opener(path, "rb") as stream:
-        past_mark(stream)
-        for number, raw in enumerate(stream, start=1):
-            fault = svmlight_fault(raw.decode("utf-8", errors="replace"))
-            if fault:
-                is_table = number == 1 and b":" not in raw and len(re.split(rb"[,;\t]", raw)) > 1
-                hint = "; is it a table? Then name it .csv or .tsv" if is_table else ""
-                return f"{path}:{number}: {fault}{hint}"
-    return None
-
-
-def svmlight_fault(line):
-    """What is wrong with one line of an svmlight file, or None.
-
-    A line is ``label index:value index:value ... # comment`` with increasing indices, all finite.
-    """
-    fields = line.split("#", 1)[0].split()
-    if not fields:
-        return None
-    label, *features = fields
-    if ":" in label:
-        return f"the line starts with {shown(label)}, where its label should stand"
-    if "," in label:
-        return f"label {shown(label)} names several classes; one label a row is needed"
-    if not _is_finite(label):
-        return f"label {shown(label)} is not a finite number"
-    last = -1
-    for position, item in enumerate(features):
-        index, colon, value = item.partition(":")
-        if index == "qid" and colon and position == 0:
-            continue
-        if not colon:
-            return f"{shown(item)} is not of the form index:value"
-        if not index.isascii() or not index.isdigit():
-            return f"index {shown(index)} in {shown(item)} is not a whole number from 0 on"
-        column = whole_number(index)
-        if column >= WIDEST:
-            return f"index {shown(index)} is too large: no more than {WIDEST} features can be compared"
-        if column <= last:
-            return f"index {index} follows {last}; indices must increase along a line"
-        if not _is_finite(value):
-            return f"value {shown(value)} of feature {index} is not a finite number"
-        last = column
-    return None
-
-
-def _is_finite(text):
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
 
 
 def read_npz(path):

@@ -12,13 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from .lasso_problem import LassoProblem
-from .solver import Solver
+from .solver import MAX_ITER, REFERENCE_TOL, Solver
 
 # largest excess over the optimum, relative to it, of a path that is accurate
 ACCURACY = 1e-5
-REFERENCE_TOL = 1e-9
 TIMES = f"processor time in seconds at the loosest setting with (F - F*) / F* <= {ACCURACY:g} all along"
-MAX_ITER = 10_000
 DECADES = tuple(float(f"1e-{k}") for k in range(1, 16))
 
 
@@ -313,7 +311,7 @@ def _measure(run, solver, problem, Cs, best, accuracy, max_time, n_threads):
     """Run the solver at ever tighter settings until its path is accurate."""
     end = time.monotonic() + max_time
     # imports, and code that is compiled at the first call, are not what is compared
-    _quietly(solver.path, problem.sample(), Cs[:2], solver.ladder[len(solver.ladder) // 2], 1, np.inf)
+    _quietly(solver.path, problem.sample(), Cs[:2], solver.warm_up_setting, 1, np.inf)
     for setting in solver.ladder:
         begin = time.process_time()
         coefs, intercepts = _quietly(solver.path, problem, Cs, setting, n_threads, end)
@@ -340,19 +338,15 @@ def _quietly(call, *arguments):
         return call(*arguments)
 
 
-COLUMNS = ("solver", "seconds", "excess", "setting", "ours is faster by")
-WIDTHS = (9, 7, 9)
-
-
 def table_line(solvers, run=None, own=None):
     """A line of the table of these solvers: of a run, next to ``own``, or the names of the columns."""
     if run is None:
-        cells = COLUMNS
+        cells = ("solver", "seconds", "excess", "setting", "ours is faster by")
     else:
         numbers = ("-", "-", "-")
         if not np.isnan(run.seconds):
             numbers = (f"{run.seconds:.3g}", f"{run.excess:.0e}", f"{run.setting:g}")
         ratio = "" if run is own else f"{run.seconds / own.seconds:.2f}"
         cells = (run.solver, *numbers, run.failure or ratio)
-    widths = (max(len(solver.title) for solver in solvers), *WIDTHS)
+    widths = (max(len(solver.title) for solver in solvers), 9, 7, 9)
     return "  ".join([*map(str.ljust, cells, widths), cells[-1]]).rstrip()

@@ -13,9 +13,6 @@ import numpy as np
 from .liblinear_package import LiblinearMulticore, LiblinearOfficial
 from .solver import ITERATIONS, LOOSE_TOLERANCES, TOLERANCES, Fit, Solver, hessian_too_large
 
-# adelie's tolerance bounds squared changes: at weak penalties a gap of 1e-6 takes one below the others' last
-ADELIE_TOLERANCES = (*TOLERANCES[3:], 3.2e-13, 1e-13, 1e-14, 1e-15)
-
 
 class _SklearnSolver(Solver):
     package = "scikit-learn"
@@ -154,7 +151,6 @@ class Adelie(Solver):
     key, title, package = "adelie", "adelie", "adelie"
     layout = "column"
     multithreaded = True
-    ladder = ADELIE_TOLERANCES
 
     def missing(self):
         """How to install it: its metadata ask for NumPy below 2, but it works with later ones."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from .._storage.replacing import replacing
 from .report import OURS
-
-# curves end here: F* itself is rarely known better
-PLOT_FLOOR = 1e-10
-_MOST_COLUMNS = 5
+from .solver import REFERENCE_TOL
 
 
 def fault_of_name(path):
@@ -28,8 +24,8 @@ def fault_of_name(path):
 
 
 def _curve(cell, track):
-    """Times in increasing order and the least gap reached by then, up to the first at the floor."""
-    points = sorted((r.median, max(cell.gap(r.objective), PLOT_FLOOR)) for r in track.rungs)
+    """Times in increasing order and the least gap reached by then, up to where F* itself is known."""
+    points = sorted((r.median, max(cell.gap(r.objective), REFERENCE_TOL)) for r in track.rungs)
     times, gaps = np.array(points).T
     gaps = np.minimum.accumulate(gaps)
     end = int(np.argmin(gaps)) + 1
@@ -56,13 +52,9 @@ def plot(cells, path):
     from matplotlib.figure import Figure
 
     cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
-    # a row for each set of data, where it fits
-    of_each = Counter((id(cell.problem), cell.n_threads) for cell in cells)
-    n_columns = max(of_each.values(), default=1)
-    n_columns = n_columns if len(of_each) > 1 and n_columns <= _MOST_COLUMNS else min(3, max(1, len(cells)))
+    n_columns = min(3, max(1, len(cells)))
     n_rows = max(1, math.ceil(len(cells) / n_columns))
-    width, height = (3.2, 2.8) if n_columns > 3 else (4.6, 3.4)
-    figure = Figure(figsize=(width * n_columns, height * n_rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(4.6 * n_columns, 3.4 * n_rows + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     keys = list(dict.fromkeys(t.solver.key for cell in cells for t in cell.tracks if t.rungs))
@@ -85,11 +77,8 @@ def plot(cells, path):
             lines[track.solver.title] = line
         lambda_ratio = 1.0 / (cell.C * cell.problem.lambda_max)
         title = f"{cell.problem.name}, $\\lambda$ = {lambda_ratio:.3g} $\\lambda_{{max}}$"
-        ax.set_title(
-            title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""),
-            fontsize=9 if n_columns > 3 else 10,
-        )
-        ax.set_ylim(PLOT_FLOOR, None)
+        ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=10)
+        ax.set_ylim(REFERENCE_TOL, None)
         ax.grid(True, which="major", alpha=0.3)
         _label_times(ax)
         ax.set_xlabel("time of a fit (s)")

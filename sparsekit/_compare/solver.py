@@ -13,10 +13,14 @@ from importlib import metadata
 import numpy as np
 
 # half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
-TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 25))
+TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 31))
 # for tolerances relative to lambda: at 1e-5 lambda_max the loosest useful one is far above lambda
 LOOSE_TOLERANCES = (1000.0, 320.0, 100.0, 32.0, 10.0, 3.2, 1.0, *TOLERANCES)
 ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10000, 30000, 100000)
+# Tolerance of this package at which its objective stands for the optimum.
+REFERENCE_TOL = 1e-10
+# Iterations of solvers whose knob is a tolerance: the limit of time ends them.
+MAX_ITER = 10_000
 # a dense p x p Hessian beyond this is not attempted
 MAX_HESSIAN_BYTES = 1 << 30
 
@@ -56,6 +60,11 @@ class Solver(ABC):
     compiles = False
     knob = "tol"
     ladder = TOLERANCES
+
+    @property
+    def warm_up_setting(self):
+        """The setting of a first fit, in which every part of the solver runs: the middle of the ladder."""
+        return self.ladder[len(self.ladder) // 2]
 
     @property
     def version(self):

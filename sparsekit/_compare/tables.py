@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from .._messages import shown
+from .._messages import listed, shown
+from ..datasets._files import open_bytes
 
-# A column with more words than this, and more than half as many as rows, is text rather than a category.
-MAX_WORDS = 20
-# A one-hot encoded table with a smaller share of non-zeros is made sparse.
-DENSE_SHARE = 0.2
+# More different words than this, and more than half as many as rows, are text rather than categories. More
+# numbers than this are measurements rather than classes.
+MAX_VALUES = 20
 # Bytes from which the delimiter and the decimal mark are guessed.
 _SAMPLE = 2**16
 _DECIMAL_COMMA, _DECIMAL_POINT = re.compile(r"\d,\d"), re.compile(r"\d\.\d")
@@ -58,14 +58,12 @@ def text_of(value):
     return str(int(value)) if float(value).is_integer() else str(float(value))
 
 
-def read_table(path, opener, kind, *, target, categorical, drop, drop_missing, encoding, header):
+def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding, header):
     """Features and labels of a CSV, TSV or parquet file.
 
     Parameters
     ----------
     path : Path
-    opener : callable
-        Opens the file, compressed or not.
     kind : str
         Suffix of its name.
     target : str or None
@@ -96,7 +94,7 @@ def read_table(path, opener, kind, *, target, categorical, drop, drop_missing, e
         raise DataError(
             f"{path}: to read CSV and parquet files pandas is needed: pip install pandas"
         ) from None
-    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, opener, encoding, header)
+    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, encoding, header)
     frame.columns = [str(name) for name in frame.columns]
     if not len(frame):
         raise DataError(f"{path}: holds 0 rows")
@@ -121,8 +119,8 @@ def read_table(path, opener, kind, *, target, categorical, drop, drop_missing, e
     return frame, labels, notes + more
 
 
-def _read_csv(pd, path, opener, encoding, header):
-    with opener(path, "rb") as stream:
+def _read_csv(pd, path, encoding, header):
+    with open_bytes(path) as stream:
         content = stream.read()
     if encoding is None:
         is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
@@ -167,8 +165,7 @@ def _column(frame, name, path):
         return name
     if name.isdigit() and 1 <= int(name) <= frame.shape[1]:
         return frame.columns[int(name) - 1]
-    some = ", ".join(frame.columns[:10]) + (" ..." if frame.shape[1] > 10 else "")
-    raise DataError(f"{path}: no column {shown(name)}; columns are {some}")
+    raise DataError(f"{path}: no column {shown(name)}; columns are {listed(frame.columns)}")
 
 
 def _without_index(frame, out):
@@ -228,7 +225,7 @@ def _checked_column(pd, path, column, is_forced):
         )
     words = column.astype(str).astype("category")
     n_words = len(words.cat.categories)
-    if not is_forced and n_words > MAX_WORDS and n_words > len(words) / 2:
+    if not is_forced and n_words > MAX_VALUES and n_words > len(words) / 2:
         raise DataError(
             f"{path}: column {shown(name)} is text rather than a category: {n_words} different words in "
             f"{len(words)} rows, such as {shown(words.iloc[0])}. Leave it out (--drop {_options([name])}) or "
@@ -269,16 +266,14 @@ def encode(frame, notes, path, encoding=None):
             counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
             notes = [*notes, f"one-hot encoded (values): {counts}"]
         one_hot = OneHotEncoder(handle_unknown="ignore")
-        transformer = ColumnTransformer(
-            [("words", one_hot, words)], remainder="passthrough", sparse_threshold=DENSE_SHARE
-        ).fit(frame)
+        transformer = ColumnTransformer([("words", one_hot, words)], remainder="passthrough").fit(frame)
         encoding = Encoding(list(frame.columns), transformer, notes)
     else:
         trained = encoding.transformer.transformers_[0][2]
         if encoding.names != list(frame.columns) or words != trained:
             raise DataError(
                 f"{path}: its columns are not those of the training rows, which are "
-                f"{', '.join(encoding.names[:10])}, with words in {', '.join(trained) or 'none'}"
+                f"{listed(encoding.names)}, with words in {', '.join(trained) or 'none'}"
             )
         encoding.notes += [f"held-out rows: {note}" for note in notes]
     X = encoding.transformer.transform(frame)

@@ -13,10 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_host
 from .._linalg.structure import sound
+from .._messages import MAX_NAMES, listed
 from .._typing import Array, DataFrame
-
-# names that a notebook or a message lists
-NAMED = 10
 
 
 class LinearModelMixin:
@@ -185,10 +183,9 @@ def selected_html(model: Any) -> str:
     if getattr(model, "coef_", None) is None or not hasattr(model, "n_features_in_"):
         return ""
     order, count = by_magnitude(coefficients_of(model))
-    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, NAMED)]]]
-    more = f" and {count - NAMED} more" if count > NAMED else ""
+    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, MAX_NAMES)]]]
     what = f"{count} of {len(order)} features have a coefficient that is not zero"
-    return f"<p>{what}{': ' if names else ''}{', '.join(names)}{more}.</p>"
+    return f"<p>{what}{': ' if names else ''}{listed(names, count=count)}.</p>"
 
 
 def _column_names(model, n_outputs):

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._arrays import to_host
+from .._arrays import DEVICE_BLOCK, kernel_module, to_host
 from .._cython.shared import _multinomial
 from .cost import DEVICE, HOST, is_single
 from .design import CSCDesign, DenseDesign
-from .matrix import DEVICE_BLOCK
 
 # Entries of a block of rows of factors, or of predictions. BLAS threads spin, and larger blocks pay little.
 FACTOR_BUFFER = 2**22
@@ -225,7 +224,7 @@ def _padded(P, K):
 def row_operator(design, positions, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    xp, kernels = _backend(design)
+    xp, _ = _backend(design)
     # rows of eight classes are what the CPU's vector instructions like
     wide = -(-K // 8) * 8 if xp is np else K
     indptr, indices, data = design.lines()
@@ -237,7 +236,7 @@ def row_operator(design, positions, parts, s, has, ridge):
 
     diagonal = _diagonal(square, positions, parts, s, K)
     rows, classes = np.divmod(positions, K)
-    return kernels.ClassRowOperator(
+    return kernel_module("shared._class_operators", s).ClassRowOperator(
         indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
         _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
         ridge, *design.threads, *design.turned(),
@@ -247,7 +246,7 @@ def row_operator(design, positions, parts, s, has, ridge):
 def dense_operator(design, positions, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
-    xp, kernels = _backend(design)
+    xp, _ = _backend(design)
     A = xp.ascontiguousarray(design.X, dtype=np.float32)
     step = len(A) if xp is np else max(1, DEVICE_BLOCK // max(A.shape[1], 1))
 
@@ -257,6 +256,6 @@ def dense_operator(design, positions, parts, s, has, ridge):
         return functools.reduce(operator.add, (np.square(A[rows]).T @ weight[rows] for rows in blocks))
 
     diagonal = _diagonal(square, positions, parts, s, K)
-    return kernels.ClassDenseOperator(
+    return kernel_module("shared._class_operators", s).ClassDenseOperator(
         A, _padded(P, K), top, s.astype(np.float32), positions.astype(np.int64), diagonal, has, ridge
     )

@@ -12,19 +12,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._arrays import namespace
+from .._arrays import DEVICE_BLOCK, namespace
 from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu.shared import _dense, _sparse
-from ..gpu.shared._operators import GramOperator
+from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
 from .design import next_weights
-from .matrix import DEVICE_BLOCK, Columns, Matrix
-
-# Largest side of a matrix that is factorised.
-_GRAM_SIDE = 768
+from .matrix import Columns, Matrix
 
 
 def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:
@@ -138,7 +135,7 @@ class DeviceSparse(_Device):
         rows.fill(self.indptr, self.indices, self.data, self._position(cols), len(cols))
         size = len(cols) + bool(intercept)
         gram, product = self.shape[0] * size**2 * DEVICE.dense, 2.0 * rows.nnz * DEVICE.entry
-        if 0 < size <= _GRAM_SIDE and DEVICE.gram_pays(gram, size, product):
+        if 0 < size <= MAX_FACTOR_SIDE and DEVICE.gram_pays(gram, size, product):
             G = np.empty((1, size, size), like=d)
             rows.gram(d, intercept, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
@@ -210,7 +207,7 @@ class DeviceDense(_Device):
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
         m = len(cols)
         size = m + bool(intercept)
-        if 0 < size <= _GRAM_SIDE:
+        if 0 < size <= MAX_FACTOR_SIDE:
             G = np.empty((1, size, size), like=d)
             _dense.dense_gram(self.X, cols, d, G)
             return GramOperator(G[0], ridge), Columns(self, cols)

@@ -22,8 +22,6 @@ from .._arrays import full, is_device
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
-# The same on a GPU, where products of small blocks leave it idle.
-DEVICE_BLOCK = 2**26
 # Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
 # in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
 DENSE_PART = 0.06

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import is_device
+from .._estimator.device_checks import DeviceEstimatorMixin
 from .._factor_graph.estimators.label_sets import logic
 from .._messages import check_whole, shown
 from .._storage.npz import MAX_BYTES, Reader, write
@@ -78,7 +78,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     parameters = model.get_params(deep=False)
     left_out = parameters.keys() | set(getattr(model, "_unsaved", ()))
     fitted = {key: value for key, value in vars(model).items() if key not in left_out}
-    if any(is_device(value) for value in (*fitted.values(), *parameters.values())):
+    if isinstance(model, DeviceEstimatorMixin) and model._on_device():
         raise TypeError(f"this {name} is on a GPU: save(model.to_cpu(), path).")
     unknown = sorted(fitted.keys() - CONTRACTS[name].keys())
     if unknown:

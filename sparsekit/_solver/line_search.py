@@ -21,6 +21,9 @@ ARMIJO = 1e-4
 MIN_PART = 0.1
 # Step size at which a function that still falls is taken to be unbounded below.
 MAX_STEP = 1e30
+# Slope at which a search for a root of it ends, as a part of the first one; its largest number of trials.
+SLOPE_PART = 0.1
+MAX_TRIALS = 30
 # Ratio of the ends of a bracket from which its middle is the geometric mean.
 WIDE = 10.0
 
@@ -167,7 +170,9 @@ def place_by_cubic(low, high):
     return low.t + width * (min(max(part, MIN_PART), 0.5) if math.isfinite(part) else 0.5)
 
 
-def find_slope_root(evaluate, slope, *, f=math.inf, rounding=0.0, part=0.1, longest=math.inf, max_trials=30):
+def find_slope_root(
+    evaluate, slope, *, f=math.inf, rounding=0.0, part=SLOPE_PART, longest=math.inf, max_trials=MAX_TRIALS
+):
     """The trial with the smallest slope of a convex function; None if none is low enough.
 
     The slope is continuous, and below 0 at t = 0. Sums of slopes keep their digits where differences of

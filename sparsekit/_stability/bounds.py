@@ -16,13 +16,15 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from .._messages import shown
 
-ASSUMPTIONS = ("none", "unimodal", "r-concave")
+Assumption = Literal["none", "unimodal", "r-concave"]
+ASSUMPTIONS = get_args(Assumption)
 
 # range of the parameter of the extremal distributions; beyond, they are uniform or a point at zero
 _LOG_A = math.log(1e-9), math.log(1e9)

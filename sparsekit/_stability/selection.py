@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils import Bunch, check_random_state, column_or_1d, get_tags
+from sklearn.utils import Bunch, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -21,31 +21,23 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import is_device, namespace, to_host
+from .._arrays import namespace
 from .._estimator.base import CallbackSupportMixin
-from .._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight
+from .._estimator.checks import check_penalties
 from .._estimator.cross_validation import is_small, run_folds
 from .._estimator.decorators import PlainParametersMixin, fit_context
-from .._estimator.device_linear import refuse_device
-from .._estimator.labels import encode_labels, refuse_missing_labels
 from .._estimator.monitor import PartsMonitor
-from .._estimator.offset import check_offset
-from .._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
-from .._estimator.validation import validate_data
-from .._l1.estimators.glm import GLMOBA
-from .._l1.estimators.lasso import LassoOBA
 from .._l1.estimators.logistic import L1LogisticOBA
-from .._l1.losses.null_intercept import unless_zero
-from .._l1.paths.coefficients import penalty_of
 from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
 from .._linalg.structure import sound
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
-from .bounds import ASSUMPTIONS, check_threshold, expected_false, promised_selection, votes_needed
-from .device import checked, kept_columns, put_back
-from .halves import complementary_pairs, refuse_few_rows
-from .sources import FittedSource, GLMSource, LassoSource, LogisticSource, first_features
+from .bounds import ASSUMPTIONS, Assumption, check_threshold, expected_false, promised_selection, votes_needed
+from .device import kept_columns, put_back
+from .halves import complementary_pairs
+from .make_source import make_source
+from .sources import FittedSource, first_features
 
 # Correlations with noise are larger by this factor in half of the rows: the grid begins where halves are
 # empty.
@@ -175,7 +167,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         *,
         threshold: float = 0.75,
         max_false: float | None = 1.0,
-        assumption: Literal["none", "unimodal", "r-concave"] = "unimodal",
+        assumption: Assumption = "unimodal",
         n_pairs: int = 50,
         penalties: int | ArrayLike = 50,
         eps: float = 0.01,
@@ -232,7 +224,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         if _routing_enabled():
             params = process_routing(self, "fit", **params).estimator.fit
         params = {name: value for name, value in params.items() if value is not None}
-        source, rows, codes, columns = self._source(X, y, params)
+        source, rows, codes, columns = make_source(self, X, y, params)
         self._set_penalties(source)
         n_candidates = int(source.candidates.sum())
         self.max_selected_ = self._most_features(n_candidates)
@@ -274,7 +266,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     def false_selection_bound(
         self,
         threshold: float | None = None,
-        assumption: Literal["none", "unimodal", "r-concave"] | None = None,
+        assumption: Assumption | None = None,
     ) -> float:
         """Bound of the expected number of false selections at another threshold.
 
@@ -315,7 +307,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         {ndarray, sparse matrix, data frame} of shape (n_samples, n_selected)
             Of the kind of X, on a GPU too, or as ``set_output`` says.
         """
-        if is_device(X):
+        if namespace(X=X) is not np:
             return kept_columns(self, X, self.get_support(indices=True))
         return super().transform(sound(X))
 
@@ -331,7 +323,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         {ndarray, sparse matrix} of shape (n_samples, n_features)
             Of a matrix on a GPU one there.
         """
-        if is_device(X):
+        if namespace(X=X) is not np:
             return put_back(type(self).__name__, X, self.get_support(indices=True), self.n_features_in_)
         return super().inverse_transform(sound(X))
 
@@ -355,74 +347,11 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         check_threshold(self.threshold)  # which may have changed after the fit
         return self._counts >= votes_needed(self.threshold, self._n_halves // 2)
 
-    def _source(self, X, y, params):
-        """Where fits come from, the rows to draw from, codes of all rows or None, and the columns used."""
-        model, given = self._model(), X
-        classifies = is_classifier(model)
-        paths = type(model) in (L1LogisticOBA, LassoOBA, GLMOBA)
-        if not paths or isinstance(model, GLMOBA):
-            refuse_device(
-                type(self).__name__ + " of another estimator", "take L1LogisticOBA or LassoOBA", X=X, y=y
-            )
-        weight = params.get("sample_weight")
-        if is_device(X):
-            X, y, classes, weight = checked(self, X, y, weight, classifies)
-            codes = to_host(y) if classifies else None
-        else:
-            namespace(X=X, y=y)
-            if classifies:
-                refuse_missing_labels(y)
-            X, y = validate_data(self, X, y, **X_CHECKS, y_numeric=not classifies, ensure_min_samples=4)
-            classes, codes = self._labels(y) if classifies else (None, None)
-            weight = check_sample_weight(weight, X.shape[0])
-        rows = np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight)
-        refuse_few_rows(rows, codes)
-        names = getattr(self, "feature_names_in_", None)
-        columns = UsedColumns(X.shape[1])
-        source: Any
-        if paths:
-            model._validate_params()
-            unknown = sorted(params.keys() - {"sample_weight", "offset"})
-            if unknown:
-                raise TypeError(f"{type(model).__name__}.fit takes no {unknown[0]}.")
-            whole = as_kernel_input(X)
-            X, columns = without_empty_columns(whole)
-            penalty = columns.restrict(penalty_of(whole, model.penalty_weights, 1.0, names))
-            n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
-            shift = unless_zero(check_offset(params.get("offset"), X, n_outputs))
-            if classifies:
-                source = LogisticSource(model, X, classes, codes, weight, penalty, shift)
-            else:
-                make = GLMSource if isinstance(model, GLMOBA) else LassoSource
-                source = make(model, X, y, weight, penalty, shift)
-        else:
-            parameter = next((name for name in ("C", "alpha") if name in model.get_params(deep=False)), None)
-            if parameter is None:
-                raise TypeError(
-                    f"estimator must have a penalty C or alpha; {type(model).__name__} has neither"
-                    + (" (the penalty is not to be chosen by it)." if hasattr(model, "cv") else ".")
-                )
-            named = given if hasattr(given, "iloc") else X  # its parameters may use names
-            source = FittedSource(model, parameter, named, column_or_1d(y), params, weight)
-        source.candidates &= has_entries(X)
-        return source, rows, codes, columns
-
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
-        there = is_device(source.X)  # each half uses the whole GPU
+        there = namespace(X=source.X) is not np  # each half uses the whole GPU
         small = not there and is_small(source.X, _THREADED)
         return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
-
-    def _labels(self, y):
-        try:
-            return encode_labels(y)
-        except ValueError as error:
-            if self.estimator is not None or "Unknown label type" not in str(error):
-                raise
-            raise ValueError(
-                f"{error} Without an estimator {type(self).__name__} takes L1LogisticOBA(), for classes; for "
-                f"numbers give {type(self).__name__}(LassoOBA())."
-            ) from error
 
     def _set_penalties(self, source):
         if isinstance(self.penalties, Integral):

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .._arrays import is_device
+import numpy as np
+
 from .._factor_graph.factors.factors import Factor
 from .._factor_graph.factors.structured_factors import Dense
 from .._factor_graph.graphs.graph import FactorGraph
@@ -54,7 +55,7 @@ def tensor_like(array: EitherArray, tensor: Tensor) -> Tensor:
     """A tensor of an array, in memory of PyTorch's own, where another tensor is."""
     import torch
 
-    if not is_device(array):
+    if isinstance(array, np.ndarray):
         return torch.from_numpy(array)
     # its dtype by the array's name: torch.float32, torch.float64
     out = torch.empty(array.shape, dtype=getattr(torch, str(array.dtype)), device=tensor.device)

@@ -7,7 +7,6 @@ import math
 import os
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,52 +14,12 @@ from numpy.typing import DTypeLike
 from sklearn.utils import Bunch
 
 from .._typing import FileName
-from ._files import MAX_BYTES, FileFormatError, are_numerals, numeral, open_bytes, shown, whole_number
+from ._arff_syntax import SPARSE_FIELD, fields_of, read_attribute, unquote
+from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
 from ._mulan import mulan_labels
 
-# A name or value is quoted with ' or " (a backslash escapes), or is anything up to a comma or a tab.
-# No repetition gives anything back (++, *+): a match, or its failure, takes time linear in what it reads.
-_QUOTED = r"'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\""
-_ATTRIBUTE = re.compile(rf"@attribute\s++({_QUOTED}|[^\s{{]++)\s*+(.*+)$", re.IGNORECASE)
-_VALUE = rf"(?:({_QUOTED})|([^,'\"\t]*+))(?:\s*+(?:,|$)|[ ]*+\t)"
-_FIELD = re.compile(rf"\s*+{_VALUE}")
-_SPARSE_FIELD = re.compile(rf"\s*+(\d++)\s++{_VALUE}")
-# types of attributes; a comment may follow each
-_NUMERIC = re.compile(r"(?:numeric|real|integer)\s*+(?:\[[^\]]*+\]\s*+)?(?:%.*)?$", re.IGNORECASE)
-_NOMINAL = re.compile(rf"\{{((?:{_QUOTED}|[^'\"}}])*+)\}}\s*+(?:%.*)?$")
-_TEXT = re.compile(r"(?:string\s*+(?:%.*)?|date(?:\s.*)?)$", re.IGNORECASE)
-_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|([0-7]{3})|(.))")
-_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
 # bytes that are not text of the encoding, as surrogateescape leaves them
 _UNDECODED = re.compile("[\udc80-\udcff]")
-
-
-@dataclass(frozen=True)
-class _Attribute:
-    """One column.
-
-    categories : None if it is numeric, else value -> number stored for it.
-    numbers : whether its values mean numbers, as nominal values that are all numbers do (Mulan's {0,1}).
-    is_text : whether it is a string or a date, which is left out.
-    """
-
-    name: str
-    categories: dict | None = None
-    numbers: bool = True
-    is_text: bool = False
-
-    def number(self, field):
-        """The number stored for a field as the file has it, quoted or not."""
-        if field == "?":
-            return np.nan
-        if self.categories is not None:
-            return self.categories[_unquote(field)]
-        if self.is_text:
-            return 0.0
-        try:
-            return float(field)
-        except ValueError:
-            return float(_unquote(field))
 
 
 def load_arff(
@@ -200,35 +159,6 @@ def _no_text(encoding):
     return f'is not text in {encoding}; give the encoding, such as encoding="latin-1" or "utf-16"'
 
 
-def _unquote(text):
-    if text[:1] in ("'", '"') and text[-1:] == text[:1] and len(text) > 1:
-        return _ESCAPE.sub(_unescape, text[1:-1]) if "\\" in text else text[1:-1]
-    return text
-
-
-def _unescape(match):
-    by_hexadecimal, by_octal, letter = match.groups()
-    if letter is not None:
-        return _ESCAPED.get(letter, letter)
-    return chr(int(by_hexadecimal, 16) if by_hexadecimal else int(by_octal, 8))
-
-
-def _fields(text, pattern=_FIELD):
-    """Split at commas outside quotes; None if the text does not follow the pattern to its end.
-
-    A list of groups, the last of them the value.
-    """
-    found, position = [], 0
-    while position < len(text):
-        match = pattern.match(text, position)
-        if match is None or match.end() == position:
-            return None
-        *before, quoted, plain = match.groups()
-        found.append((*before, plain.rstrip() if quoted is None else quoted))
-        position = match.end()
-    return found
-
-
 def _read_header(lines, path, skip_strings):
     relation, attributes, seen, number = "", [], set(), 0
     for number, line in lines:
@@ -236,9 +166,9 @@ def _read_header(lines, path, skip_strings):
         if word.startswith("%"):
             continue
         if word == "@relation":
-            relation = _unquote(line[len(word) :].strip())
+            relation = unquote(line[len(word) :].strip())
         elif word == "@attribute":
-            attribute = _attribute(line, path, number, skip_strings)
+            attribute = read_attribute(line, path, number, skip_strings)
             if attribute.name in seen:
                 raise FileFormatError(path, number, f"attribute {shown(attribute.name)} is declared twice")
             seen.add(attribute.name)
@@ -253,35 +183,6 @@ def _read_header(lines, path, skip_strings):
             problem = f"expected @relation, @attribute or @data, found {shown(line)}"
             raise FileFormatError(path, number, problem)
     raise FileFormatError(path, number or None, "the file ends without @data")
-
-
-def _attribute(line, path, number, skip_strings):
-    match = _ATTRIBUTE.match(line)
-    if match is None:
-        raise FileFormatError(path, number, f"{shown(line)} is not @attribute name type")
-    name, kind = _unquote(match[1]), match[2].strip()
-    if _NUMERIC.match(kind):
-        return _Attribute(name)
-    nominal = _NOMINAL.match(kind)
-    if nominal is None:
-        if _TEXT.match(kind) and skip_strings:
-            return _Attribute(name, is_text=True)
-        problem = (
-            f"attribute {shown(name)} has type {shown(kind)}; numeric, real, integer and {{...}} can be read"
-            + ("; skip_strings=True leaves it out" if _TEXT.match(kind) else "")
-        )
-        raise FileFormatError(path, number, problem)
-    fields = _fields(nominal[1].strip())
-    if not fields:
-        raise FileFormatError(path, number, f"attribute {shown(name)}: cannot read the values {shown(kind)}")
-    values = [_unquote(field[0]) for field in fields]
-    if len(set(values)) != len(values):
-        raise FileFormatError(path, number, f"attribute {shown(name)} lists a value twice")
-    if are_numerals(values):
-        numbers = [float(value) for value in values]
-        if len(set(numbers)) == len(numbers):
-            return _Attribute(name, dict(zip(values, numbers, strict=True)))
-    return _Attribute(name, {value: float(code) for code, value in enumerate(values)}, numbers=False)
 
 
 def _read_rows(lines, attributes, path, dtype):
@@ -362,7 +263,7 @@ def _sparse_matrix(values, indices, indptr, attributes):
 def _dense_row(line, attributes, path, number, dtype):
     # without quotes and tabs a plain split is the same as the pattern and much faster
     if "'" in line or '"' in line or "\t" in line:
-        fields = _fields(line)
+        fields = fields_of(line)
         texts = None if fields is None else [field[0] for field in fields]
     else:
         texts = [text.strip() for text in line.split(",")]
@@ -382,7 +283,7 @@ def _dense_row(line, attributes, path, number, dtype):
 
 def _sparse_row(line, attributes, path, number):
     body = line[1:-1].strip() if line.endswith("}") else None
-    fields = None if body is None else _fields(body, _SPARSE_FIELD)
+    fields = None if body is None else fields_of(body, SPARSE_FIELD)
     if fields is None:
         raise FileFormatError(path, number, f"{shown(line)} is not a sparse row {{index value, ...}}")
     columns = [whole_number(index) for index, _ in fields]

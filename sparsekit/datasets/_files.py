@@ -15,13 +15,11 @@ from numbers import Integral
 from typing import Any
 
 from .. import _messages as messages
+from .._storage.npz import MAX_BYTES
 
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # errors of these modules for a damaged file; bz2 raises a plain OSError
-DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
-# Largest size of an unpacked file, in bytes. Public sets of this kind are smaller; a few hostile megabytes
-# unpack to more.
-MAX_BYTES = 2**34
+_DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 # Largest number of columns of a file if the user gives none. Public sets have fewer, and vectors of this
 # length fit into memory.
 WIDEST = 500_000_000
@@ -73,14 +71,6 @@ class _Limited(io.RawIOBase):
         super().close()
 
 
-def unpacked(opener, path, max_bytes, raw=None):
-    """A compressed file, by its module's ``open``, of which no more than ``max_bytes`` are read.
-
-    ``raw`` is the file itself, where it is open already.
-    """
-    return io.BufferedReader(_Limited(opener(path if raw is None else raw, "rb"), path, max_bytes), _BUFFER)
-
-
 @contextmanager
 def open_bytes(path, max_bytes=None):
     """Open a file for reading bytes, as `open_counted`, which yields the file alone."""
@@ -111,15 +101,16 @@ def open_counted(path, max_bytes=None):
     max_bytes = MAX_BYTES if max_bytes is None else max_bytes
     if not isinstance(max_bytes, Integral) or max_bytes < 1:
         raise ValueError(f"max_bytes must be a whole number, at least 1; got {messages.shown(max_bytes)}")
-    opener = _OPENERS.get(os.path.splitext(os.fspath(path))[1].lower())
+    opener = OPENERS.get(os.path.splitext(os.fspath(path))[1].lower())
     try:
         with open(path, "rb") as raw:
             if opener is None:
-                yield past_mark(raw), raw.tell
+                yield _past_mark(raw), raw.tell
             else:
-                with unpacked(opener, path, int(max_bytes), raw) as file:
-                    yield past_mark(file), raw.tell
-    except DAMAGE as error:
+                unpacked = _Limited(opener(raw, "rb"), path, int(max_bytes))
+                with io.BufferedReader(unpacked, _BUFFER) as file:
+                    yield _past_mark(file), raw.tell
+    except _DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:
         # bz2 reports damage as an OSError without a number; errors of the operating system have one
@@ -128,7 +119,7 @@ def open_counted(path, max_bytes=None):
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
 
 
-def past_mark(file):
+def _past_mark(file):
     """The buffered file, a byte-order mark of UTF-8 at its start read."""
     mark = codecs.BOM_UTF8
     if file.peek(len(mark)).startswith(mark):

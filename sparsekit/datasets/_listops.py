@@ -11,7 +11,6 @@ from .._typing import RandomState
 # 0 stands for padding; the digit d is 1 + d
 LISTOPS_TOKENS = ("_", *"0123456789", "[MAX", "[MIN", "[MED", "[SM", "]")
 FIRST_OPERATOR = LISTOPS_TOKENS.index("[MAX")
-N_OPERATORS = 4
 END = LISTOPS_TOKENS.index("]")
 P_OPERATOR = 0.25
 APPLY = (max, min, lambda values: int(np.median(values)), lambda values: sum(values) % 10)
@@ -135,7 +134,7 @@ def _draw(rng, max_depth, max_arguments, max_length):
         n_arguments = rng.randint(2, max_arguments + 1)
         open_.append([len(tokens), n_arguments, []])
         heads.append(len(tokens) if head is None else head)
-        tokens.append(FIRST_OPERATOR + rng.randint(N_OPERATORS))
+        tokens.append(FIRST_OPERATOR + rng.randint(len(APPLY)))
         least += n_arguments + 1
 
     start(None)

@@ -13,11 +13,10 @@ from scipy.sparse import csr_matrix
 
 from .._typing import FileName
 from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
+from ._write_csr import MOST
 
 # Lines parsed at a time: NumPy's number reader then dominates, and the text is small against the arrays.
 _CHUNK = 20_000
-# rows, features or labels: what an index of 32 bits can count
-_MOST = 2**31 - 1
 
 
 def load_xc(
@@ -105,8 +104,8 @@ def _header(line, path):
         )
         raise FileFormatError(path, 1, problem)
     for size, field, what in zip(sizes, fields, ("rows", "features", "labels"), strict=True):
-        if size > _MOST:
-            problem = f"the header says {numeral(field)} {what}; no more than {_MOST} can be read"
+        if size > MOST:
+            problem = f"the header says {numeral(field)} {what}; no more than {MOST} can be read"
             raise FileFormatError(path, 1, problem)
     return sizes
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from .._messages import shown
 from ._axes import as_label, check_names, closes_its_figure, get_axes, line_style, with_options
-from ._histories import POSITIONS, history_of_estimator, history_of_result, split_outputs
+from ._histories import Position, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
     from sklearn.base import BaseEstimator
 
-_MEASURES = ("optimality", "projected_gradient", "gap", "dual_gap", "objective")
+_Measure = Literal["optimality", "projected_gradient", "gap", "dual_gap", "objective"]
 _LABELS = {
     "optimality": "relative optimality measure",
     "projected_gradient": "largest entry of the projected gradient",
@@ -187,8 +187,8 @@ class ConvergenceDisplay:
         self,
         ax: Axes | None = None,
         *,
-        y: Literal["optimality", "projected_gradient", "gap", "dual_gap", "objective"] | None = None,
-        x: Literal["time", "iteration", "evaluations"] | None = None,
+        y: _Measure | None = None,
+        x: Position | None = None,
         best: float | None = None,
         **line_options: Any,
     ) -> ConvergenceDisplay:
@@ -222,8 +222,8 @@ class ConvergenceDisplay:
             If x or y is unknown, or a history lacks it.
         """
         runs = [run for name, history in self.histories.items() for run in split_outputs(name, history)]
-        y = self._choose("y", y, _MEASURES, ("optimality", "objective"))
-        x = self._choose("x", x, POSITIONS, ("time", "iteration"))
+        y = self._choose("y", y, get_args(_Measure), ("optimality", "objective"))
+        x = self._choose("x", x, get_args(Position), ("time", "iteration"))
         ax = get_axes(ax)
         self.lines_: list[Line2D] = []
         self.edges_: list[Line2D] = []

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._factor_graph.graphs.graph import FactorGraph
 from .._factor_graph.graphs.solution import Solution
-from ._axes import closes_its_figure, get_axes
+from ._axes import COLORS, closes_its_figure, get_axes
 from ._cells import weights_map
 from ._graph_layout import layout
 
@@ -18,18 +18,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-MAX_NODES = 60
 # radius of a circle, half the side of a square; neighbours are about 1 apart
 _RADIUS, _HALF_SIDE = 0.27, 0.16
-_SMALLEST_TEXT, _SMALLEST_IN_CIRCLE = 6.5, 5.0  # points
-_FACTOR_COLORS = (
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#D55E00",
-    "#F0E442",
-    "#999999",
-)  # none like the marginals'
+# Points of the smallest text.
+_SMALLEST_TEXT = 5.0
+# None is blue: marginals are.
+_FACTOR_COLORS = COLORS[1:5]
 
 
 class FactorGraphDisplay:
@@ -90,7 +84,7 @@ class FactorGraphDisplay:
         solution: Solution | ArrayLike | None = None,
         *,
         names: Sequence[str] | None = None,
-        max_nodes: int = MAX_NODES,
+        max_nodes: int = 60,
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> FactorGraphDisplay:
@@ -226,7 +220,7 @@ class FactorGraphDisplay:
         halo = [withStroke(linewidth=2, foreground="w")]
         dark = np.zeros(len(variables), dtype=bool) if self.marginals is None else self.marginals > 0.5
         for (x, y), name, is_dark in zip(variables, self.names, dark):
-            if size >= _SMALLEST_IN_CIRCLE:
+            if size >= _SMALLEST_TEXT:
                 place = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
             else:  # the label is larger than the circle: put it below
                 place = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)

@@ -3,11 +3,8 @@
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import shortest_path
+from sklearn.manifold import smacof
 
-# passes of the majorization; small graphs converge in fewer than half of them
-_PASSES = 300
-# exponent that shortens long distances: a long chain bends, with space for its nodes
-_BEND = 0.8
 # smallest distance of two nodes' centres
 _APART = 0.75
 
@@ -62,9 +59,8 @@ def _on_grid(shapes, members):
 def _by_stress(shapes, members):
     """Positions whose distances are as near as can be to the numbers of edges between nodes.
 
-    Majorization of the stress (Gansner, Koren, North, "Graph drawing by stress majorization", 2004). It
-    starts with the variables on a circle and each factor at the centre of its variables. Parts without a path
-    between them are laid out each by itself.
+    Majorization of the stress, from the variables on a circle and each factor at the centre of its variables.
+    Parts without a path between them are laid out each by itself.
     """
     n = int(sum(np.prod(shape, dtype=int) for shape in shapes))
     ends = [(v, n + f) for f, factor in enumerate(members) for v in factor]
@@ -84,7 +80,10 @@ def _by_stress(shapes, members):
             continue
         part = np.flatnonzero(np.isfinite(steps[node]))
         done[part] = True
-        placed = _wide(_pushed_apart(_majorize(X[part], steps[np.ix_(part, part)] ** _BEND)))
+        placed = X[part]
+        if len(part) > 1:
+            placed, _ = smacof(steps[np.ix_(part, part)], init=placed, n_init=1, normalized_stress=False)
+        placed = _wide(_pushed_apart(placed))
         X[part] = placed - placed.min(axis=0)
         parts.append(part)
     _shelve(X, parts)
@@ -104,30 +103,10 @@ def _shelve(X, parts):
         right, height = right + width, max(height, own)
 
 
-def _majorize(X, steps):
-    """Positions (n, 2) of a connected part, from a start, for distances ``steps``."""
-    n = len(X)
-    if n == 1:
-        return np.zeros((1, 2))
-    # weights 1 / d^2; eq. (7) with its Laplacian, one node fixed at the origin
-    with np.errstate(divide="ignore"):
-        weight = np.where(steps > 0, steps**-2.0, 0.0)
-    laplacian = np.diag(weight.sum(axis=1)) - weight
-    inverse = np.linalg.inv(laplacian[1:, 1:])
-    for _ in range(_PASSES):
-        apart = X[:, None] - X
-        distance = np.sqrt((apart**2).sum(axis=2))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            pull = np.where(distance > 1e-9, weight * steps / distance, 0.0)
-        right = (pull[:, :, None] * apart).sum(axis=1)
-        X = np.vstack([np.zeros((1, 2)), inverse @ right[1:]])
-    return X
-
-
 def _pushed_apart(X):
     """Nodes that are too near each other move away from each other, half the way each."""
     i, j = np.triu_indices(len(X), 1)
-    for _ in range(_PASSES):
+    for _ in range(len(X) ** 2):
         apart = X[i] - X[j]
         distance = np.sqrt((apart**2).sum(axis=1))
         near = np.flatnonzero(distance < _APART)

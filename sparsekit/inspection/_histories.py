@@ -1,10 +1,12 @@
 """Histories as the solvers and estimators leave them, brought to one form: a dict of arrays of one length."""
 
+from typing import Literal
+
 import numpy as np
 
 from .._extreme.estimators.classifier import ExtremeSoftmaxSGD
 
-POSITIONS = ("time", "iteration", "evaluations")
+Position = Literal["time", "iteration", "evaluations"]
 
 
 def history_of_estimator(estimator):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
 from .._arrays import host_only
-from .._bounded.solver.minimize_nqn import minimize_nqn
+from .._bounded.solver.minimize_nqn import DIFFERENCE, minimize_nqn
 from .._messages import numbers, plain, shown
 from ._training import training_function
 
@@ -23,18 +22,10 @@ if TYPE_CHECKING:
 
     from .._typing import MatrixLike
 
-# largest number of entries of a table of directions in float64: 256 MB; above it is float32
-_LARGE = 2**25
-# squared condition number up to which the p x p normal equations give the pseudo-inverse
-_WELL_CONDITIONED = 1e8
-# the step of forward differences: square root of the rounding unit
-_STEP = 1.5e-8
 # largest number of evaluations an iteration: a line search on rounding errors would take long
 _TRIALS = 5
 # smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
 _NEAR = 0.5
-# random points that are tried where f is not defined everywhere
-_DRAWS = 10
 
 
 def sharpness(
@@ -135,8 +126,8 @@ def sharpness(
     -----
     Both methods work in units of the box's half-widths and of the first slope. In the variables z the first
     steps would be as short as the gradient at a minimum is small. Ten iterations need 11 to 20 evaluations of
-    f and its gradient, and memory for some 50 vectors of the dimension of the search. A is kept in float32
-    from 2^25 entries on. :math:`A^+ x` is a least squares solution by the
+    f and its gradient, and memory for some 50 vectors of the dimension of the search. :math:`A^+ x` is a
+    least squares solution by the
     p x p normal equations. In a manifold a coordinate of x moves by up to about 0.8 p epsilon, in the full
     space by epsilon (1 + its size). Do not compare numbers of the two kinds.
 
@@ -205,8 +196,7 @@ class _Box:
         self.best, self.where = self.f, np.zeros(self.p)
 
     def point(self, z):
-        # products of one precision go to BLAS, of two they do not
-        return self.x + (z if self.A is None else self.A @ z.astype(self.A.dtype, copy=False))
+        return self.x + (z if self.A is None else self.A @ z)
 
     def evaluate(self, z):
         """f and its gradient in z."""
@@ -215,14 +205,14 @@ class _Box:
         if g is None:
             g = self.differences(z, f)
         elif self.A is not None:
-            g = (self.A.T @ g.astype(self.A.dtype, copy=False)).astype(np.float64)
+            g = self.A.T @ g
         return f, g
 
     def differences(self, z, f):
         """The gradient in z by forward differences, as large a step as the coordinate allows for."""
         self.nfev += self.p
         g = np.empty(self.p)
-        for i, step in enumerate(_STEP * self.reach):
+        for i, step in enumerate(DIFFERENCE * self.reach):
             moved = z.copy()
             moved[i] += step
             g[i] = (self.function(self.point(moved))[0] - f) / step
@@ -251,7 +241,7 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
         for v in starts:
             nit += _run(box, v, max_iter, method)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
-            for _ in range(_DRAWS):
+            for _ in range(max_iter):
                 done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
                 nit += done
                 if done:  # f may be undefined in a part of the box
@@ -292,19 +282,12 @@ def _run(box, v, max_iter, method):
 
 def random_directions(n, p, rng):
     """A of shape (n, p) with entries from a standard normal distribution."""
-    A = np.empty((n, p), dtype=np.float64 if n * p < _LARGE else np.float32)
-    height = max(1, _LARGE // (8 * p))
-    for at in range(0, n, height):  # a temporary of the whole size would double the memory
-        A[at : at + height] = rng.standard_normal((min(height, n - at), p))
-    return A
+    return rng.standard_normal((n, p))
 
 
 def pseudo_inverse(A, x):
     """The least-norm solution of min ||A z - x||, A^+ x, without a matrix of n rows and columns."""
-    gram = np.asarray(A.T @ A, dtype=np.float64)
-    if np.linalg.cond(gram) <= _WELL_CONDITIONED:
-        return cho_solve(cho_factor(gram), (A.T @ x.astype(A.dtype, copy=False)).astype(np.float64))
-    return np.linalg.lstsq(A.astype(np.float64), x, rcond=None)[0]
+    return np.linalg.lstsq(A.T @ A, A.T @ x, rcond=None)[0]
 
 
 def _directions(directions, n_directions, n, rng):

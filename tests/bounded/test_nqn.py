@@ -12,7 +12,7 @@ from scipy import optimize
 from sparsekit import minimize_nqn
 from sparsekit._bounded.solver import nqn
 from sparsekit._bounded.solver.nqn import ACTIVE_SETS, NQNOptions, minimize
-from sparsekit._cython.shared import _pairs
+from sparsekit._cython.shared import _box, _pairs
 from sparsekit.optimize import nonsmooth_problems
 
 N = 30
@@ -81,21 +81,21 @@ def test_passes_over_vectors(seed):
     g[::4] = 0.0  # binds at either bound
     free = np.empty(N, dtype=np.uint8)
     binding = reference.binding(x, g, lower, upper)
-    assert _pairs.free_variables(x, g, lower, upper, free) == np.sum(~binding)
+    assert _box.free_variables(x, g, lower, upper, free) == np.sum(~binding)
     np.testing.assert_array_equal(free, ~binding)
     part = reference.feasible_part(x, p, lower, upper)
-    slope = _pairs.feasible_part(x, p, g, lower, upper, out)
+    slope = _box.feasible_part(x, p, g, lower, upper, out)
     np.testing.assert_array_equal(out, part)
     np.testing.assert_allclose(slope, g @ part, atol=1e-12)
-    np.testing.assert_allclose(_pairs.feasible_slope(x, p, g, lower, upper), g @ part, atol=1e-12)
+    np.testing.assert_allclose(_box.feasible_slope(x, p, g, lower, upper), g @ part, atol=1e-12)
     expected = np.abs(reference.feasible_part(x, -g, lower, upper)).max()
-    np.testing.assert_allclose(_pairs.optimality(x, g, lower, upper), expected)
-    _pairs.trial_point(x, part, 0.7, lower, upper, out)
+    np.testing.assert_allclose(_box.optimality(x, g, lower, upper), expected)
+    _box.trial_point(x, part, 0.7, lower, upper, out)
     np.testing.assert_allclose(out, np.clip(x + 0.7 * part, lower, upper), rtol=1e-14, atol=1e-15)
     assert (out >= lower).all() and (out <= upper).all()
     moving = part != 0
     room = np.where(part > 0, upper - x, x - lower)[moving] / np.abs(part[moving])
-    np.testing.assert_allclose(_pairs.longest_step(x, part, lower, upper), room.max(initial=0.0))
+    np.testing.assert_allclose(_box.longest_step(x, part, lower, upper), room.max(initial=0.0))
     s, y = p - x, out - g
     np.testing.assert_allclose(_pairs.pair_norms(x, p, g, out), [s @ y, s @ s, y @ y], atol=1e-12)
 
@@ -106,7 +106,7 @@ def test_corrections_are_those_of_algorithm_3():
         lower, upper, x = box(rng)
         pairs, kept = filled(rng, 5, 4)
         g, p, free = 5 * rng.standard_normal(N), np.empty(N), np.empty(N, dtype=np.uint8)
-        _pairs.free_variables(x, g, lower, upper, free)
+        _box.free_variables(x, g, lower, upper, free)
         pairs.set_free(free)
         pairs.direction(g, 1.3, p)
         count = 0
@@ -245,7 +245,7 @@ def test_room_for_very_many_pairs_is_made_as_they_come(active_set):
 def test_gradients_are_kept_as_room_grows(monkeypatch):
     rng, n = np.random.default_rng(0), 7
     rows, kept = nqn.RecentGradients(n, 5, np.empty(0)), []
-    monkeypatch.setattr(nqn, "FIRST_CAPACITY", 2)
+    monkeypatch.setattr(nqn.NQNOptions, "n_gradients", 2)
     growing = nqn.RecentGradients(n, 5, np.empty(0))
     for _ in range(12):
         g = rng.standard_normal(n)

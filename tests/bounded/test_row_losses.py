@@ -141,30 +141,3 @@ def test_outliers_add_to_the_excess_only():
     rows = loss.evaluate(np.zeros(1000), LossRows.empty(1000))
     assert 0.8 < loss.spread < 1.2 and loss.excess(np.zeros(1000)) == pytest.approx(1e6, rel=1e-5)
     assert 0.0 < rows.f - loss.excess(np.zeros(1000)) < 5.0
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", ["quantile", "epsilon_insensitive", "hinge", "squared_hinge", "log_loss"])
-def test_one_pass_over_dense_rows(name, dtype):
-    loss, _, _, _ = loss_of(name, n=53)
-    rng = np.random.default_rng(4)
-    X, w, b = rng.standard_normal((53, 7)).astype(dtype), rng.standard_normal(7).astype(dtype), 0.3
-    extras = [(None, None)]
-    if name in KINKS:
-        extras.append((0.5, rng.uniform(loss.lo, loss.hi, 53)))
-    for smoothing, previous in extras:
-        exact = X.astype(np.float64) @ w.astype(np.float64) + b
-        expected = loss.evaluate(exact, LossRows.empty(53), smoothing, previous)
-        ends = []
-        for blocks in ((1, 1, 1), (4, 3, 1), (4, 3, 2), (100, 1, 2), (8, 60, 2)):
-            rows, z, g = LossRows.empty(53), np.empty(53), np.empty(7)
-            loss.dense_pass(X, w, b, z, rows, g, blocks, smoothing, previous)
-            tol = dict(rtol=1e-12, atol=1e-13) if dtype == np.float64 else dict(rtol=1e-3, atol=1e-5)
-            np.testing.assert_allclose(z, exact, **tol)
-            np.testing.assert_allclose(g, X.astype(np.float64).T @ expected.u, **tol)
-            assert rows.f == pytest.approx(expected.f, rel=tol["rtol"])
-            for part in ("u", "dual", "curvature"):
-                if dtype == np.float64 or part != "curvature":
-                    np.testing.assert_allclose(getattr(rows, part), getattr(expected, part), **tol)
-            ends.append((rows.f, *g))
-        assert ends[1] == ends[2]  # threads

@@ -131,17 +131,17 @@ def test_numeric_positive_label(tmp_path):
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("1:3 2:4", "where its label should stand"),
-        ("1,2 1:3", "several classes"),
-        ("one 1:3", "label 'one' is not a finite number"),
+        ("1:3 2:4", "the line starts with '1:3', not with a label"),
+        ("1,2 1:3", "label is '1,2', not a number"),
+        ("one 1:3", "label is 'one', not a number"),
         ("1 1:3 x", "'x' is not of the form index:value"),
-        ("1 a:3", "index 'a'"),
-        ("1 -1:3", "index '-1'"),
-        ("1 2:3 2:4", "index 2 follows 2"),
-        ("1 3:3 2:4", "index 2 follows 3"),
-        ("1 1:abc", "value 'abc' of feature 1"),
-        ("1 1:nan", "value 'nan' of feature 1"),
-        ("1 1:inf", "value 'inf' of feature 1"),
+        ("1 a:3", "index 'a' is not an integer"),
+        ("1 -1:3", "index -1 is below 0"),
+        ("1 2:3 2:4", "index 2 comes after 2"),
+        ("1 3:3 2:4", "index 2 comes after 3"),
+        ("1 1:abc", "value of index 1 is 'abc', not a number"),
+        ("1 1:nan", "value of index 1 is 'nan', not a finite number"),
+        ("1 1:inf", "value of index 1 is 'inf', not a finite number"),
     ],
 )
 @pytest.mark.parametrize("packing", ["", ".gz"])
@@ -151,7 +151,7 @@ def test_faulty_svmlight_line(tmp_path, line, fault, packing):
         stream.write(f"# comment\n1 1:2 3:4\n\n-1 qid:3 1:1 # fine\n{line}\n1 1:2\n")
     with pytest.raises(io.DataError) as info:
         io.read_problem(path)
-    assert str(info.value).startswith(f"{path}:5: ")
+    assert str(info.value).startswith(f"{path}, line 5: ")
     assert fault in str(info.value)
 
 
@@ -224,7 +224,7 @@ def test_classes_are_no_regression(tmp_path, kind):
 def test_a_table_with_an_svmlight_name(tmp_path):
     path = tmp_path / "table.txt"
     path.write_text("a\tb\ty\n1\t2\t0\n")
-    with pytest.raises(io.DataError, match=r"txt:1: label 'a' is .*; is it a table\? Then name it \.csv"):
+    with pytest.raises(io.DataError, match=r"txt, line 1: label is 'a'.*tables are named \.csv"):
         io.read_problem(path)
 
 

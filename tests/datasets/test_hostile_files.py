@@ -80,7 +80,7 @@ def test_svmlight_of_great_width(tmp_path, index):
     path = packed(tmp_path, "wide.svm", b"1 1:1\n-1 2:1 " + index + b":1\n")
     with pytest.raises(ValueError, match=says(path, 2, "too large for 500000000 features; give n_features")):
         load_svmlight(path)
-    with pytest.raises(DataError, match=r"wide\.svm:2: index '.* no more than 500000000"):
+    with pytest.raises(DataError, match=r"wide\.svm, line 2: index .* too large for 500000000"):
         compare_io.read_problem(path)
 
 
@@ -122,9 +122,10 @@ def test_the_limit_is_of_compressed_files_alone(tmp_path):
         load_svmlight(packed(tmp_path, "small.svm.gz", text), max_bytes=len(text) - 1)
 
 
-@pytest.mark.parametrize("name", ["table.csv.gz", "rows.svm.xz", "arrays.npz"])
+@pytest.mark.parametrize("name", ["table.csv.gz", "arrays.npz"])
 def test_compare_reads_no_more_than_its_limit(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(matrix_files, "MAX_BYTES", 1000)
+    for module in (_files, matrix_files):
+        monkeypatch.setattr(module, "MAX_BYTES", 1000)
     path = tmp_path / name
     if name == "arrays.npz":
         np.savez_compressed(path, X=np.zeros((50, 40)), y=np.zeros(50))

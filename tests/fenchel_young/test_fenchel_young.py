@@ -116,7 +116,7 @@ def test_agrees_with_scipy(transform, intercept, free, alpha, direct, monkeypatc
     from sparsekit._fenchel_young.losses import loss as fenchel_young
 
     if not direct:
-        monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
+        monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, Q, _, w, _ = random_problem()
     loss = FenchelYoungLoss(transform, X, Q, 4, w, fit_intercept=intercept)
     res = minimize_fenchel_young(loss, alpha, penalize_intercept=not free, tol=1e-9)

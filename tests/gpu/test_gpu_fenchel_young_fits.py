@@ -77,7 +77,7 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
 @pytest.mark.parametrize("free", [True, False])
 def test_solutions_are_those_of_main_memory(cupy, transform, form, direct, free, monkeypatch):
     if not direct:
-        monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
+        monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, Q, _, w = random_problem()
     host = FenchelYoungLoss(transform, X, Q, 4, w)
     loss = FenchelYoungLoss(transform, there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
@@ -118,7 +118,7 @@ def test_rows_by_blocks(cupy, form, monkeypatch):
 def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the emulation counts how often the host waits")
-    monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
+    monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, Q, _, w = random_problem(p=25)
     for form in ("dense", "csr"):
         loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
@@ -130,7 +130,7 @@ def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):
 
 
 def test_no_result_depends_on_the_order_of_threads(cupy, monkeypatch):
-    monkeypatch.setattr(fenchel_young, "_DIRECT", 0)
+    monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, _, codes, _ = random_problem()
     found = []
     for seed in (0, 1):

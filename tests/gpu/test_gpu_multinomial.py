@@ -6,15 +6,15 @@ import scipy.sparse as sp
 from gpu_data import to_device
 from scipy.special import softmax
 
-from sparsekit._cython.shared import _multinomial as on_cpu
+from sparsekit._cython.shared import _class_operators
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 
 
 @pytest.fixture
-def kernels(cupy):
-    from sparsekit.gpu.shared import _multinomial
+def operators(cupy):
+    from sparsekit.gpu.shared import _class_operators
 
-    return _multinomial
+    return _class_operators
 
 
 def random_problem(n=40, p=9, K=4, seed=0, dtype=np.float64):
@@ -63,7 +63,7 @@ def hessian_on(A, parts, s, place):
 @pytest.mark.parametrize("K", [2, 3, 7, 32, 33])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("dense", [False, True])
-def test_operators(cupy, kernels, K, intercept, dense):
+def test_operators(cupy, operators, K, intercept, dense):
     X, _, s, rng = random_problem(70, 6, dtype=np.float32)
     X[:, 2] = 0.0  # a feature without entries
     parts, A = row_parts(70, K, rng), sp.csr_matrix(X)
@@ -77,9 +77,9 @@ def test_operators(cupy, kernels, K, intercept, dense):
     rows = (A.indptr.astype(np.int64), A.indices, A.data)
     moved = [cupy.asarray(a) for a in shared]
     if dense:
-        operator = kernels.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
+        operator = operators.ClassDenseOperator(cupy.asarray(X), *moved, intercept, 0.5)
     else:
-        operator = kernels.ClassRowOperator(
+        operator = operators.ClassRowOperator(
             *[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5, columns_of(A)
         )
     v = rng.standard_normal(len(place))
@@ -95,20 +95,20 @@ def test_operators(cupy, kernels, K, intercept, dense):
     np.testing.assert_array_equal(operator.matvec(cupy.asarray(v)).get(), out)
     assert operator.n_products == 4
     if not dense and K % 8 == 0:  # what the CPU needs padded
-        twin = on_cpu.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
+        twin = _class_operators.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
         np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
 
 
-def test_operator_of_no_rows_and_no_variables(cupy, kernels):
+def test_operator_of_no_rows_and_no_variables(cupy, operators):
     empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
     P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
     place, diagonal = cupy.arange(4), cupy.zeros(4)
     columns = cupy.zeros(3, dtype=np.int64), none, weight
-    operator = kernels.ClassRowOperator(
+    operator = operators.ClassRowOperator(
         empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0, columns
     )
     assert not operator.matvec(cupy.ones(4)).get().any()
-    operator = kernels.ClassDenseOperator(
+    operator = operators.ClassDenseOperator(
         cupy.empty((3, 0), dtype=np.float32), cupy.zeros((3, 3), dtype=np.float32),
         cupy.zeros(3, dtype=np.int32), cupy.ones(3, dtype=np.float32), cupy.arange(0), cupy.empty(0),
         False, 0.0,

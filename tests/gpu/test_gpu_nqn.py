@@ -126,13 +126,17 @@ def test_functions_that_are_not_finite(cupy):
         minimize_nqn(lambda x: (0.0, cupy.asarray([0.0, np.nan])), cupy.ones(2), jac=True)
 
 
+def test_forward_differences(cupy):
+    result = minimize_nqn(lambda x: np.sum((x - 2.0) ** 2), cupy.ones(3))
+    assert result.success and isinstance(result.x, cupy.ndarray)
+    np.testing.assert_allclose(result.x.get(), 2.0, atol=1e-6)
+
+
 def test_what_is_refused(cupy):
     def fun(x):
         return np.sum(x * x), 2 * x
 
     x0, host = cupy.ones(3), np.ones(3)
-    with pytest.raises(ValueError, match="jac must be True or a callable where x0 is on the GPU"):
-        minimize_nqn(lambda x: np.sum(x), x0)
     with pytest.raises(TypeError, match=r"cupy\.asarray\(the gradient\)"):
         minimize_nqn(lambda x: (1.0, np.ones(3)), x0, jac=True)
     with pytest.raises(TypeError, match="the gradient is on the GPU"):
@@ -143,7 +147,7 @@ def test_what_is_refused(cupy):
         minimize_nqn(fun, x0, jac=True, bounds=Bounds(-host, host))
     with pytest.raises(TypeError, match="bounds is on the GPU"):
         minimize_nqn(fun, host, jac=True, bounds=cupy.zeros((3, 2)))
-    with pytest.raises(ValueError, match=r"bounds must have shape \(3, 2\)"):
+    with pytest.raises(ValueError, match="each of the 3 variables; got 2"):
         minimize_nqn(fun, x0, jac=True, bounds=cupy.zeros((2, 3)))
     with pytest.raises(ValueError, match=r"variable 1 cross: \[2, 1\]"):
         minimize_nqn(fun, x0, jac=True, bounds=[(0, 1), (2, 1), (0, 1)])

@@ -147,7 +147,7 @@ def test_start_penalties_and_what_is_refused(cupy):
 def test_models_without_a_matrix(cupy, layout, monkeypatch):
     from sparsekit._linalg import device_design
 
-    monkeypatch.setattr(device_design, "_GRAM_SIDE", 0)
+    monkeypatch.setattr(device_design, "MAX_FACTOR_SIDE", 0)
     X, y = _data(150, 250, layout)
     here, there = _both(cupy, LogisticLoss, X, y)
     _same(cupy, here, there)

@@ -230,7 +230,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
         assert there.norm_bound(dd, intercept) >= largest * (1 - 1e-6)
         assert there.norm_bound(dd, intercept) == pytest.approx(exact.norm_bound(d, intercept), rel=1e-5)
         for side, name in ((768, "GramOperator"), (0, None)):
-            monkeypatch.setattr(device_design, "_GRAM_SIDE", side)
+            monkeypatch.setattr(device_design, "MAX_FACTOR_SIDE", side)
             operator, move = there.model(dcols, dd, intercept, 0.5)
             assert (type(operator).__name__ == "GramOperator") == (name is not None)
             v = rng.standard_normal(len(cols) + intercept)

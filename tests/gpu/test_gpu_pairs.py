@@ -5,6 +5,7 @@ import pytest
 import reference_nqn
 
 from sparsekit._cython.bounded import _row_losses
+from sparsekit._cython.shared import _box as on_cpu
 from sparsekit._cython.shared import _pairs
 
 INF = np.inf
@@ -24,27 +25,28 @@ def _box(n, seed=0):
 
 def _kinds(like):
     """The modules of kernels in main memory and on the device, and how to bring an array to each."""
+    from sparsekit.gpu.shared import _box as gpu_box
     from sparsekit.gpu.shared import _pairs as gpu
 
-    return (_pairs, np.asarray), (gpu, like.asarray)
+    return (_pairs, on_cpu, np.asarray), (gpu, gpu_box, like.asarray)
 
 
 @pytest.mark.parametrize("n", [1, 33, 9000])  # the last one is more than the stand-in's threads
 def test_passes_over_the_box(cupy, n):
     x, p, g, lower, upper = _box(n)
     found = []
-    for module, put in _kinds(cupy):
+    for module, box, put in _kinds(cupy):
         X, P, G, L, U = map(put, (x, p, g, lower, upper))
         free, part, trial = put(np.full(n, 7, np.uint8)), put(np.empty(n)), put(np.empty(n))
-        count = int(module.free_variables(X, G, L, U, free))
-        slope = module.feasible_part(X, P, G, L, U, part)
-        module.trial_point(X, P, 0.7, L, U, trial)
+        count = int(box.free_variables(X, G, L, U, free))
+        slope = box.feasible_part(X, P, G, L, U, part)
+        box.trial_point(X, P, 0.7, L, U, trial)
         numbers = (
             slope,
-            module.feasible_slope(X, P, G, L, U),
-            module.optimality(X, G, L, U),
-            module.longest_step(X, part, L, U),
-            module.longest_step(X, part, put(np.maximum(lower, x - 2.0)), put(np.minimum(upper, x + 2.0))),
+            box.feasible_slope(X, P, G, L, U),
+            box.optimality(X, G, L, U),
+            box.longest_step(X, part, L, U),
+            box.longest_step(X, part, put(np.maximum(lower, x - 2.0)), put(np.minimum(upper, x + 2.0))),
             *module.pair_norms(X, P, G, X),
         )
         assert all(isinstance(number, float) for number in numbers)
@@ -65,12 +67,12 @@ def test_passes_over_the_box(cupy, n):
 
 
 def test_values_that_are_not_finite(cupy):
-    from sparsekit.gpu.shared import _pairs as gpu
+    from sparsekit.gpu.shared import _box as gpu
 
     x, _, g, lower, upper = _box(40)
     g[3], lower[3], upper[3] = np.nan, -INF, INF
     args = [cupy.asarray(a) for a in (x, g, lower, upper)]
-    assert gpu.optimality(*args) == _pairs.optimality(x, g, lower, upper)
+    assert gpu.optimality(*args) == on_cpu.optimality(x, g, lower, upper)
     assert np.isnan(gpu.feasible_slope(args[0], cupy.ones(40), *args[1:]))
     free = np.full(40, INF)
     step = gpu.longest_step(args[0], cupy.ones(40), cupy.asarray(-free), cupy.asarray(free))

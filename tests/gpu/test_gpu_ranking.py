@@ -117,7 +117,7 @@ def test_scores_of_sparse_rows(cupy, ranking, monkeypatch, dtype, order, k):
     X = sp.random(7, 12, density=0.4, format="csr", random_state=0)
     codes = rng.integers(300, size=7)
     there = module.LinearScores(cupy.asarray(coef, order=order), cupy.asarray(intercept))
-    monkeypatch.setattr(ranking, "_TABLE", 4 * 64)  # some classes at a time
+    monkeypatch.setattr(ranking, "DEVICE_BLOCK", 4 * 64)  # some classes at a time
     for kind in (np.float32, np.float64):
         rows = X.astype(kind)
         expected = module.rank(module.LinearScores(coef, intercept), rows, k, codes=codes, normalize=True)

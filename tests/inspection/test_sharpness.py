@@ -7,7 +7,6 @@ from sklearn.linear_model import LogisticRegression
 
 from sparsekit import L1LogisticOBA
 from sparsekit.inspection import sharpness
-from sparsekit.inspection._sharpness import random_directions
 
 METHODS = ("l-bfgs-b", "nqn")
 
@@ -135,17 +134,6 @@ def test_differences_are_counted_and_fit_the_size_of_x():
     assert result.nfev == len(calls)
     exact = sharpness(value, far, jac=lambda x: 2 * (x - 1e9) / 1e18, random_state=0)
     assert result.sharpness == pytest.approx(exact, rel=1e-2)
-
-
-def test_large_manifolds_are_kept_in_single_precision(monkeypatch):
-    monkeypatch.setattr("sparsekit.inspection._sharpness._LARGE", 64)
-    A = random_directions(50, 7, np.random.RandomState(0))
-    assert A.dtype == np.float32
-    np.testing.assert_array_equal(A, np.random.RandomState(0).standard_normal((50, 7)).astype(np.float32))
-    value, gradient, x = quadratic(50, 0, 0.1)
-    single = sharpness(value, x, jac=gradient, directions=A)
-    double = sharpness(value, x, jac=gradient, directions=A.astype(np.float64))
-    assert single == pytest.approx(double, rel=1e-4)
 
 
 def test_negative_functions_and_buffers_that_are_used_again():

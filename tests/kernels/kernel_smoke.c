@@ -5,6 +5,7 @@
 #include "extreme/implicit.h"
 #include "shared/kernels.h"
 #include "shared/multinomial.h"
+#include "shared/box.h"
 #include "shared/pairs.h"
 #include "bounded/row_losses.h"
 #include "extreme/shortlist.h"

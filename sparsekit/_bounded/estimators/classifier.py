@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,7 +32,7 @@ from .fit import (
     used_columns,
 )
 
-LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+ClassificationLoss = Literal["log_loss", "hinge", "squared_hinge", "modified_huber"]
 
 
 def _has_probabilities(estimator):
@@ -125,14 +125,14 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(set(get_args(ClassificationLoss)))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
 
     def __init__(
         self,
-        loss: Literal["log_loss", "hinge", "squared_hinge", "modified_huber"] = "log_loss",
+        loss: ClassificationLoss = "log_loss",
         *,
         bounds: CoefficientBounds = (-np.inf, np.inf),
         alpha: float = 1e-4,

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import beside, is_device, namespace, to_host
+from ..._arrays import beside, host_only, namespace, to_host
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.penalty_name import PenaltyNameMixin
@@ -70,7 +70,7 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
             f"{shown(bounds)}. Pass {{0: (lower, upper), 1: (lower, upper)}} for a pair each, or arrays: "
             "(np.array(lower), np.array(upper))."
         )
-    sides = []
+    xp, sides = namespace(X=like), []
     for name, side, absent in (("lower", bounds[0], -np.inf), ("upper", bounds[1], np.inf)):
         given = _side(f"the {name} bound", side, absent)
         if given.shape not in ((), (n_features,)) and not (matrices and given.shape == shape):
@@ -81,8 +81,8 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
                 f"bounds: the {name} bound has shape {given.shape}; it must be one number for all features, "
                 f"or of shape {allowed}."
             )
-        if is_device(side):
-            namespace(X=like, **{f"the {name} bound": side})
+        if xp is np:
+            host_only(**{f"the {name} bound": side})
         sides.append(np.ascontiguousarray(np.broadcast_to(given, shape)))
         if np.isnan(sides[-1]).any():
             j = int(np.argwhere(np.isnan(sides[-1]))[0][1])
@@ -94,7 +94,6 @@ def check_coefficient_bounds(bounds, n_outputs, n_features, feature_names=None, 
         why = "cross" if lower[k, j] > upper[k, j] else "leave no finite number"
         where = (f"output {k}, " if n_outputs > 1 else "") + f"feature {j}"
         raise ValueError(f"bounds: those of {where} {why}: [{lower[k, j]:g}, {upper[k, j]:g}].")
-    xp = namespace(X=like)
     return xp.asarray(lower), xp.asarray(upper)
 
 

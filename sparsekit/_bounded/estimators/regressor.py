@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from .fit import (
     used_columns,
 )
 
-LOSSES = ("absolute", "quantile", "huber", "squared", "epsilon_insensitive")
+RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
 
 
 class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
@@ -147,7 +147,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     """
 
     _parameter_constraints: ClassVar[dict] = {
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(set(get_args(RegressionLoss)))],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         **CONSTRAINTS,
@@ -155,7 +155,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
 
     def __init__(
         self,
-        loss: Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"] = "absolute",
+        loss: RegressionLoss = "absolute",
         *,
         bounds: CoefficientBounds = (-np.inf, np.inf),
         alpha: float = 0.0,

@@ -19,8 +19,6 @@ from ..._linalg.special import entropies, largest
 INF = np.inf
 # A residual above this many spreads of the targets is an outlier's.
 OUTLIER_SPREADS = 1e3
-# Larger parts of the weight than this are not outliers.
-MAX_OUTLIER_WEIGHT = 0.1
 # A spread below this part of the values is rounding.
 SPREAD_ROUNDING = 1e-10
 
@@ -99,8 +97,6 @@ class PiecewiseLoss:
         The conjugate h*; lo <= 0 <= hi.
     """
 
-    is_logistic = False
-
     def __init__(self, target, weight, sign=None, *, lo, hi, eps=0.0, delta=0.0):
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
@@ -117,12 +113,6 @@ class PiecewiseLoss:
         rows.f = self.kernels.piecewise_all(
             z, self.t, self.c, self.s, previous, *self._shape(smoothing), rows.u, rows.dual, rows.curvature
         )
-        return rows
-
-    def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
-        """`evaluate` at z = X w + b and gradient = X^T u at once; ``blocks`` are those of the kernel."""
-        delta = self.delta if smoothing is None else smoothing
-        rows.f = self.kernels.dense_pass(X, w, b, self, delta, previous, z, rows, gradient, *blocks)
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):
@@ -143,8 +133,6 @@ class PiecewiseLoss:
             return 0.0
         r = z - self.t
         beyond = np.maximum(np.abs(r) - OUTLIER_SPREADS * self.spread, 0.0)
-        if self.s @ (beyond > 0) > MAX_OUTLIER_WEIGHT * self.s.sum():
-            return 0.0
         return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
 
     def unit(self):
@@ -168,8 +156,6 @@ class LogLoss:
     """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, 1}; the interface of `PiecewiseLoss`."""
 
     has_kinks = False
-    is_logistic = True
-    lo = hi = eps = 0.0  # of the conjugates of others
 
     def __init__(self, target, weight, sign):
         self.t, self.c, self.s = target, sign, weight
@@ -178,10 +164,6 @@ class LogLoss:
 
     def evaluate(self, z, rows, smoothing=None, previous=None):
         rows.f = self.kernels.log_loss_all(z, self.t, self.c, self.s, rows.u, rows.dual, rows.curvature)
-        return rows
-
-    def dense_pass(self, X, w, b, z, rows, gradient, blocks, smoothing=None, previous=None):
-        rows.f = self.kernels.dense_pass(X, w, b, self, 0.0, None, z, rows, gradient, *blocks)
         return rows
 
     def slope_along(self, z, dz, step, smoothing=None, previous=None):

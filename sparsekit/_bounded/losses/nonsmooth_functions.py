@@ -8,10 +8,7 @@ usual functions of those names.
 """
 
 import numpy as np
-from scipy import fft, special
-
-# up to this order a Hilbert matrix is stored: its product is then exact to rounding of each row
-_DENSE_HILBERT = 200
+from scipy import fft, linalg, special
 
 
 def _largest(t):
@@ -183,31 +180,20 @@ def l2(x, gradient):
 
 
 class Hilbert:
-    """Products with the Hilbert matrix H_ij = 1 / (i + j - 1) of order n.
+    """Products with the Hilbert matrix H_ij = 1 / (i + j - 1) of order n, by Fourier transforms.
 
-    Up to order 200 the matrix is stored. Above, the product is a convolution by fast Fourier transforms in
-    O(n log n). Its entries have an absolute error of about 1e-16 ||x||_2. Smaller entries of Hx have no
-    correct sign; a product with the matrix has a tenth of that error.
+    Entries have an absolute error of about 1e-16 ||x||_2. Smaller entries of Hx have no correct sign.
     """
 
     def __init__(self, n):
         self.n = n
         self.entries = 1.0 / np.arange(1.0, 2.0 * n)  # H_ij = entries[i + j], counted from 0
-        self.matrix = None
-        if n <= _DENSE_HILBERT:
-            self.matrix = self.entries[np.add.outer(np.arange(n), np.arange(n))]
-        else:
-            self.length = fft.next_fast_len(2 * n - 1, real=True)
-            self.transform = fft.rfft(self.entries, self.length)
 
     def product(self, x):
         """H x, shape (n,)."""
-        if self.matrix is not None:
-            return self.matrix @ x
-        # sum_j entries[i + j] x_j is entry i + n - 1 of the convolution of entries with reversed x. In a
-        # circular convolution of length 2n - 1 only the first n - 1 entries wrap around.
-        spectrum = self.transform * fft.rfft(x[::-1], self.length)
-        return fft.irfft(spectrum, self.length)[self.n - 1 : 2 * self.n - 1]
+        # with its columns reversed H is a Toeplitz matrix
+        column, row = self.entries[self.n - 1 :], self.entries[self.n - 1 :: -1]
+        return linalg.matmul_toeplitz((column, row), x[::-1])
 
     def l1(self, x, gradient):
         """sum_i |(Hx)_i|"""

@@ -7,11 +7,6 @@ from .losses import LossRows
 
 # A column whose variance is below this part of its second moment is constant.
 VARIANCE_ROUNDING = 1e-12
-# Entries of a block of rows that is read twice: the block and its predictors fit a core's cache.
-BLOCK_ENTRIES = 2**14
-# Entries of X for each part that a thread may sum.
-PART_ENTRIES = 200000
-MAX_PARTS = 16
 
 
 class BoundedProblem:
@@ -32,8 +27,6 @@ class BoundedProblem:
         self.loss, self.lower, self.upper = loss, lower, upper
         self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
         self.matrix = as_design(X, n_threads).private()
-        # whether sums over float32 data have to be in double precision
-        self.is_exact = False
         self.n, self.p = X.shape
         self.n_passes = 0
         self._moments = None
@@ -52,21 +45,6 @@ class BoundedProblem:
 
     def evaluate(self, w, b, rows, smoothing=None, previous=None):
         """Fill ``rows`` at (w, b); the predictor and X^T u."""
-        X = self.matrix.X
-        if not isinstance(X, np.ndarray) or not X.flags.c_contiguous or not X.size:
-            return self._evaluate(w, b, rows, smoothing, previous)
-        if self.is_exact and X.dtype == np.float32:
-            return self._evaluate(w, b, rows, smoothing, previous)
-        self.n_passes += 1
-        z, gradient = np.empty(self.n), np.empty(self.p)
-        # parts by the data alone, so that sums do not depend on the threads
-        parts = int(min(max(X.size // PART_ENTRIES, 1), MAX_PARTS))
-        blocks = max(BLOCK_ENTRIES // self.p, 1), parts, min(self.matrix.n_threads, parts)
-        w = w.astype(X.dtype, copy=False)
-        self.loss.dense_pass(X, w, b, z, rows, gradient, blocks, smoothing, previous)
-        return z, gradient
-
-    def _evaluate(self, w, b, rows, smoothing, previous):
         z = self.predictor(w, b)
         self.loss.evaluate(z, rows, smoothing, previous)
         return z, self.transposed(rows.u)

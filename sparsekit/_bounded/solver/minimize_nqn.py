@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import Bounds, OptimizeResult
 
-from ..._arrays import is_device, namespace
+from ..._arrays import namespace
 from ..._messages import numbers, shown
 from ..._solver import outcome
 from ..._solver.user_values import as_number, as_vector, check_start
@@ -67,7 +67,7 @@ def minimize_nqn(
     x0 : array-like of shape (n,)
         Start. Outside the bounds it is moved to them, and the result's ``warning`` says so. With a CuPy array
         everything of length n stays on its GPU. ``fun`` then gets and returns CuPy arrays (f is a number or
-        of shape ()), and ``jac`` must be given.
+        of shape ()).
     args : tuple, default=()
         More arguments of ``fun`` and ``jac``.
     jac : callable, bool, "2-point" or None, default=None
@@ -280,14 +280,10 @@ def _sides(bounds, n, like):
             if np.size(side) > 1:
                 namespace(x0=like, **{name: side})
         return sides
-    if is_device(bounds) or isinstance(bounds, np.ndarray):
+    if hasattr(bounds, "shape"):
         namespace(x0=like, bounds=bounds)
-    if is_device(bounds):
-        if bounds.shape != (n, 2):
-            raise ValueError(
-                f"bounds must have shape ({n}, 2), a (min, max) pair for each variable; got {bounds.shape}."
-            )
-        return bounds[:, 0], bounds[:, 1]
+        if bounds.shape == (n, 2) and bounds.dtype.kind in "biuf":
+            return bounds[:, 0], bounds[:, 1]
     pairs = list(bounds)
     if len(pairs) != n:
         raise ValueError(
@@ -314,11 +310,6 @@ class Objective:
             raise ValueError(
                 "jac must be a callable, True, or for forward differences None, False or '2-point'; "
                 f"got {shown(jac)}."
-            )
-        if is_device(lower) and not jac:
-            raise ValueError(
-                "jac must be True or a callable where x0 is on the GPU. Pass the gradient, "
-                "or cupy.asnumpy(x0) for forward differences."
             )
         self.fun, self.jac, self.lower, self.upper = fun, jac, lower, upper
         self.args = args if isinstance(args, tuple) else (args,)

@@ -8,7 +8,7 @@ a printed algorithm is undefined or does not end, the code departs from it and s
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -19,10 +19,11 @@ from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._solver.line_search import Trial, bracket_weak_wolfe
 from ..._solver.outcome import Limits, Stop
+from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW
 from ..._typing import ActiveSet
 from .min_norm_point import min_norm_weights
 
-ACTIVE_SETS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
+ACTIVE_SETS = get_args(ActiveSet)
 
 MESSAGES = outcome.messages(
     "the projected gradient is at most gtol",
@@ -39,18 +40,10 @@ ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 THETA_REVIEW_ITERATIONS = 30
 # It keeps the rule if f fell by this part of its decrease so far.
 THETA_MIN_DECREASE = 1e-6
-# The run ends after this many failed line searches in succession.
-MAX_FAILURES = 4
-# A relative decrease of f below this is rounding.
-F_ROUNDING = 1e-15
 # Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
 MAX_STEPS_WITHOUT_DECREASE = 5
 # A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
 BEST_ROUNDING = 1e-12
-# Initial capacity of the buffer of gradients, which doubles when it is full.
-FIRST_CAPACITY = 64
-# Iterations of the test by `ftol`: a nonsmooth f may fall by little in one iteration and by more in the next.
-FTOL_WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -94,7 +87,8 @@ class RecentGradients:
     """The last gradients and their inner products, for the program (3.8)."""
 
     def __init__(self, n, size, like):
-        self.size, capacity = size, min(size, FIRST_CAPACITY)
+        # the buffer doubles when it is full
+        self.size, capacity = size, min(size, NQNOptions.n_gradients)
         self.rows, self.gram = np.empty((capacity, n), like=like), np.empty((capacity, capacity), like=like)
         self.count = self.at = 0
 
@@ -149,13 +143,13 @@ class NQNState:
 
 def init_state(x, f, g, lower, upper, opts):
     """The state at x, inside the box, with f and its gradient g there."""
-    n, kernels = len(x), kernel_module("shared._pairs", x)
+    n, kernels = len(x), kernel_module("shared._box", x)
     gradients = None
     if opts.active_set.endswith("subgradient"):
         gradients = RecentGradients(n, opts.n_gradients, g)
         gradients.put(g)
     state = NQNState(
-        kernels, x, f, g, lower, upper, kernels.Pairs(n, opts.memory), gradients,
+        kernels, x, f, g, lower, upper, kernel_module("shared._pairs", x).Pairs(n, opts.memory), gradients,
         np.empty(n, dtype=np.uint8, like=x), np.empty(n, like=x), np.empty(n, like=x),
     )  # fmt: skip
     state.by_pairs = opts.initial_scale != "gradient"
@@ -304,7 +298,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     state = init_state(x, f, g, lower, upper, opts)
     kernels = state.kernels
     recent, lines, status = [f], [], None
-    failures, f_failed, f_first, f_looked = 0, np.inf, f, f
+    f_failed, f_first, f_looked = np.inf, f, f
     while status is None:
         optimality = kernels.optimality(state.x, state.g, lower, upper)
         if optimality <= opts.gtol:
@@ -326,8 +320,9 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
                 if status not in (outcome.NO_DIRECTION, outcome.NO_PROGRESS):
                     break
                 # departure: the pairs may be bad; restart from theta I as long as that helps
-                failures = 1 if state.f < f_failed - F_ROUNDING * abs(state.f) else failures + 1
-                if failures > MAX_FAILURES or (opts.initial_scale == "gradient" and not len(state.pairs)):
+                if not state.f < f_failed - F_ROUNDING * abs(state.f) or (
+                    opts.initial_scale == "gradient" and not len(state.pairs)
+                ):
                     break
                 f_failed, status = state.f, None
                 restart(state, opts)

@@ -15,12 +15,11 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
+from ..._solver.tolerances import FORCING
 from .run import ZERO_OBJECTIVE
 
 # The least sigma.
 MIN_SMOOTHING = 1e-6
-# A step ends when the error of its problem is about this part of the gap, or of the largest allowed gap.
-FORCING = 0.1
 # Largest number of successive steps that leave more than this part of the gap, each more accurate than the
 # last.
 MIN_REDUCTION, MAX_STALLED = 0.8, 6

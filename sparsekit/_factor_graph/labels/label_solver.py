@@ -43,7 +43,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     limits = Limits(max_time=np.inf if max_time is None else max_time)
     lower, upper = loss.bounds()
     zero = loss.xp.zeros(loss.n_variables)
-    measure = kernel_module("shared._pairs", zero).optimality
+    measure = kernel_module("shared._box", zero).optimality
     unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
     opts = nqn.NQNOptions(gtol=tol * unit, ftol=1e-12, max_iter=max_iter, max_time=limits.max_time)
     lines = History(("time", "fun", "optimality"), history)

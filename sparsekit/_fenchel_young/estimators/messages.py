@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._messages import listed
 from ..._solver import outcome
-from ..solver.minimize_model import GAP_FACTOR
+from ..._solver.tolerances import GAP_FACTOR
 
 # ratio of the columns' norms above which scales may cause many steps
 _RATIO = 1e4
@@ -20,8 +21,6 @@ _WHY = {
 }
 # relative duality gap below which a fit that ended early gets no warning
 _GOOD = 1e-4
-# largest number of folds that a message names
-_NAMED = 10
 
 
 def ended_early(result, tol):
@@ -68,8 +67,7 @@ def warn_of_path(results, alphas, loss, options, *, who, names=None, stacklevel)
         places = f"alpha {ended[0]}"
     else:
         named = [f"{name} (alpha {which})" for name, which in zip(names, ended) if which]
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-        places = "; ".join(named[:_NAMED]) + more
+        places = listed(named, "; ")
     worst = max(run.optimality for runs in early for _, run in runs)
     warnings.warn(
         f"{who}: {number} of {total} fits did not converge to tol={options['tol']:.2e} (worst optimality "

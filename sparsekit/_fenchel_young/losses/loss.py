@@ -14,13 +14,12 @@ from ..._arrays import kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.newton import MAX_SIDE
 from ..._messages import shown
 from .newton_system import NewtonSystem
 
 # multiply-adds of a product with X for each thread
 _THREAD_WORK = 4000000
-# largest side of a system that is formed and factorised: 128 MB
-_DIRECT = 4000
 # largest share of non-zeros of a compressed X; above it X becomes dense
 _DENSE_SHARE = 0.5
 
@@ -167,17 +166,13 @@ class FenchelYoungLoss:
         """
         return self._system().step(*self.curvature(Z), G, alpha, free, products)
 
-    def factor_is_possible(self):
-        """Whether the system of the last step was small enough for a factor, of either side."""
-        return self._system().possible
-
     def factor_products(self):
         """Products with the Hessian that cost as much as a factorisation of all variables."""
         return self._system().worth()
 
     def _system(self):
         if self._newton is None:
-            self._newton = NewtonSystem(self.design, self.n_classes, self.fit_intercept, _DIRECT)
+            self._newton = NewtonSystem(self.design, self.n_classes, self.fit_intercept, MAX_SIDE)
         return self._newton
 
     def operator(self, Z):

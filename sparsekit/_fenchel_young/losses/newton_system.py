@@ -11,15 +11,12 @@ from scipy.linalg import LinAlgError
 
 from ..._cython.shared import _curvature
 from ..._linalg import class_products as _class_model
+from ..._linalg.cost import CHEAP, HOST
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
 
-# Measured nanoseconds on one core, in this order. A multiply-add of a factorisation, and of a product of
-# matrices; an entry of the rows' system; a scattered multiply-add. A sparse entry times eight classes, X and
-# X^T; a dense entry times a class, X and X^T.
-_FACTOR, _PRODUCT, _ENTRY, _PAIR, _ROW, _DENSE = 0.04, 0.05, 4.0, 1.5, 1.5, 0.05
-# cost up to which a system is always formed
-_CHEAP = 2e6
+# Nanoseconds of an entry of the rows' system, and of a sparse entry times eight classes, X and X^T.
+_ENTRY, _ROW = 4.0, 1.5
 # largest curvature that is left out, relative to alpha
 _LEFT_OUT = 0.02
 # penalty of free intercepts' steps in units of their slopes
@@ -68,11 +65,6 @@ class NewtonSystem:
         Whether the last row of a table are intercepts.
     largest : int
         Largest side of a system to factorise.
-
-    Attributes
-    ----------
-    possible : bool
-        Whether the last system had a side that is small enough.
     """
 
     def __init__(self, design, n_classes, intercept, largest):
@@ -81,7 +73,6 @@ class NewtonSystem:
         self.dense = isinstance(design, DenseDesign)
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
-        self.possible = True
         self._squares = None
 
     def step(self, parts, weight, G, alpha, free, products):
@@ -99,10 +90,9 @@ class NewtonSystem:
         P, rest, top = parts
         # free intercepts have no alpha to compare curvature with
         least = min(alpha, self._holding(G)) if free else alpha
-        large, most = self._large(P, weight, least), max(products * self.product_cost(), _CHEAP)
+        large, most = self._large(P, weight, least), max(products * self.product_cost(), CHEAP)
         # the factor alone may cost more, which is known at once
         least = self._factor_cost(np.count_nonzero(large))
-        self.possible = least < np.inf
         if least > most:
             return None
         P = np.where(large, P, 0.0)
@@ -138,21 +128,21 @@ class NewtonSystem:
     def _factor_cost(self, dimensions):
         """Nanoseconds of the smaller factor, of the variables or of the rows' dimensions."""
         side = min((side for side in (self.variables, dimensions) if side <= self.largest), default=np.inf)
-        return (float(side) ** 3 / 3.0) * _FACTOR
+        return (float(side) ** 3 / 3.0) * HOST.factor
 
     def worth(self):
         """Products that cost as much as a step by variables, were all rows and classes in play."""
         m, K = float(self.variables), self.K
         if m > self.largest:
             return np.inf
-        form = 0.25 * self.design.shape[0] * K * (K - 1.0) * self.q**2 * _PRODUCT
-        return (form + (m**3 / 3.0) * _FACTOR) / max(self.product_cost(), 1.0)
+        form = 0.25 * self.design.shape[0] * K * (K - 1.0) * self.q**2 * HOST.dense
+        return (form + (m**3 / 3.0) * HOST.factor) / max(self.product_cost(), 1.0)
 
     def product_cost(self):
         """Nanoseconds of a product with H."""
         n, p = self.design.shape
         if self.dense:
-            return 2.0 * n * p * self.K * _DENSE
+            return 2.0 * n * p * self.K * HOST.dense
         return (self.design.nnz + 8.0 * n) * -(-self.K // 8) * _ROW
 
     def _costs(self, rows, P):
@@ -164,12 +154,12 @@ class NewtonSystem:
             form = self._pairing(rows)
             if not self.dense:
                 form = min(form, self._scattering(rows))
-            by_variables = form + (m**3 / 3.0) * _FACTOR + 4.0 * m * m
+            by_variables = form + (m**3 / 3.0) * HOST.factor + 4.0 * m * m
         if r <= self.largest:
-            form = 0.5 * a * a * p * _PRODUCT
+            form = 0.5 * a * a * p * HOST.dense
             if not self.dense:
-                form = min(form if a * p <= _ROOM else np.inf, _PAIR * self._shared(rows))
-            by_rows = form + r * r * (0.5 * K * _PRODUCT + _ENTRY) + (r**3 / 3.0) * _FACTOR
+                form = min(form if a * p <= _ROOM else np.inf, HOST.class_pair * self._shared(rows))
+            by_rows = form + r * r * (0.5 * K * HOST.dense + _ENTRY) + (r**3 / 3.0) * HOST.factor
         return by_rows, by_variables
 
     def _pairing(self, rows):
@@ -179,12 +169,12 @@ class NewtonSystem:
         if not self.dense and len(rows.active) * float(self.q) > _ROOM:
             return np.inf
         size = np.add.reduceat(np.ones(len(rows.row)), rows.start) + 1.0
-        return 0.25 * float(size @ (size - 1.0)) * self.q**2 * _PRODUCT
+        return 0.25 * float(size @ (size - 1.0)) * self.q**2 * HOST.dense
 
     def _scattering(self, rows):
         """Nanoseconds of pairs of a compressed row's entries, each of them for every class."""
         entries = (np.diff(self.design.indptr)[rows.active] + self.intercept) * float(self.K)
-        return 0.5 * _PAIR * float(entries @ entries)
+        return 0.5 * HOST.class_pair * float(entries @ entries)
 
     def _shared(self, rows):
         """Pairs of entries of a column in rows with curvature."""
@@ -288,7 +278,7 @@ class NewtonSystem:
             A = self.design.X[rows.active].astype(np.float64, copy=False)
             return A, A @ A.T
         A = self.design.X[rows.active].astype(np.float64)
-        if a * p <= _ROOM and 0.5 * a * a * p * _PRODUCT < _PAIR * self._shared(rows):
+        if a * p <= _ROOM and 0.5 * a * a * p * HOST.dense < HOST.class_pair * self._shared(rows):
             A = A.toarray()
             return A, A @ A.T
         return A, (A @ A.T).toarray()

@@ -15,8 +15,9 @@ from scipy.optimize import OptimizeResult, minimize
 from ..._row_blocks.blocks import Block, RowBlocks, as_matrix
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
+from ..._solver.tolerances import GAP_FACTOR
 from ..losses.loss import FenchelYoungLoss
-from .minimize_model import GAP_FACTOR, MESSAGES
+from .minimize_model import MESSAGES
 
 # pairs of the L-BFGS matrix, and evaluations of an iteration
 _MEMORY, _EVALUATIONS = 20, 20

@@ -11,20 +11,14 @@ _EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
 _HIGH_RATIO = 0.9
 # first alpha, in units of the loss's curvature at zero
 _FIRST = 0.01
-# Factor between the alphas of two continuation steps, smallest and first. At most _SHORT Newton steps square
-# it, more than _LONG divide it by the first; _LONGEST is the limit.
-_LEAST_FALL, _FALL = 2.0, 3.0
-_SHORT, _LONG, _LONGEST = 2, 5, 30
-# largest number of steps at one alpha for systems too large for a factor: other alphas would take as many
-_INEXACT = 8
-# relative duality gap at the last alpha below which no continuation is needed
-_HALF = 0.5
+# Factor between the alphas of two continuation steps.
+_FALL = 3.0
 # part of the first alpha below which alpha equals 0 numerically
 _NEGLIGIBLE = 1e-12
 
 
 class Continuation:
-    """Decreasing alphas that end at the last one. After few steps at one alpha the next decrease is larger.
+    """Decreasing alphas that end at the last one.
 
     Parameters
     ----------
@@ -33,18 +27,12 @@ class Continuation:
     """
 
     def __init__(self, last, first):
-        self.last, self.alpha, self.fall, self.begin = last, max(last, first), _FALL, 0
-        self.least = max(_LEAST_FALL * last, _NEGLIGIBLE * first)
-        self._settle()
+        self.last, self.alpha, self.least = last, max(last, first), _NEGLIGIBLE * first
 
     @classmethod
     def of(cls, run, point):
-        """Start at an alpha for which the point is near a solution, else at one where Newton steps are
-        good."""
+        """Start below an alpha of which the point is near a solution, else where Newton steps are good."""
         if run.loss.transform != "sparsemax":
-            return cls(run.alpha, run.alpha)
-        f = run.objective(point, run.alpha)[0]
-        if f - run.bound <= _HALF * f:
             return cls(run.alpha, run.alpha)
         part, slope = run.penalised(point.T), run.penalised(point.gradient)
         size, length = run.dots((slope, slope), (part, part))
@@ -54,26 +42,13 @@ class Continuation:
                 return cls(run.alpha, alpha / _FALL)
         return cls(run.alpha, _FIRST * run.loss.scale())
 
-    def at(self, run, point, exact):
-        """The alpha of the next step from the point; ``exact``: a factor of the last system is possible."""
-        while self.alpha > self.last:
-            steps, near = run.nit - self.begin, run.is_near(point, self.alpha)
-            if not near and not exact and steps > _INEXACT:
+    def at(self, run, point):
+        """The alpha of the next step from the point."""
+        while self.alpha > self.last and run.is_near(point, self.alpha):
+            self.alpha = max(self.last, self.alpha / _FALL)
+            if self.alpha < self.least:
                 self.alpha = self.last
-                break
-            if steps <= _LONGEST and not near:
-                break
-            if steps <= _SHORT:
-                self.fall *= self.fall
-            elif steps > _LONG:
-                self.fall = max(self.fall / _FALL, _LEAST_FALL)
-            self.begin, self.alpha = run.nit, max(self.last, self.alpha / self.fall)
-            self._settle()
         return self.alpha
-
-    def _settle(self):
-        if self.alpha < self.least:
-            self.alpha = self.last
 
 
 class Directions:
@@ -83,19 +58,16 @@ class Directions:
     ----------
     predicted : float
         Reduction of the model by the last direction.
-    exact : bool
-        Whether its system is small enough for a factor, even if products are cheaper.
     """
 
     def __init__(self, run):
-        self.run, self.predicted, self.exact = run, 0.0, True
+        self.run, self.predicted = run, 0.0
         self.most, self.expected = _CG_FEW, _EXPECTED
 
     def at(self, Z, G, alpha, forcing):
         """d with (H + alpha) d = -G, or to a relative residual of ``forcing``; H at scores Z."""
         run = self.run
         D = run.loss.newton_step(Z, G, alpha, run.free, self.expected)
-        self.exact = run.loss.factor_is_possible()
         if D is None:
             D, products, reached = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
             self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * products)

@@ -8,8 +8,7 @@ data. For alpha > 0 the objective is alpha-strongly convex, and ||gradient||^2 /
 duality gap at the point and its own predictions.
 
 Far from the solution of a weak penalty the supports of sparsemax change too much for Newton steps.
-Continuation in alpha leads there: a decreasing sequence of alphas, each solved approximately. It starts when
-the ratio of actual to predicted reduction is small.
+Continuation in alpha leads there: a decreasing sequence of alphas, each solved approximately.
 """
 
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
+from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR
 from ..._typing import EitherArray
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
@@ -27,18 +27,12 @@ from .gap import balance, scaled_gap
 from .search import search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
-# relative rounding error of an objective
-_ROUNDING = 1e-15
-# duality gap in units of tol times the objective at which to stop
-GAP_FACTOR = 10.0
 # largest relative residual of a step
 _FORCING = 0.5
 # relative duality gap that ends a continuation step
 _NEAR = 0.5
 # largest number of successive steps without progress
 _STALLS = 3
-# smallest ratio of actual to predicted reduction at the last alpha; below it continuation starts
-_LOW_RATIO = 0.3
 
 
 def minimize_fenchel_young(
@@ -174,7 +168,7 @@ class FenchelYoungRun:
 
     def rounding(self, f):
         """Error to expect of an objective."""
-        return _ROUNDING * (abs(f) + self.loss.magnitude)
+        return F_ROUNDING * (abs(f) + self.loss.magnitude)
 
     def gap(self, f, square):
         """Duality gap, by the best bound so far; where intercepts are free, as if they were balanced."""
@@ -188,7 +182,7 @@ class FenchelYoungRun:
 
     def enough(self, f, tol):
         """Duality gap to stop at; where the optimum is zero, or all but, a part of f may be out of reach."""
-        return max(GAP_FACTOR * tol * f, _ROUNDING * self.zero)
+        return max(GAP_FACTOR * tol * f, F_ROUNDING * self.zero)
 
     def certify(self, point, tol):
         """The point, and whether its gap is proved; there is none where intercepts cannot be balanced."""
@@ -240,8 +234,6 @@ class NewtonState:
         Sweeps of dual ascent, as long as they go on.
     continuation : Continuation or None
         None before the first step.
-    start : Point or None
-        Where continuation starts if steps at the last alpha are poor; None once it has started.
     best : tuple
         Lowest objective, and its point: continuation and sweeps pass through worse points.
     flat : bool
@@ -253,7 +245,6 @@ class NewtonState:
     directions: Directions
     ascent: Ascent | None
     continuation: Continuation | None = None
-    start: Point | None = None
     best: tuple = (np.inf, None)
     flat: bool = False
 
@@ -272,34 +263,20 @@ def step(state, run):
     point, directions = state.point, state.directions
     if state.continuation is None:
         state.continuation = Continuation.of(run, point)
-        # try the last alpha first; if its steps are poor, continuation starts from here
-        state.start = point if state.continuation.alpha > run.alpha else None
-    continuation, tentative = state.continuation, state.start is not None
-    alpha = run.alpha if tentative else continuation.at(run, point, directions.exact)
+    alpha = state.continuation.at(run, point)
     f, G, _ = run.objective(point, alpha)
     D = directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
     found = search(run, point, f, G, D, alpha)
     if found is None:
-        if not tentative:
-            if alpha == run.alpha:
-                # a direction of float32 products may be no descent at the last digits
-                raise Stop(outcome.NO_PROGRESS)
-            # other alphas may have better directions: those of the continuation, after them the last
-            continuation.alpha = run.alpha
-        state.start, continuation.begin = None, run.nit
+        if alpha == run.alpha:
+            # a direction of float32 products may be no descent at the last digits
+            raise Stop(outcome.NO_PROGRESS)
+        state.continuation.alpha = run.alpha  # whose directions may be better
         return
     D *= found.t
     D += point.T
     state.point = run.point(D, *found.point)
     directions.update_limit(f - found.f)
-    if tentative and f - found.f < _LOW_RATIO * directions.predicted:
-        # continue from here if the point is near a solution of some alpha
-        near = Continuation.of(run, state.point)
-        if near.alpha < continuation.alpha:
-            state.continuation = continuation = near
-        else:
-            state.point = state.start
-        state.start, continuation.begin = None, run.nit + 1
     state.flat = alpha == run.alpha and not f - found.f > run.rounding(f)
     run.nit += 1
 

@@ -7,11 +7,10 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from ..._arrays import beside
+from ..._arrays import DEVICE_BLOCK, beside
 from ..._estimator.offset import with_rows_offset
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import FACTOR_BUFFER, matmat
-from ..._linalg.matrix import DEVICE_BLOCK
 from ..._messages import shown
 
 

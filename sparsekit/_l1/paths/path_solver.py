@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._arrays import is_in_main_memory, to_host
-from ..._estimator.linear_model import NAMED
 from ..._linalg.special import largest
+from ..._messages import listed
 from ..._solver import outcome
 from ..._typing import FloatArray
 from .. import plan
@@ -287,7 +287,7 @@ def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
     """One ConvergenceWarning for all the points of a path that did not converge, with the first ``names``."""
     failed = ~np.isin(path.statuses, (outcome.CONVERGED, outcome.STOPPED))
     if failed.any():
-        named = "" if names is None else f": {_enumerate([names[i] for i in np.flatnonzero(failed)])}"
+        named = "" if names is None else f": {listed(names[i] for i in np.flatnonzero(failed))}"
         warnings.warn(
             f"{who}: {failed.sum()} of {failed.size} points of the path did not converge to "
             f"tol={options['tol']:.2e} (worst optimality {path.optimality[failed].max():.2e}){named}; see "
@@ -296,8 +296,3 @@ def warn_if_path_unconverged(path, options, who, stacklevel=3, names=None):
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
-
-
-def _enumerate(names):
-    left = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {left} more" if left > 0 else "")

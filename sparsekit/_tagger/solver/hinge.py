@@ -8,13 +8,12 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
+from ..._solver.tolerances import FORCING
 from .lbfgs import init_state, record_step, step
 
 # factor of the temperature from one continuation step to the next; the last temperature (a cost is 1 a
 # position)
 _FALL, _LAST = 0.1, 1e-12
-# a continuation step ends when the error of its smooth problem is this share of the gap
-_SHARE = 0.1
 # largest relative gap in units of tol: smaller gaps take many more steps and change no labels
 _GAP = 100.0
 
@@ -42,7 +41,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
             if status is None:
                 status = outcome.CONVERGED if optimality <= tol else limits.reached(nit)
             inner = 0.5 * float(state.g @ state.g)
-            if status is not None or not left or inner <= _SHARE * (state.f - dual):
+            if status is not None or not left or inner <= FORCING * (state.f - dual):
                 break
             left = step(loss.value_and_gradient, state)
             if left:

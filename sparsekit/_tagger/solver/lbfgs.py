@@ -13,16 +13,14 @@ from scipy.optimize import OptimizeResult
 from ..._linalg import lbfgs
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
+from ..._solver.tolerances import FTOL_WINDOW, GAP_FACTOR
 
 _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
     small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
 )
-# A nonsmooth run ends when _STEPS steps have decreased the objective by less than tol * _SHARE of it.
-_STEPS, _SHARE = 10, 1e-2
-# Largest relative gap of a smooth problem, in units of tol, as for OBA: at weak penalties the gradient at
-# zero is a large unit.
-_GAP = 10.0
+# A nonsmooth run ends when FTOL_WINDOW steps have decreased the objective by less than tol * _SHARE of it.
+_SHARE = 1e-2
 # Relative decrease below which the slope decides on a step, not the value.
 _FLAT = 1e-10
 
@@ -116,6 +114,11 @@ def _gap(state, modulus):
     return float(state.g @ state.g) / (2.0 * modulus)
 
 
+def has_stalled(values, least):
+    """Whether the last iterations have decreased the objective by at most ``least``."""
+    return len(values) > FTOL_WINDOW and values[-1 - FTOL_WINDOW] - values[-1] <= least
+
+
 def minimize(
     loss, x0, *, tol, max_iter, max_time, memory=10, modulus=1.0, kinks=False, callback=None, history=False
 ):
@@ -142,9 +145,9 @@ def minimize(
         status = record_step(state, nit, optimality, limits, lines, callback)
         if status is not None:
             break
-        if optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):
+        if optimality <= tol and (kinks or _gap(state, modulus) <= GAP_FACTOR * tol * abs(state.f)):
             status = outcome.CONVERGED
-        elif kinks and nit >= _STEPS and values[-1 - _STEPS] - state.f <= _SHARE * tol * abs(state.f):
+        elif kinks and has_stalled(values, _SHARE * tol * abs(state.f)):
             status = outcome.SMALL_DECREASE
         elif (reached := limits.reached(nit)) is not None:
             status = reached

@@ -9,11 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._arrays import DEVICE_BLOCK
 from ..._typing import DeviceArray
 from ..shared._curvature import product32
 from ..shared._multinomial import matmat
-
-_TABLE = 2**26  # weights of some classes that are copied at once
 
 
 def rank_scores(
@@ -83,7 +82,7 @@ def sparse_scores(X: DeviceArray, coef: DeviceArray, dtype: DTypeLike) -> Device
     rows = X.indptr.astype(np.int64), indices, X.data.astype(dtype, copy=False)
     product = product32 if dtype == np.float32 else matmat
     out = np.empty((X.shape[0], len(coef)), dtype=dtype, like=coef)
-    step = max(1, _TABLE // max(1, len(columns)))
+    step = max(1, DEVICE_BLOCK // max(1, len(columns)))
     for first in range(0, len(coef), step):
         weights = coef[first : first + step][:, columns].T.astype(dtype, order="C")
         part = np.empty((X.shape[0], weights.shape[1]), dtype=dtype, like=coef)

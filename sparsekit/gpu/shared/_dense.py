@@ -11,14 +11,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ..._arrays import DEVICE_BLOCK
 from ..._typing import DeviceArray
 from ._compile import sums
 
 # parts of the rows that are summed at once: sufficient blocks for a large device, whatever the number of
 # columns
 _PARTS = 256
-# entries of a block of rows of a Gram matrix
-_BLOCK = 2**26
 
 
 def matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
@@ -58,7 +57,7 @@ def gram_of_blocks(
     G[:] = 0.0
     if size == 0 or n == 0:
         return
-    root, step = np.sqrt(d), min(n, max(1, _BLOCK // size))
+    root, step = np.sqrt(d), min(n, max(1, DEVICE_BLOCK // size))
     room = np.empty((step, size), dtype=dtype, like=G)
     for first in range(0, n, step):
         B = room[: min(step, n - first)]

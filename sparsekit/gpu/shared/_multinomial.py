@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import DeviceArray
-from ._class_operators import ClassDenseOperator, ClassRowOperator
 from ._spmm import multiply
 
 
@@ -82,8 +81,6 @@ def model_probabilities(
 
 
 __all__ = [
-    "ClassDenseOperator",
-    "ClassRowOperator",
     "matmat",
     "model_probabilities",
     "target_value_and_derivative",

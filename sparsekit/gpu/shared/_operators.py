@@ -12,8 +12,8 @@ import numpy as np
 
 from ..._typing import DeviceArray
 
-# largest side of a matrix that is factorised: beyond it steps of conjugate gradients cost less
-_FACTOR_SIDE = 768
+# Largest side of a matrix that is factorised: beyond it steps of conjugate gradients cost less
+MAX_FACTOR_SIDE = 768
 
 
 class QuadOperator:
@@ -67,7 +67,7 @@ class GramOperator(QuadOperator):
 
     def __init__(self, G: DeviceArray, ridge: float) -> None:
         self.G, self.ridge, self.size = G, float(ridge), len(G)
-        self.direct = self.size <= _FACTOR_SIDE
+        self.direct = self.size <= MAX_FACTOR_SIDE
         self._set_diagonal(G.diagonal().copy())
 
     def _set_diagonal(self, diagonal: DeviceArray) -> None:

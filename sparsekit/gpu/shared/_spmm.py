@@ -6,9 +6,9 @@ import numpy as np
 
 from ..._typing import DeviceArray
 from ._compile import C_REAL, kernel
+from ._reduce import WARP
 
 _THREADS = 128
-_WARP = 32
 # Row ends and entries of a piece, at least and at most. They are a function of the data alone, so that no sum
 # depends on the device.
 _LEAST, _MOST = 32, 512
@@ -18,8 +18,8 @@ _PIECES = 16384
 
 def layout(K: int) -> dict[str, int]:
     """How a warp divides ``K`` columns: the macros of spmm.cuh."""
-    lanes = min(_WARP, 1 << max(K - 1, 0).bit_length())
-    return {"SPMM_LANES": lanes, "SPMM_COLUMNS": max(1, min(4, -(-K // _WARP)))}
+    lanes = min(WARP, 1 << max(K - 1, 0).bit_length())
+    return {"SPMM_LANES": lanes, "SPMM_COLUMNS": max(1, min(4, -(-K // WARP)))}
 
 
 def piece_size(places: int) -> int:
@@ -46,7 +46,7 @@ def multiply(
     carry = np.empty_like(out, shape=(pieces, K))
     of = {"real": data.dtype, "index": indices.dtype, "defines": macros | {"SUM": C_REAL[out.dtype]}}
     kernel("shared/spmm", "sk_spmm", **of)(
-        (-(-pieces * _WARP // _THREADS), tiles), _THREADS,
+        (-(-pieces * WARP // _THREADS), tiles), _THREADS,
         (indptr, indices, data, V, out, carry, n, K, piece, pieces),
     )  # fmt: skip
     if pieces > 1:

@@ -132,7 +132,7 @@ def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
     return out
 
 
-def beside(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
+def as_like(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
     """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
     return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)
 

@@ -192,9 +192,9 @@ def precision_at_k(
     top = top[:, :k]
     true: Any = y_true
     if hasattr(true, "tocsr"):
-        from ._linalg.structure import sound  # SciPy comes with the matrix, and is not imported before
+        from ._linalg.structure import check_sparse  # SciPy comes with the matrix, and is not imported before
 
-        true = sound(true, "y_true").tocsr()
+        true = check_sparse(true, "y_true").tocsr()
     else:
         true = np.asarray(true)
     if true.shape[0] != len(top):

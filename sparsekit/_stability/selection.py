@@ -38,12 +38,12 @@ from .._l1.estimators.logistic import L1LogisticOBA
 from .._l1.losses.null_intercept import unless_zero
 from .._l1.paths.coefficients import penalty_of
 from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
 from .bounds import ASSUMPTIONS, check_threshold, expected_false, promised_selection, votes_needed
-from .device import checked, kept_columns, put_back
+from .device import checked, put_back, select_columns
 from .halves import complementary_pairs, refuse_few_rows
 from .sources import FittedSource, GLMSource, LassoSource, LogisticSource, first_features
 
@@ -316,8 +316,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
             Of the kind of X, on a GPU too, or as ``set_output`` says.
         """
         if is_device(X):
-            return kept_columns(self, X, self.get_support(indices=True))
-        return super().transform(sound(X))
+            return select_columns(self, X, self.get_support(indices=True))
+        return super().transform(check_sparse(X))
 
     def inverse_transform(self, X: MatrixLike) -> Array:
         """Put zeros where columns were left out.
@@ -333,7 +333,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         """
         if is_device(X):
             return put_back(type(self).__name__, X, self.get_support(indices=True), self.n_features_in_)
-        return super().inverse_transform(sound(X))
+        return super().inverse_transform(check_sparse(X))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Metadata routing of this object; see scikit-learn's user guide.

@@ -152,7 +152,7 @@ def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
     for module in (samples, tracking):
         monkeypatch.setattr(module, "LEAST", 10)
     draws, found = [0], []
-    monkeypatch.setattr(tracking, "generator_beside", lambda rng: np.random.default_rng(draws[0]))
+    monkeypatch.setattr(tracking, "spawn_generator", lambda rng: np.random.default_rng(draws[0]))
     width = 0.5  # rows that seem sparse, so that norms seem dear
     real_draw = tracking._draw
     monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))

@@ -9,7 +9,7 @@ from row_data import in_blocks, labels, text
 from sparsekit import SparsemaxClassifierCV
 from sparsekit._row_blocks import gather
 from sparsekit._row_blocks.blocks import LocalBlocks
-from sparsekit._row_blocks.census import take_census
+from sparsekit._row_blocks.census import make_census
 
 X, SCORES = text(p=40)
 
@@ -17,7 +17,7 @@ X, SCORES = text(p=40)
 def counted(kind):
     matrix = X if kind == "sparse" else X.toarray()
     blocks = LocalBlocks(in_blocks(matrix))
-    return blocks, take_census(blocks)
+    return blocks, make_census(blocks)
 
 
 def allow(monkeypatch, size):

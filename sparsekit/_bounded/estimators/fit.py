@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import beside, is_device, namespace, to_host
+from ..._arrays import as_like, is_device, namespace, to_host
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
@@ -148,9 +148,9 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         coef, xp = getattr(self, "coef_", None), namespace(X=X)
         if not self.warm_start or coef is None:
             return None
-        coef = sound(coef, "coef_")
-        coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
-        intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
+        coef = check_sparse(coef, "coef_")
+        coef = np.atleast_2d(as_like(coef.toarray() if sp.issparse(coef) else coef, X))
+        intercept = xp.ravel(as_like(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
         if coef.shape != (n_outputs, columns.n_features) or not finite:
             return None
@@ -194,7 +194,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
                 result = minimize_bounded(
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
-                    multipliers=None if known[k] is None else beside(known[k], X),
+                    multipliers=None if known[k] is None else as_like(known[k], X),
                 )  # fmt: skip
                 # an optimality of NaN: the objective is finite, but ten times the size of y overflows
                 if not np.isfinite(result.fun) or np.isnan(result.optimality):

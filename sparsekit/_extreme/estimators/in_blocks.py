@@ -16,7 +16,7 @@ from ..solver.state import SoftmaxState, prepare
 from . import settings
 from .block_rows import StreamedRows
 from .fit import run_epochs
-from .in_memory import keeps_rate, named_classes
+from .in_memory import named_classes, reuses_rate
 from .rate import choose_rate
 from .tracking import Tracker, tracker_of, tracker_of_pass
 
@@ -56,7 +56,7 @@ class BlocksRun:
         source = self.source
         # the width of rows in blocks is not known before they are read
         self.tracker = make(
-            self.model, source.targets, source.use, state, self.options, source.held_rows, 1.0, self.rng
+            self.model, source.targets, source.use, state, self.options, source.stored_rows, 1.0, self.rng
         )
         if self.tracker is None:
             return
@@ -176,7 +176,7 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     else:
         options.learning_rate = (
             model.learning_rate_
-            if keeps_rate(model, first)
+            if reuses_rate(model, first)
             else _choose_rate(model, source, options, noise, rng)
         )
         like = np.empty((0, source.n_features), dtype=source.dtype)

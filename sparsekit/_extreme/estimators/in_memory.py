@@ -74,7 +74,7 @@ def fit_rows(model, X, y, sample_weight):
     tracker = None
     if centroids is None:
         tracker = tracker_of(
-            model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+            model, targets, use, state, options, lambda chosen: _select_rows(X, chosen), rows.width, rng
         )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
@@ -90,7 +90,7 @@ def _examples(X, rows):
     return X if rows.row_of is None else X[rows.row_of], rows.y
 
 
-def _take(X, chosen):
+def _select_rows(X, chosen):
     """The rows of X with these numbers."""
     return X[np.asarray(chosen, like=X.data if is_sparse(X) else X)]
 
@@ -127,7 +127,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     options.max_iter, options.decay = 1, 1.0
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, in_order=True)
-    if keeps_rate(model, first):
+    if reuses_rate(model, first):
         options.learning_rate = model.learning_rate_
     else:
         options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
@@ -141,13 +141,13 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     )
     use = used_rows(targets)
     tracker = tracker_of_pass(
-        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
+        model, targets, use, state, options, lambda chosen: _select_rows(X, chosen), rows.width, rng
     )
     data = {"X": X, "y": y, "metadata": None}
     run_epochs(model, run, state, options, rng, data, targets, tracker, passes=True)
     model._counts, model._closed = counts, closed
 
 
-def keeps_rate(model, first):
+def reuses_rate(model, first):
     """Whether a call of `partial_fit` steps at the rate that an earlier one found."""
     return not first and hasattr(model, "learning_rate_") and model.learning_rate == "auto"

@@ -21,8 +21,8 @@ from .sample import (
     allowance,
     draw,
     examples_of,
-    generator_beside,
     plan_estimates,
+    spawn_generator,
 )  # fmt: skip
 from .settings import epochs_until_spent
 
@@ -290,4 +290,4 @@ def _draw(examples, size, state, options, width, rng):
         # of those as much as of the scores
         n_features = state.W.shape[0 if options.plan is not None else 1]
         n_norms = max(LEAST, int(size * K * width / max(1, n_features)))
-    return draw(examples, size, K, n_norms, generator_beside(rng))
+    return draw(examples, size, K, n_norms, spawn_generator(rng))

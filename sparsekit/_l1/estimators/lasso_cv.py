@@ -269,7 +269,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             return self.alphas_
         return self.alphas_[int(np.flatnonzero(self.l1_ratios_ == self.l1_ratio_)[0])]
 
-    def _keep(self, penalties, chosen, scores=None):
+    def _store_search(self, penalties, chosen, scores=None):
         own = isinstance(self.alphas, Integral) and len(penalties) > 1
         self.alphas_ = np.array(penalties) if own else penalties[0]
         if self.scoring is None and scores is not None:

@@ -295,7 +295,7 @@ def span_precision_recall_f1(
         weights it by the number of spans in y_true (without any, over all spans). None: each kind, in the
         order of their names.
     zero_division : float, default=0.0
-        In place of 0 / 0.
+        Used instead of 0 / 0.
 
     Returns
     -------

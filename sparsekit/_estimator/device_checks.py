@@ -99,7 +99,7 @@ def check_device_vector(
     xp = namespace(X=X, **{name: values})
     if not is_device(values):
         raise TypeError(
-            f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(values)}"
+            f"{name} must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(values)}"
         )
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
@@ -158,7 +158,7 @@ def encode_device_labels(
         )
     xp = namespace(X=X, y=y)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(y)}")
+        raise TypeError(f"y must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(y)}")
     y = flatten_column(y, stacklevel=stacklevel)
     if y.shape != (n,):
         raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
@@ -189,7 +189,7 @@ def device_accuracy(
     """
     namespace(X=found, y=y, sample_weight=sample_weight)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {shown(y)}")
+        raise TypeError(f"y must be a CuPy array of shape {found.shape} as X is on the GPU; got {shown(y)}")
     weight, y = device_weight(found, sample_weight), check_sparse(y, "y")
     if len(found.shape) == 1 and y.shape == (len(found), 1):
         y = y.ravel()

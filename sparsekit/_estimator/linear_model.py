@@ -102,7 +102,7 @@ class LinearModelMixin:
 
     def _twin(self) -> Any:
         """The unfitted estimator of scikit-learn; ValueError where there is none."""
-        raise NotImplementedError(f"{type(self).__name__} names no twin: each linear model has its own")
+        raise NotImplementedError(f"{type(self).__name__} has no scikit-learn counterpart.")
 
     def _linear_parts(self) -> tuple[Any, Any]:
         """Coefficients and intercept for scikit-learn's estimator: copies, in main memory."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed."""
+"""Files that are complete or absent: written to a temporary name, then renamed."""
 
 from __future__ import annotations
 

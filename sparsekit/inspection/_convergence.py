@@ -49,8 +49,8 @@ class ConvergenceDisplay:
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn.
     lines_ : list of matplotlib lines
-        One per history, and per output where an estimator fitted several; NaN where a logarithmic axis has
-        no place for the value.
+        One per history, and per output where an estimator fitted several; NaN where a logarithmic axis
+        cannot show the value.
     edges_ : list of matplotlib lines
         The triangles at the ends of the axis, of the lines that have any.
 
@@ -275,7 +275,7 @@ class ConvergenceDisplay:
         return "relative objective gap" if all(lowest) else "objective gap"
 
     def _draw_edges(self, ax, line, position, values):
-        """Triangles in the line's colour at the ends of the axis, where it has no place for a value."""
+        """Triangles in the line's colour at the ends of the axis, where the axis cannot show a value."""
         for where, edge, marker, what in (
             (values <= 0, 0.0, "v", "0"),
             (np.isposinf(values), 1.0, "^", "infinite"),

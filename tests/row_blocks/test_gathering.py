@@ -41,16 +41,16 @@ def test_columns_are_forgotten_where_there_is_no_room(kind, monkeypatch):
         part = found.matrix(columns)
         assert_array_equal(dense(part), dense(X)[:, columns])
         assert part.format == "csc" if kind == "sparse" else part.flags.f_contiguous
-        assert census.bytes_of(found.held) <= room and len(set(found.held)) == len(found.held)
+        assert census.bytes_of(found.stored) <= room and len(set(found.stored)) == len(found.stored)
         rounds.append(blocks.n_rounds)
     assert np.diff(rounds).tolist() == [1, 0, 1, 1, 0]
     # those of both stay
-    assert_array_equal(np.sort(found.held), first)
+    assert_array_equal(np.sort(found.stored), first)
     found.matrix(second)
-    assert_array_equal(np.sort(found.held), second)
+    assert_array_equal(np.sort(found.stored), second)
     allow(monkeypatch, 2 * room)
     found.matrix(first)
-    assert_array_equal(np.sort(found.held), np.arange(20))
+    assert_array_equal(np.sort(found.stored), np.arange(20))
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])

@@ -158,7 +158,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         return np.column_stack([columns.restrict(coef), intercept]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
-        """Put the rounded solution in the place of the exact one, with its own objective and gap."""
+        """Replace the exact solution by the rounded one, with its own objective and gap."""
         b = float(result.x[-1])
         w, b, value = problem.rounded(result.x[:-1], b, lambda w: inside(w, lower, upper, dtype))
         result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)

@@ -177,8 +177,8 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
-    /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
-     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows-> */                          \
+    /* Batches of the examples order[lo .. hi). Returns -1, or the index of the first step that was not finite,  \
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. */                           \
     SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
                                       sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *state, int value, \
                                       double *loss, int hashed) {                                                \
@@ -188,7 +188,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         const int far = bytes > SK_FAR;                                                                          \
         for (sk_size at = lo - width, round = -1; at < hi; at += width, round++) {                               \
             sk_size size = hi - at < width ? hi - at : width, first = 0, ahead = (round & 1) * width;            \
-            /* classes are drawn a window ahead: rooms of this one and of the next */                            \
+            /* classes are drawn a window ahead: workspaces of this window and of the next */                    \
             sk_workspace here = workspace, next = workspace;                                                     \
             here.k += (width - ahead) * stride, here.r += (width - ahead) * stride, here.count += width - ahead; \
             next.k += ahead * stride, next.r += ahead * stride, next.count += ahead;                             \

@@ -123,8 +123,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
         cycle = -1
         while cycle + 1 < max_cycles:
             cycle += 1
-            # if H is a matrix, a few sweeps of coordinate descent find the signs first:
-            # they can cross zero, and a step on a face cannot
+            # If H is a matrix, a few sweeps of coordinate descent find the signs first. They can
+            # cross zero; a step on a face cannot.
             if op.sweep(M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
@@ -214,8 +214,8 @@ cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int ho
                 M.d[j] = 0.0
                 n_bad += 1
             elif M.kind[j] == 1 and (M.x[j] + M.d[j]) * M.x[j] < 0.0 and corrections < holds:
-                # our addition: a variable of F that would leave the orthant is fixed at zero, and the
-                # others are solved again; projection alone gives no descent on ill-conditioned models
+                # Our addition: a variable of F that would leave the orthant is fixed at zero, and the
+                # others are solved again. Projection alone gives no descent on ill-conditioned models.
                 M.kind[j] = 3
                 M.d[j] = -M.x[j]
                 n_bad += 1
@@ -231,8 +231,8 @@ cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg
     cdef int j, steps
     cdef bint done = False
     if (nf > DIRECT_SIZE or nf > M.side) and not M.hard and not op.always_direct:
-        # as many CG steps as cost about one factorisation; if they do not converge, factorise
-        # from here on (if there is a matrix and memory for its factor)
+        # As many CG steps as cost about one factorisation. If they do not converge, factorise
+        # from here on, if there is a matrix and memory for its factor.
         steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
         M.n_cg += _pcg(op, M, cg_tol, steps, &done)
         M.hard = not done and nf <= M.side

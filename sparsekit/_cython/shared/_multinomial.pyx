@@ -298,15 +298,15 @@ def class_factors(const int64_t[::1] indptr, const int32_t[::1] indices, const r
                 sk_class_factors_f64_f64(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
 
 
-def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] held, int64_t[::1] out,
+def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] counts, int64_t[::1] out,
                 int n_threads):
-    """out[i] = sum over the entries of row i of held[column]."""
+    """out[i] = sum over the entries of row i of counts[column]."""
     cdef Py_ssize_t n = out.shape[0], i, e
     cdef int64_t total
     for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
         total = 0
         for e in range(indptr[i], indptr[i + 1]):
-            total = total + held[indices[e]]
+            total = total + counts[indices[e]]
         out[i] = total
 
 

@@ -1,4 +1,4 @@
-"""The objective's course over the epochs: when a fit has settled, and whether it ended too early."""
+"""The objective over the epochs: when a fit has converged, and whether it ended too early."""
 
 from __future__ import annotations
 

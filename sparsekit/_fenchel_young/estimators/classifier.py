@@ -156,7 +156,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay. y
             and sample_weight must then be CuPy's too, and labels numbers.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones; or
+            Class labels of any kind. For several labels a row: an indicator of zeros and ones, or
             distributions, rows of numbers >= 0 that sum to 1. Rows of an indicator become uniform
             distributions over their labels; rows without a label are left out.
         sample_weight : float or array-like of shape (n_samples,), default=None

@@ -44,7 +44,9 @@ class BlocksMixin:
         def seen(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column
-                columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
+                columns = (
+                    self.gathered.stored[:1] if len(self.gathered.stored) else np.zeros(1, dtype=np.int64)
+                )
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
         scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer

@@ -148,8 +148,8 @@ def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
     top = largest if largest > 0 else 1.0
     if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
         raise ValueError(
-            f"the penalty at which no feature is left is {top:g}, from which no path leads down to {eps:g} "
-            "of it in floating point: bring the columns of X to sizes near 1."
+            f"the penalty at which no feature is left is {top:g}; floating point has no path from there down "
+            f"to {eps:g} of it. Bring the columns of X to sizes near 1."
         )
     return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
 

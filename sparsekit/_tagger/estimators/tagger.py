@@ -238,8 +238,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Parameters
         ----------
         X : list of n_sequences sequences
-            Each a list of dicts of features, one a position; a data frame, whose rows are such dicts; or a
-            sparse matrix or array of shape (n_positions, n_features). Sequences may be empty.
+            Each is a list of dicts of features, one a position, or a data frame, whose rows are such dicts.
+            Or it is a sparse matrix or array of shape (n_positions, n_features). Sequences may be empty.
         y : list of n_sequences sequences of labels
             Strings or whole numbers, one a position.
         sample_weight : float or array-like of shape (n_sequences,), default=None

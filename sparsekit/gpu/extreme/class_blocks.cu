@@ -243,7 +243,7 @@ extern "C" __global__ void sk_blocks_draw(const long long* order, const long lon
     }
 }
 
-// Phase 0: the rows' changes in a round, a block of threads a row. 1: the moves, a block of threads a place.
+// Phase 0: the rows' changes in a round, a block of threads a row. Phase 1: the classes' changes, a block of threads a key.
 extern "C" __global__ void sk_blocks_steps(
     const real* data, const index_t* col, const index_t* start, const long long* order,
     const long long* row_of,

@@ -1,8 +1,8 @@
 """Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
 
-There are three algorithms: conjugate gradients, where one product with X serves all outputs. A Cholesky
-factor of the Hessian. Woodbury's identity with a matrix over the rows that have curvature. A cost estimate
-decides.
+A cost estimate chooses one of three algorithms. With conjugate gradients one product with X serves all
+outputs. A Cholesky factor of the Hessian is for few columns. Woodbury's identity is for few rows with
+curvature.
 """
 
 import numpy as np
@@ -55,7 +55,7 @@ class OutputSystems:
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
         self.kernel = None
         self.expected = FIRST_PRODUCTS
-        # Means of dense columns, which are moved to the intercept: large ones would cost all digits.
+        # Means of dense columns. Columns are centred, since large means would cancel all digits.
         self.shift = np.zeros(self.p)
         if self.has_row_matrix and fit_intercept and self.is_dense:
             self.shift = weight @ design.X

@@ -1,7 +1,7 @@
 """Kernels of the multinomial loss: products with several right-hand sides, softmax, curvature.
 
-The quadratic model's products go over float32 copies of the working features; values and
-gradients are float64 throughout.
+Products of the quadratic model read float32 copies of the working features. Values and gradients
+are float64 throughout.
 """
 import numpy as np
 
@@ -122,8 +122,8 @@ def rmatmat(const int64_t[::1] indptr, const index[::1] indices, const real[::1]
             double[:, ::1] G, int n_threads):
     """G = A^T U for A in compressed rows, U (n, K), G (p, K).
 
-    Threads share parts of the rows, a function of the shapes alone, where a partial sum is small;
-    elsewhere they share the classes. Either way each sum has one order whatever their number.
+    If G is small, threads sum parts of the rows, whose number depends on the shapes alone. Otherwise each
+    thread has some of the classes. Either way the order of each sum does not depend on the number of threads.
     """
     cdef Py_ssize_t n = U.shape[0], p = G.shape[0], K = U.shape[1], b, i, j, k0, k1, lo, hi
     cdef Py_ssize_t parts = 4 if p * K <= _SMALL_TABLE and data.shape[0] >= 16 * p else 1

@@ -1,4 +1,4 @@
-"""The loss of a family for checked data, in main memory or in blocks of rows, whose null model is at zero."""
+"""Losses of families for checked data, in main memory or in blocks of rows. Zeros are the null model."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from .data_losses import centred_loss_of
 
 
 def null_offset(family, y, weight, offset, fit_intercept):
-    """The null model's intercept, and the offset with it added: None where both are zero.
+    """The null model's intercept, and the offset plus that intercept, or None if both are zero.
 
-    A loss with it has its null model at zero, where fits begin, and whose gradient is the unit of tol.
+    With that offset the loss has its null model at zero. Fits start there, and tol is relative to its gradient.
 
     Raises
     ------

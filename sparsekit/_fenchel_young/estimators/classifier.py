@@ -49,9 +49,9 @@ _PARAMETERS = """
         Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
         several labels weighs the mean of theirs.
     tol : float, default=1e-5
-        Certifies, where alpha is not 0, that the objective is at most ``10 * tol`` of itself above the
-        lowest, or by as little as rounding leaves of the loss at zero, if that is more. The largest entry of
-        the gradient must be at most tol times that at zero too.
+        If alpha is not 0 the fit certifies that the objective is at most ``10 * tol`` of itself above the
+        lowest. Rounding of the loss at zero coefficients is allowed in addition. The largest entry of the
+        gradient must also be at most tol times that at zero.
     max_iter : int, default=200
         Largest number of steps.
     max_time : float, default=None

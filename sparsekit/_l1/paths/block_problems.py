@@ -41,7 +41,7 @@ class BlocksMixin:
         return part
 
     def judge(self, rows, y, model, scorer, score_params):
-        def seen(coef):
+        def select(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column
                 columns = (
@@ -51,7 +51,7 @@ class BlocksMixin:
 
         scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
         offset = None if self.shift is None else self.shift[rows]
-        return Judge(self, seen, y[rows], model, scorer, score_params, offset)
+        return Judge(self, select, y[rows], model, scorer, score_params, offset)
 
     def make_loss(self, X):
         loss = super().make_loss(X)

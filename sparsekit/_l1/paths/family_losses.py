@@ -12,7 +12,7 @@ from .data_losses import centred_loss_of
 def null_offset(family, y, weight, offset, fit_intercept):
     """The null model's intercept, and the offset plus that intercept, or None if both are zero.
 
-    With that offset the loss has its null model at zero. Fits start there, and tol is relative to its gradient.
+    With that offset the loss has its null model at zero. Fits start there; tol is relative to its gradient.
 
     Raises
     ------

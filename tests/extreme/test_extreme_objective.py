@@ -314,12 +314,12 @@ def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
     seen = []
     real = tracking.SampledObjective.__init__
 
-    def note(self, sample, X, alpha, n_classes):
+    def record(self, sample, X, alpha, n_classes):
         seen.append((sample, X.copy()))
         real(self, sample, X, alpha, n_classes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracking.SampledObjective, "__init__", note)
+        patch.setattr(tracking.SampledObjective, "__init__", record)
         for given in (X, ListOfBlocks([X[:100], X[100:100], X[100:390], X[390:]])):
             model = ExtremeSoftmaxSGD(
                 "implicit", learning_rate=1.0, max_iter=30, random_state=4, tol=0.0, **options

@@ -78,7 +78,7 @@ def test_the_hardest_blocks_are_found(n_classes, n_head, m, sparse, index, dtype
     np.testing.assert_array_equal(work.hard, hardest(scores, work.columns, n_head, m))
 
 
-def test_a_look_ends_with_the_time():
+def test_a_search_ends_with_the_time():
     _, rows, state, options, work = random_model(400, 1, 4)
     update_hard_blocks(state, rows, options, work, Limits(max_time=0.0))
     assert (work.hard == -1).all()
@@ -127,7 +127,7 @@ def test_steps_with_hard_blocks_are_those_written_down(noise, alpha):
     np.testing.assert_allclose(table(state, options), T, rtol=1e-9, atol=1e-9)
 
 
-def test_looks_take_no_more_than_the_epochs():
+def test_searches_take_no_longer_than_the_epochs():
     def plan(n_classes, n=50000, width=10.0, max_iter=50, n_features=10000):
         blocks = plan_blocks(np.ones(n_classes), 128, None, 4, np.random.default_rng(0))
         rows = SimpleNamespace(width=width, y=np.empty(n), n_features=n_features)
@@ -136,15 +136,15 @@ def test_looks_take_no_more_than_the_epochs():
     assert plan(128).n_hard == 0 and plan(128).searches == ()  # of all classes none is hard
     assert plan(300).n_hard == 8 and plan(300).searches == (1, 2, 4, 8, 16, 32)
     assert plan(300, max_iter=5).searches == (1, 2, 4)
-    looks = [len(plan(k).searches) for k in (10**3, 10**4, 3 * 10**4, 10**5, 2 * 10**5, 10**6)]
-    assert looks == sorted(looks, reverse=True)
-    assert looks[0] == 6 and looks[-2:] == [1, 0]
+    counts = [len(plan(k).searches) for k in (10**3, 10**4, 3 * 10**4, 10**5, 2 * 10**5, 10**6)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 6 and counts[-2:] == [1, 0]
     assert plan(10**6).n_hard == 0
     # rows of other features each: a search packs as much as it scores
     assert len(plan(10**4, n=1000, n_features=10**6).searches) < len(plan(10**4).searches)
 
 
-def test_looks_come_after_the_planned_epochs(monkeypatch):
+def test_searches_come_after_the_planned_epochs(monkeypatch):
     epochs = []
     monkeypatch.setattr(
         solver, "update_hard_blocks",

@@ -20,7 +20,7 @@ from sparsekit._row_blocks.census import make_census
 
 
 @pytest.fixture(autouse=True)
-def no_room(monkeypatch):
+def no_memory(monkeypatch):
     monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
 
 

@@ -29,7 +29,7 @@ def dense(part):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_columns_are_forgotten_where_there_is_no_room(kind, monkeypatch):
+def test_columns_are_forgotten_without_memory(kind, monkeypatch):
     blocks, census = counted(kind)
     found = gather.GatheredColumns(blocks, census)
     first, second, few = np.arange(0, 12), np.arange(8, 20), np.array([3, 9])

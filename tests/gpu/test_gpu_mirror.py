@@ -64,7 +64,7 @@ def declared(source):
     return found
 
 
-def gpu_version(module):
+def on_gpu(module):
     """The module of ``sparsekit.gpu``, or None."""
     for name in (module.partition(".")[0], module):  # the folder first
         if importlib.util.find_spec(f"sparsekit.gpu.{name}") is None:
@@ -155,21 +155,19 @@ def test_the_reader_of_sources():
 def test_the_place_of_threads():
     """A GPU version takes all but n_threads, which is last; where it takes less, no text is common."""
 
-    def gpu_version(z, out):
+    def on_gpu(z, out):
         return z, out
 
-    assert leaves_threads_out(gpu_version, ["z", "out"]) and leaves_threads_out(
-        gpu_version, ["z", "out", "n_threads"]
-    )
-    assert not leaves_threads_out(gpu_version, ["z", "n_threads", "out"])
-    assert leaves_threads_out(gpu_version, ["z", "n_threads", "out", "work"])
+    assert leaves_threads_out(on_gpu, ["z", "out"]) and leaves_threads_out(on_gpu, ["z", "out", "n_threads"])
+    assert not leaves_threads_out(on_gpu, ["z", "n_threads", "out"])
+    assert leaves_threads_out(on_gpu, ["z", "n_threads", "out", "work"])
     assert not leaves_threads_out(lambda z, n_threads: (z, n_threads), ["z", "n_threads"])
 
 
 def test_names_and_parameters(sources):
     wrong = []
     for module, names in sources.items():
-        there = gpu_version(module)
+        there = on_gpu(module)
         for name, expected in names.items():
             key = f"{module}.{name}"
             if key in NOT_HERE or f"{module}.{name.partition('.')[0]}" in NOT_HERE:
@@ -189,8 +187,6 @@ def test_reasons_are_of_today(sources):
     for key, reason in NOT_HERE.items():
         assert key in known, f"NOT_HERE names {key}, which sparsekit._cython has not"
         room, kernels, name = key.split(".", 2)
-        there = gpu_version(f"{room}.{kernels}")
-        assert there is None or find(there, name) is None, (
-            f"{key} has a GPU version, and yet a reason in NOT_HERE"
-        )
+        there = on_gpu(f"{room}.{kernels}")
+        assert there is None or find(there, name) is None, f"{key} has a GPU version and a reason in NOT_HERE"
         assert len(reason) > 20, f"the reason why {key} has no GPU version: {reason!r}"

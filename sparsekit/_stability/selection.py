@@ -43,7 +43,7 @@ from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
 from .bounds import ASSUMPTIONS, check_threshold, expected_false, promised_selection, votes_needed
-from .device import checked, put_back, select_columns
+from .device import checked, kept_columns, put_back
 from .halves import complementary_pairs, refuse_few_rows
 from .sources import FittedSource, GLMSource, LassoSource, LogisticSource, first_features
 
@@ -316,7 +316,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
             Of the kind of X, on a GPU too, or as ``set_output`` says.
         """
         if is_device(X):
-            return select_columns(self, X, self.get_support(indices=True))
+            return kept_columns(self, X, self.get_support(indices=True))
         return super().transform(check_sparse(X))
 
     def inverse_transform(self, X: MatrixLike) -> Array:

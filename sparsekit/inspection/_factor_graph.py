@@ -19,14 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MAX_NODES = 60
-# radius of a variable's circle; neighbours are about 1 apart
-_RADIUS = 0.27
-# half the side of a factor's square, in the same unit
-_HALF_SIDE = 0.16
-# smallest text outside of circles, in points
-_SMALLEST_TEXT = 6.5
-# smallest text in a circle, in points
-_SMALLEST_IN_CIRCLE = 5.0
+# radius of a circle, half the side of a square; neighbours are about 1 apart
+_RADIUS, _HALF_SIDE = 0.27, 0.16
+_SMALLEST_TEXT, _SMALLEST_IN_CIRCLE = 6.5, 5.0  # points
 _FACTOR_COLORS = (
     "#E69F00",
     "#009E73",

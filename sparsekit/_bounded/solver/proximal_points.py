@@ -21,10 +21,9 @@ from .run import ZERO_OBJECTIVE
 MIN_SMOOTHING = 1e-6
 # A step ends when the error of its problem is about this part of the gap, or of the largest allowed gap.
 FORCING = 0.1
-# A step that leaves more than this part of the gap makes no progress; the next one is more accurate.
-STALLED_RATIO = 0.8
-# Largest number of successive steps without progress.
-MAX_STALLED = 6
+# Largest number of successive steps that leave more than this part of the gap, each more accurate than the
+# last.
+MIN_REDUCTION, MAX_STALLED = 0.8, 6
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 # Statuses of a proximal step that do not end the run.
@@ -130,7 +129,7 @@ def proximal_points(form, tol, steps, status=None):
             return bounds, outcome.NO_PROGRESS
         status = form.descend(forcing * bounds.goal(tol, form.has_kinks), steps)
         form.recentre(bounds.update(form))
-        if bounds.sums[1] > STALLED_RATIO * gap:
+        if bounds.sums[1] > MIN_REDUCTION * gap:
             stalled, forcing = stalled + 1, 0.1 * forcing
         else:
             stalled = 0

@@ -19,16 +19,10 @@ from .proximal_points import MIN_SMOOTHING, Steps, balanced, proximal_points
 
 # Largest residual of a system, relative to its gradient.
 SYSTEM_FORCING = 0.1
-# Final slope of a line search, relative to the first one.
-SLOPE_TOL = 0.1
-# Largest number of trials of a line search.
-MAX_TRIALS = 40
-# First sigma from zero coefficients.
-FIRST_SMOOTHING = 1.0
-# First sigma from another fit's coefficients.
-WARM_SMOOTHING = 0.1
-# Factor of sigma from step to step.
-SMOOTHING_FACTOR = 0.2
+# Final slope of a line search, relative to the first one; its largest number of trials.
+SLOPE_TOL, MAX_TRIALS = 0.1, 40
+# First sigma; first sigma from another fit's coefficients; factor from step to step.
+FIRST_SMOOTHING, WARM_SMOOTHING, SMOOTHING_FACTOR = 1.0, 0.1, 0.2
 
 
 def minimize_outputs(

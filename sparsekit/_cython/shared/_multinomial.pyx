@@ -1,7 +1,7 @@
 """Kernels of the multinomial loss: products with several right-hand sides, softmax, curvature.
 
-Products of the quadratic model read float32 copies of the working features. Values and gradients
-are float64 throughout.
+The quadratic model's products go over float32 copies of the working features; values and
+gradients are float64 throughout.
 """
 import numpy as np
 

@@ -14,31 +14,22 @@ from ..._linalg import class_products as _class_model
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
 
-# The nanoseconds are measured on one core.
-# a multiply-add of a Cholesky factorisation
-FACTOR_NS = 0.04
-# a multiply-add of a product of matrices
-PRODUCT_NS = 0.05
-# an entry of the system over the rows
-ENTRY_NS = 4.0
-# a scattered multiply-add of a sparse Gram matrix
-PAIR_NS = 1.5
-# a sparse entry of X times eight classes, for X and X^T together
-SPARSE_ENTRY_NS = 1.5
-# a dense entry of X times a class, for X and X^T together
-DENSE_ENTRY_NS = 0.05
-# nanoseconds up to which a system is always formed
-CHEAP_NS = 2e6
+# Measured nanoseconds on one core, in this order. A multiply-add of a factorisation, and of a product of
+# matrices; an entry of the rows' system; a scattered multiply-add. A sparse entry times eight classes, X and
+# X^T; a dense entry times a class, X and X^T.
+_FACTOR, _PRODUCT, _ENTRY, _PAIR, _ROW, _DENSE = 0.04, 0.05, 4.0, 1.5, 1.5, 0.05
+# cost up to which a system is always formed
+_CHEAP = 2e6
 # largest curvature that is left out, relative to alpha
-MAX_OMITTED_CURVATURE = 0.02
-# ridge of free intercepts, which have no alpha, in units of their largest slope
-INTERCEPT_RIDGE = 1e-3
+_LEFT_OUT = 0.02
+# penalty of free intercepts' steps in units of their slopes
+_HOLD = 1e-3
 # smallest alpha, relative to a system's largest curvature
-ROUNDING = 1e-14
-# largest number of float64 entries of rows that are made dense: 256 MB
-MAX_DENSE_ENTRIES = 2**25
-# rows with curvature are copied if they are fewer than this part of all rows
-MAX_COPIED_PART = 0.7
+_ROUNDING = 1e-14
+# largest number of entries of rows that are made dense: 256 MB
+_ROOM = 2**25
+# largest share of rows with curvature for which they are copied
+_FEW = 0.7
 
 
 @dataclass
@@ -108,7 +99,7 @@ class NewtonSystem:
         P, rest, top = parts
         # free intercepts have no alpha to compare curvature with
         least = min(alpha, self._holding(G)) if free else alpha
-        large, most = self._large(P, weight, least), max(products * self.product_cost(), CHEAP_NS)
+        large, most = self._large(P, weight, least), max(products * self.product_cost(), _CHEAP)
         # the factor alone may cost more, which is known at once
         least = self._factor_cost(np.count_nonzero(large))
         self.possible = least < np.inf
@@ -134,35 +125,35 @@ class NewtonSystem:
 
         In proportion to their slopes, it does not slow down the last steps.
         """
-        return INTERCEPT_RIDGE * float(np.abs(G[-1]).max())
+        return _HOLD * float(np.abs(G[-1]).max())
 
     def _large(self, P, weight, alpha):
         """Where P has curvature, but for what has less, all together, than a part of alpha."""
         if self._squares is None:
             self._squares = _class_model.squared_norms(self.design) + self.intercept
-        most = MAX_OMITTED_CURVATURE * alpha / max(2.0 * P.size, 1.0)
+        most = _LEFT_OUT * alpha / max(2.0 * P.size, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):
             return P * (weight * self._squares)[:, None] > most
 
     def _factor_cost(self, dimensions):
         """Nanoseconds of the smaller factor, of the variables or of the rows' dimensions."""
         side = min((side for side in (self.variables, dimensions) if side <= self.largest), default=np.inf)
-        return (float(side) ** 3 / 3.0) * FACTOR_NS
+        return (float(side) ** 3 / 3.0) * _FACTOR
 
     def worth(self):
         """Products that cost as much as a step by variables, were all rows and classes in play."""
         m, K = float(self.variables), self.K
         if m > self.largest:
             return np.inf
-        form = 0.25 * self.design.shape[0] * K * (K - 1.0) * self.q**2 * PRODUCT_NS
-        return (form + (m**3 / 3.0) * FACTOR_NS) / max(self.product_cost(), 1.0)
+        form = 0.25 * self.design.shape[0] * K * (K - 1.0) * self.q**2 * _PRODUCT
+        return (form + (m**3 / 3.0) * _FACTOR) / max(self.product_cost(), 1.0)
 
     def product_cost(self):
         """Nanoseconds of a product with H."""
         n, p = self.design.shape
         if self.dense:
-            return 2.0 * n * p * self.K * DENSE_ENTRY_NS
-        return (self.design.nnz + 8.0 * n) * -(-self.K // 8) * SPARSE_ENTRY_NS
+            return 2.0 * n * p * self.K * _DENSE
+        return (self.design.nnz + 8.0 * n) * -(-self.K // 8) * _ROW
 
     def _costs(self, rows, P):
         """Nanoseconds by rows and by variables."""
@@ -173,27 +164,27 @@ class NewtonSystem:
             form = self._pairing(rows)
             if not self.dense:
                 form = min(form, self._scattering(rows))
-            by_variables = form + (m**3 / 3.0) * FACTOR_NS + 4.0 * m * m
+            by_variables = form + (m**3 / 3.0) * _FACTOR + 4.0 * m * m
         if r <= self.largest:
-            form = 0.5 * a * a * p * PRODUCT_NS
+            form = 0.5 * a * a * p * _PRODUCT
             if not self.dense:
-                form = min(form if a * p <= MAX_DENSE_ENTRIES else np.inf, PAIR_NS * self._shared(rows))
-            by_rows = form + r * r * (0.5 * K * PRODUCT_NS + ENTRY_NS) + (r**3 / 3.0) * FACTOR_NS
+                form = min(form if a * p <= _ROOM else np.inf, _PAIR * self._shared(rows))
+            by_rows = form + r * r * (0.5 * K * _PRODUCT + _ENTRY) + (r**3 / 3.0) * _FACTOR
         return by_rows, by_variables
 
     def _pairing(self, rows):
         """Nanoseconds of products for each pair of a row's classes, of rows that are made dense."""
         if not len(rows.row):
             return 0.0
-        if not self.dense and len(rows.active) * float(self.q) > MAX_DENSE_ENTRIES:
+        if not self.dense and len(rows.active) * float(self.q) > _ROOM:
             return np.inf
         size = np.add.reduceat(np.ones(len(rows.row)), rows.start) + 1.0
-        return 0.25 * float(size @ (size - 1.0)) * self.q**2 * PRODUCT_NS
+        return 0.25 * float(size @ (size - 1.0)) * self.q**2 * _PRODUCT
 
     def _scattering(self, rows):
         """Nanoseconds of pairs of a compressed row's entries, each of them for every class."""
         entries = (np.diff(self.design.indptr)[rows.active] + self.intercept) * float(self.K)
-        return 0.5 * PAIR_NS * float(entries @ entries)
+        return 0.5 * _PAIR * float(entries @ entries)
 
     def _shared(self, rows):
         """Pairs of entries of a column in rows with curvature."""
@@ -243,7 +234,7 @@ class NewtonSystem:
     def _paired(self, parts, weight, rows):
         P, rest, top = parts
         active = rows.active
-        if not self.dense or len(active) < MAX_COPIED_PART * len(P):
+        if not self.dense or len(active) < _FEW * len(P):
             P, rest, top, weight = P[active], rest[active], top[active], weight[active]
             X = self.design.X[active] if self.dense else self.design.X[active].toarray()
         else:
@@ -268,7 +259,7 @@ class NewtonSystem:
         M *= gram[at[:, None], at]
         r = np.arange(len(M))
         # a smaller one would be lost in rounding
-        alpha = max(alpha, ROUNDING * float(M.diagonal().max(initial=0.0)))
+        alpha = max(alpha, _ROUNDING * float(M.diagonal().max(initial=0.0)))
         M[r, r] += alpha
         solve = positive_solver(M.T)
         slopes = np.einsum("rk,rk->r", C, scores[at])
@@ -297,7 +288,7 @@ class NewtonSystem:
             A = self.design.X[rows.active].astype(np.float64, copy=False)
             return A, A @ A.T
         A = self.design.X[rows.active].astype(np.float64)
-        if a * p <= MAX_DENSE_ENTRIES and 0.5 * a * a * p * PRODUCT_NS < PAIR_NS * self._shared(rows):
+        if a * p <= _ROOM and 0.5 * a * a * p * _PRODUCT < _PAIR * self._shared(rows):
             A = A.toarray()
             return A, A @ A.T
         return A, (A @ A.T).toarray()

@@ -1,4 +1,4 @@
-"""Losses of families for checked data, in main memory or in blocks of rows. Zeros are the null model."""
+"""The loss of a family for checked data, in main memory or in blocks of rows, whose null model is at zero."""
 
 import numpy as np
 

@@ -78,7 +78,7 @@ class WorkingColumns:
         size = len(columns)
         self.is_used[joins] = True
         if size == self.p and self.has_all:
-            self._use_all()
+            self._take_all()
             return
         # sparse sums of some rows cost as much as those of all
         n_new, dtype = (size, np.float32) if self.rows.is_sparse else (len(joins), np.float64)
@@ -90,7 +90,7 @@ class WorkingColumns:
             new = whole
         self.columns, self.gram = columns, np.ascontiguousarray(new)
 
-    def _use_all(self):
+    def _take_all(self):
         single = self.p > SINGLE_COLUMNS or self.rows.is_sparse
         self.columns = np.arange(self.p)
         self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)

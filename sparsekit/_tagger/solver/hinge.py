@@ -10,10 +10,9 @@ from scipy.optimize import OptimizeResult
 from ..._solver import outcome
 from .lbfgs import init_state, record_step, step
 
-# factor of the temperature from one continuation step to the next
-_COOLING = 0.1
-# the last temperature; a wrong label costs 1
-_LAST_TEMPERATURE = 1e-12
+# factor of the temperature from one continuation step to the next; the last temperature (a cost is 1 a
+# position)
+_FALL, _LAST = 0.1, 1e-12
 # a continuation step ends when the error of its smooth problem is this share of the gap
 _SHARE = 0.1
 # largest relative gap in units of tol: smaller gaps take many more steps and change no labels
@@ -56,10 +55,10 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
             least, found = value, state.x
         if status is None and _optimality(least, dual) <= tol:
             status = outcome.CONVERGED
-        elif status is None and loss.temperature <= _LAST_TEMPERATURE:
+        elif status is None and loss.temperature <= _LAST:
             status = outcome.NO_PROGRESS
         elif status is None:
-            loss.cool(_COOLING * loss.temperature)
+            loss.cool(_FALL * loss.temperature)
             state.f, state.g = loss.value_and_gradient(state.x)
     return OptimizeResult(
         x=found, fun=least, nit=nit, nfev=loss.n_evaluations, status=status, message=_MESSAGES[status],

@@ -18,10 +18,8 @@ _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
     small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
 )
-# A nonsmooth run ends when _WINDOW steps have decreased the objective by at most tol * _DECREASE of it.
-_WINDOW = 10
-# relative decrease, in units of tol
-_DECREASE = 1e-2
+# A nonsmooth run ends when _STEPS steps have decreased the objective by less than tol * _SHARE of it.
+_STEPS, _SHARE = 10, 1e-2
 # Largest relative gap of a smooth problem, in units of tol, as for OBA: at weak penalties the gradient at
 # zero is a large unit.
 _GAP = 10.0
@@ -146,7 +144,7 @@ def minimize(
             break
         if optimality <= tol and (kinks or _gap(state, modulus) <= _GAP * tol * abs(state.f)):
             status = outcome.CONVERGED
-        elif kinks and nit >= _WINDOW and values[-1 - _WINDOW] - state.f <= _DECREASE * tol * abs(state.f):
+        elif kinks and nit >= _STEPS and values[-1 - _STEPS] - state.f <= _SHARE * tol * abs(state.f):
             status = outcome.SMALL_DECREASE
         elif (reached := limits.reached(nit)) is not None:
             status = reached

@@ -59,9 +59,9 @@ def gram_of_blocks(
     if size == 0 or n == 0:
         return
     root, step = np.sqrt(d), min(n, max(1, _BLOCK // size))
-    buffer = np.empty((step, size), dtype=dtype, like=G)
+    room = np.empty((step, size), dtype=dtype, like=G)
     for first in range(0, n, step):
-        B = buffer[: min(step, n - first)]
+        B = room[: min(step, n - first)]
         fill(first, B)
         B *= root[first : first + len(B), None]
         G += B.T @ B

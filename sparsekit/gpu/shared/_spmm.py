@@ -9,10 +9,9 @@ from ._compile import C_REAL, kernel
 
 _THREADS = 128
 _WARP = 32
-# Smallest and largest size of a piece, in rows and entries. The size is a function of the data alone: no sum
+# Row ends and entries of a piece, at least and at most. They are a function of the data alone, so that no sum
 # depends on the device.
-_MIN_PIECE = 32
-_MAX_PIECE = 512
+_LEAST, _MOST = 32, 512
 # pieces that keep a large device busy
 _PIECES = 16384
 
@@ -25,7 +24,7 @@ def layout(K: int) -> dict[str, int]:
 
 def piece_size(places: int) -> int:
     """Row ends and entries of a piece, a power of two."""
-    return min(_MAX_PIECE, max(_MIN_PIECE, 1 << (places // _PIECES).bit_length()))
+    return min(_MOST, max(_LEAST, 1 << (places // _PIECES).bit_length()))
 
 
 def multiply(

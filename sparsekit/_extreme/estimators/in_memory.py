@@ -74,7 +74,7 @@ def fit_rows(model, X, y, sample_weight):
     tracker = None
     if centroids is None:
         tracker = tracker_of(
-            model, targets, use, state, options, lambda chosen: _select_rows(X, chosen), rows.width, rng
+            model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
         )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
@@ -90,7 +90,7 @@ def _examples(X, rows):
     return X if rows.row_of is None else X[rows.row_of], rows.y
 
 
-def _select_rows(X, chosen):
+def _take(X, chosen):
     """The rows of X with these numbers."""
     return X[np.asarray(chosen, like=X.data if is_sparse(X) else X)]
 
@@ -141,7 +141,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     )
     use = used_rows(targets)
     tracker = tracker_of_pass(
-        model, targets, use, state, options, lambda chosen: _select_rows(X, chosen), rows.width, rng
+        model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
     data = {"X": X, "y": y, "metadata": None}
     run_epochs(model, run, state, options, rng, data, targets, tracker, passes=True)

@@ -107,7 +107,7 @@ class Decoder:
             raise ValueError(f"it holds {shown(value)}, which is never written")
         ((kind, part),) = value.items()
         if kind not in self._kinds:
-            raise ValueError(f"it holds a value of the kind {shown(kind)}, which there is not")
+            raise ValueError(f"it holds a value of the kind {shown(kind)}, which this version does not know")
         return self._kinds[kind](part)
 
     def _pop(self, name):

@@ -152,9 +152,7 @@ def checked_folds(folds: Iterable[Any], n_samples: int) -> list[tuple[Array, Arr
                 ) from None
         checked.append((parts[0], parts[1]))
     if not checked:
-        raise ValueError(
-            "cv yields no folds. Pass a splitter, or at least one pair of training and test rows."
-        )
+        raise ValueError("cv has no folds. Pass a splitter, or pairs of training and test rows.")
     return checked
 
 

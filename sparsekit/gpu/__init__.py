@@ -55,10 +55,10 @@ NOT_HERE: dict[str, str] = {
     "extreme._extreme.implicit_rows": _STEPS,
     "extreme._extreme.workspace_sizes": _WORKSPACE,
     "bounded._min_norm.min_norm_weights": _ONE,
-    "bounded._row_losses.dense_pass": "no cache holds the rows between the two products: a GPU makes them "
-    "one after the other",
-    "shared._rows.ModelRows.diagonal": "an operator sums it over the columns of its store",
-    "extreme._ranking.TILE": "no GPU kernel ranks by tiles of classes",
+    "bounded._row_losses.dense_pass": "rows stay in no cache between the products: a GPU makes one after "
+    "the other",
+    "shared._rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
+    "extreme._ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
     "extreme._ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense "
     "rows are",
     "datasets._row_files.ALL_READ": _FILES,

@@ -2,30 +2,19 @@
 
 import numpy as np
 
-# limit of conjugate gradient steps while models predict too large a reduction
-_MIN_CG_LIMIT = 30
-# limit of conjugate gradient steps after any number of good models
-_MAX_CG_LIMIT = 250
-# estimated products of a first step by conjugate gradients
-_FIRST_PRODUCTS = 20
-# estimated products of a step, relative to the last one, if that converged
-_GROWTH = 1.5
-# the same if that did not converge
-_GROWTH_UNCONVERGED = 4.0
+# largest numbers of conjugate gradient steps: few while models predict too large a reduction
+_CG_FEW, _CG_MOST = 30, 250
+# Estimated products of a first step by conjugate gradients; growth factor over the last step, if that did not
+# converge.
+_EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
 # ratio of actual to predicted reduction above which models are solved more accurately
 _HIGH_RATIO = 0.9
 # first alpha, in units of the loss's curvature at zero
 _FIRST = 0.01
-# smallest factor between the alphas of two continuation steps
-_MIN_FACTOR = 2.0
-# first factor
-_FIRST_FACTOR = 3.0
-# Newton steps at one alpha up to which the factor is squared
-_FEW_STEPS = 2
-# Newton steps at one alpha above which the factor is divided by the first one
-_MANY_STEPS = 5
-# largest number of Newton steps at one alpha
-_MOST_STEPS = 30
+# Factor between the alphas of two continuation steps, smallest and first. At most _SHORT Newton steps square
+# it, more than _LONG divide it by the first; _LONGEST is the limit.
+_LEAST_FALL, _FALL = 2.0, 3.0
+_SHORT, _LONG, _LONGEST = 2, 5, 30
 # largest number of steps at one alpha for systems too large for a factor: other alphas would take as many
 _INEXACT = 8
 # relative duality gap at the last alpha below which no continuation is needed
@@ -44,8 +33,8 @@ class Continuation:
     """
 
     def __init__(self, last, first):
-        self.last, self.alpha, self.fall, self.begin = last, max(last, first), _FIRST_FACTOR, 0
-        self.least = max(_MIN_FACTOR * last, _NEGLIGIBLE * first)
+        self.last, self.alpha, self.fall, self.begin = last, max(last, first), _FALL, 0
+        self.least = max(_LEAST_FALL * last, _NEGLIGIBLE * first)
         self._settle()
 
     @classmethod
@@ -62,7 +51,7 @@ class Continuation:
         if length > 0.0:
             alpha = (size / length) ** 0.5  # its gap is the smallest there
             if run.is_near(point, alpha, 1.0):
-                return cls(run.alpha, alpha / _FIRST_FACTOR)
+                return cls(run.alpha, alpha / _FALL)
         return cls(run.alpha, _FIRST * run.loss.scale())
 
     def at(self, run, point, exact):
@@ -72,12 +61,12 @@ class Continuation:
             if not near and not exact and steps > _INEXACT:
                 self.alpha = self.last
                 break
-            if steps <= _MOST_STEPS and not near:
+            if steps <= _LONGEST and not near:
                 break
-            if steps <= _FEW_STEPS:
+            if steps <= _SHORT:
                 self.fall *= self.fall
-            elif steps > _MANY_STEPS:
-                self.fall = max(self.fall / _FIRST_FACTOR, _MIN_FACTOR)
+            elif steps > _LONG:
+                self.fall = max(self.fall / _FALL, _LEAST_FALL)
             self.begin, self.alpha = run.nit, max(self.last, self.alpha / self.fall)
             self._settle()
         return self.alpha
@@ -100,7 +89,7 @@ class Directions:
 
     def __init__(self, run):
         self.run, self.predicted, self.exact = run, 0.0, True
-        self.most, self.expected = _MIN_CG_LIMIT, _FIRST_PRODUCTS
+        self.most, self.expected = _CG_FEW, _EXPECTED
 
     def at(self, Z, G, alpha, forcing):
         """d with (H + alpha) d = -G, or to a relative residual of ``forcing``; H at scores Z."""
@@ -109,7 +98,7 @@ class Directions:
         self.exact = run.loss.factor_is_possible()
         if D is None:
             D, products, reached = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
-            self.expected = max(_FIRST_PRODUCTS, (_GROWTH if reached else _GROWTH_UNCONVERGED) * products)
+            self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * products)
             return D
         run.passes += 1
         self.predicted = -0.5 * run.dots((G, D))[0]
@@ -118,7 +107,7 @@ class Directions:
     def update_limit(self, decrease):
         """Adapt the limit of conjugate gradient steps to the actual reduction."""
         good = decrease > _HIGH_RATIO * self.predicted > 0.0
-        self.most = min(_MAX_CG_LIMIT, 2 * self.most) if good else _MIN_CG_LIMIT
+        self.most = min(_CG_MOST, 2 * self.most) if good else _CG_FEW
 
     def conjugate_gradients(self, G, operator, alpha, forcing):
         """The direction, its number of products, and whether it is as good as asked for.

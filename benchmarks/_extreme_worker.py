@@ -19,12 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-# best classes of each test row that are stored
-TOP = 10
-# test rows for log-losses of packages that are slow at them
-LOSS_ROWS = 1000
-# smallest probability in a log-loss
-MIN_PROB = 1e-12
+TOP, LOSS_ROWS, SMALLEST = 10, 1000, 1e-12
 PATIENCE = 3  # evaluations of torch, each half as late again as the one before
 HS_FROM = 1000  # classes from which fastText takes its hierarchical softmax
 
@@ -153,7 +148,7 @@ def napkin(name):
                     pairs = model.predict_proba(few, top_k=data.n_classes)
                     truth = data.y_test[:LOSS_ROWS]
                     loss = -np.mean(
-                        [math.log(max(dict(p).get(int(k), 0.0), MIN_PROB)) for p, k in zip(pairs, truth)]
+                        [math.log(max(dict(p).get(int(k), 0.0), SMALLEST)) for p, k in zip(pairs, truth)]
                     )
                 out.result(f"napkinXC {name}", seconds, top, loss)
 
@@ -226,7 +221,7 @@ def _fasttext_loss(model, data, test):
     for line, code in rows:
         wanted = f"__label__{code}"
         found = model.f.predict(line + "\n", data.n_classes, -1.0, "strict")
-        total -= math.log(max(next((p for p, word in found if word == wanted), 0.0), MIN_PROB))
+        total -= math.log(max(next((p for p, word in found if word == wanted), 0.0), SMALLEST))
     return total / len(rows)
 
 

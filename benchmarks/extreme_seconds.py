@@ -36,9 +36,7 @@ PACKAGES = {"HSM": "napkinxc", "PLT": "napkinxc", "OVR": "napkinxc"}
 LEVELS = (0.5, 0.8, 0.9, 0.95, 1.0)
 TEST_ROWS = 5000
 # seconds above the limit for loading, or for finishing a fit and its evaluation
-GRACE = 30.0
-# seconds between two checks whether the child process has ended
-NAP = 0.1
+GRACE, NAP = 30.0, 0.1
 
 
 def write_set(folder, name, ptb_rows, path):

@@ -108,8 +108,8 @@ def markdown(made, cells, used, gaps):
             for g, name, mean, n, bounded, slower in report.geometric_means(mine, [gap]):
                 if n:
                     lines.append(
-                        f"- gap {g:.0e}: {mean:.3g} times as fast as {name} (geometric mean of {n} cells); "
-                        f"slower in {slower}; {bounded} with a bound in place of a time."
+                        f"- gap {g:.0e}: {mean:.3g} times as fast as {name} (geometric mean of {n} cells). "
+                        f"Ours is slower in {slower}; in {bounded} the time is a bound."
                     )
             lines.append("")
     return lines

@@ -16,8 +16,10 @@ TOLERANCES = tuple(float(f"{10.0**-d:.0e}") for d in range(2, 13))
 EPOCHS = (10, 30, 100, 300, 1000, 3000, 10000)
 # the reference, whose gap is certified
 EXACT = 1e-11
-# short fits are repeated in their child until they sum to this many seconds, or so often
-_TOTAL, _MOST = 0.2, 7
+# short fits are repeated in their child process until they sum to this many seconds
+_TOTAL_SECONDS = 0.2
+# largest number of repetitions
+_MAX_REPEATS = 7
 
 
 @dataclass(eq=False)
@@ -245,7 +247,7 @@ def _run(solver, problem, knob, pipe):
     X, seconds = design(problem.X, solver.layout), []
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        while len(seconds) < _MOST and sum(seconds) < _TOTAL:
+        while len(seconds) < _MAX_REPEATS and sum(seconds) < _TOTAL_SECONDS:
             # of the process and not of the clock: it has one thread, and others may be busy
             start = time.process_time()
             w, b = solver.fit(X, problem.y, problem.lam, problem.ratio, knob)

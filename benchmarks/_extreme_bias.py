@@ -23,8 +23,11 @@ CASES = {m: dict(method=m) for m in BIASED + UNBIASED} | {
 }
 SIZES = {"the paper's batches": None, "one row, five classes": (1, 5)}
 MNIST_ROWS = 5000
-LONG = 4  # times as many epochs, with a decay that much slower
-EPOCHS, DECAY = 50, 0.9
+# factor of the epochs of a long run; its decay is slower by the same factor
+LONG = 4
+EPOCHS = 50
+# factor of the learning rate from epoch to epoch
+DECAY = 0.9
 RANGE = -4, 7  # powers of ten that are tried as rates
 MAX_TIME = {"delicious": 40.0}  # seconds of the exact softmax, where 10 leave it far above
 LATE_RIDGE = 1e-4  # of the model whose gradients are evaluated

@@ -1,4 +1,4 @@
-"""What the GPU benchmarks share: a device or a clear end, times by events, the floors beside them."""
+"""What the GPU benchmarks share: a device or a clear end, times by events, and floors for comparison."""
 
 from __future__ import annotations
 

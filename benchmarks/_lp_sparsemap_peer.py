@@ -18,7 +18,10 @@ import torch  # noqa: E402
 from lpsmap import AtMostOne, Budget, DepTree, Pair, TorchFactorGraph, Xor  # noqa: E402
 from lpsmap.ad3qp.factor_graph import PFactorGraph  # noqa: E402
 
-ENOUGH, MOST = 0.03, 5  # a run is repeated for so many seconds, at most so many times
+# a run is repeated for so many seconds
+MIN_SECONDS = 0.03
+# largest number of repetitions
+MAX_REPEATS = 5
 STATUS = ["integral", "fractional", "infeasible", "unsolved"]
 
 
@@ -64,7 +67,7 @@ def core_graph(problem, request):
 def run(problem, request):
     """Seconds forward and backward, and the errors."""
     times, start = [], time.perf_counter()
-    while not times or (len(times) < MOST and time.perf_counter() - start < ENOUGH):
+    while not times or (len(times) < MAX_REPEATS and time.perf_counter() - start < MIN_SECONDS):
         core, _keep = core_graph(problem, request)
         gradient = np.zeros(problem["eta"].size)
         before = time.perf_counter()

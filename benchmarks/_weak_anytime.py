@@ -19,7 +19,10 @@ from sparsekit._compare.peers import Liblinear, Sparsekit
 
 GAPS = tuple(10.0**-k for k in range(1, 9))
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(1, 15))
-MAX_ITER, TIGHT = 10000, 1e-4
+# of LIBLINEAR
+MAX_ITER = 10000
+# second tolerance of ours, in units of the default
+TIGHT = 1e-4
 PLOT_FLOOR = 1e-9
 
 

@@ -20,12 +20,17 @@ from sparsekit._compare.peers import Liblinear, sklearn_l1
 from sparsekit._compare.problem import Problem
 
 NONE, PENALISED, FREE = INTERCEPTS = ("none", "penalised", "free")
-REFERENCE_TOL, REFERENCE_ITER = 1e-11, 2000
+# of the reference solution
+REFERENCE_TOL = 1e-11
+REFERENCE_ITER = 2000
 # relative gaps below this are rounding and the reference's own error
 FLOOR = 1e-10
 # where the default tolerance does not lead to a gap, tolerances below it do
 TIGHTER = (1.0, 1e-2, 1e-4, 1e-6)
-MIN_TOTAL, MAX_REPEATS = 0.3, 7  # short fits are repeated until they sum to this many seconds, or so often
+# short fits are repeated until they sum to this many seconds
+MIN_SECONDS = 0.3
+# largest number of repetitions
+MAX_REPEATS = 7
 
 
 @dataclass(eq=False)
@@ -177,7 +182,7 @@ def time_to(run, objective):
 def enough(runs, repeats):
     """Whether a fit has been repeated enough."""
     n, total = len(runs), sum(run.seconds for run in runs)
-    return n >= MAX_REPEATS or (n >= repeats and total >= MIN_TOTAL)
+    return n >= MAX_REPEATS or (n >= repeats and total >= MIN_SECONDS)
 
 
 def median(values):

@@ -40,7 +40,12 @@ from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
 from sparsekit._compare.peers import Liblinear, Sparsekit, sklearn_l1
 from sparsekit._compare.problem import Problem
 
-CS, FOLDS, N_LAMBDAS, REFERENCE_TOL = np.logspace(-2, 2, 9), 3, 50, 1e-10
+CS = np.logspace(-2, 2, 9)
+FOLDS = 3
+# penalties of a path
+N_LAMBDAS = 50
+# tolerance of the reference solution
+REFERENCE_TOL = 1e-10
 COLUMNS = (
     "data",
     "what",

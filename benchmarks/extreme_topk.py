@@ -24,7 +24,10 @@ from sparsekit._extreme.solver.shortlist import shortlist_of
 
 DECAYS = {"root": 0.5, "inverse": 1.0, "gauss": 0.0}
 LAYOUTS = {"feature": "F", "class": "C"}
-SINGLE, BATCH = 40, 200  # rows of calls of one row, of a call of many
+# number of calls of one row
+SINGLE = 40
+# rows of the call of many rows
+BATCH = 200
 
 
 def table(n_classes, n_features, decay, order, seed=0):

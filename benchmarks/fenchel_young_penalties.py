@@ -1,4 +1,4 @@
-"""SparsemaxClassifier and SoftmaxClassifier from strong to weak penalties, and their CV twins at defaults.
+"""SparsemaxClassifier and SoftmaxClassifier from strong to weak penalties, and CV estimators at defaults.
 
     python benchmarks/fenchel_young_penalties.py --markdown penalties.md
 

@@ -1,4 +1,4 @@
-"""Softmax with very many classes on a GPU: steps a second beside the CPU's, at an equal final log-loss.
+"""Softmax with very many classes on a GPU: steps a second against the CPU's, at an equal final log-loss.
 
     python benchmarks/gpu_extreme_softmax.py --n-threads 2 --markdown gpu_extreme.md
 

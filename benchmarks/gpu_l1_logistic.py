@@ -1,9 +1,9 @@
-"""L1 logistic regression on a GPU: fits beside two CPU threads and cuML's, passes over X beside their floors.
+"""L1 logistic regression on a GPU: fits against two CPU threads and cuML's, passes against floors.
 
     python benchmarks/gpu_l1_logistic.py                        # rcv1_binary, newsgroups_bigrams, synthetic
     python benchmarks/gpu_l1_logistic.py --sets synthetic --rows 100000
 
-The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data beside the checkout. X is on the device
+The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the checkout. X is on the device
 before the clock starts; what a fit makes of it (its columns, for a sparse X) is in its time. cuML gets
 looser and looser tolerances as long as its objective is at most 1e-4 above that of this package.
 """

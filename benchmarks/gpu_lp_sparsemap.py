@@ -1,4 +1,4 @@
-"""LP-SparseMAP of batches on a GPU beside the same batches on the CPU's cores.
+"""LP-SparseMAP of batches on a GPU against the same batches on the CPU's cores.
 
     python benchmarks/gpu_lp_sparsemap.py --markdown gpu_lp_sparsemap.md
 

@@ -1,4 +1,4 @@
-"""The multinomial L1 model and ranking on a GPU: kernels beside their floors, fits beside the CPU's.
+"""The multinomial L1 model and ranking on a GPU: kernels against their floors, fits against the CPU's.
 
     python benchmarks/gpu_multinomial.py --n-threads 2 --markdown gpu_multinomial.md
 
@@ -66,7 +66,7 @@ def products(cupy, sizes, bandwidth):
 
 
 def rankings(cupy, sizes, bandwidth):
-    """Rows of the same table: the highest scores of rows and their normaliser; CuPy's own beside them."""
+    """Rows of the same table: the highest scores of rows and their normaliser; and by CuPy."""
     from sparsekit.gpu.extreme import _ranking
 
     def known(n, k):

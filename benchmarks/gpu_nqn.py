@@ -1,9 +1,9 @@
-"""NQN and the bounded models on a GPU: kernels beside their floors, runs beside the CPU's.
+"""NQN and the bounded models on a GPU: kernels against their floors, runs against the CPU's.
 
     python benchmarks/gpu_nqn.py --n-threads 2 --markdown gpu_nqn.md
 
 A kernel's floor is the time to read its inputs and write its outputs once, at a copy's bandwidth. Kernels
-that return a number include the wait for it. A run is timed from arrays in place to the solution in place.
+that return a number include the wait for it. A run is timed from arrays on the device to the solution there.
 The GPU pays from the size at which the ratio stays above 1.
 """
 

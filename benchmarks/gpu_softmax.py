@@ -1,9 +1,9 @@
-"""Sparsemax and softmax regression on a GPU: kernels beside their floors, fits beside the CPU's.
+"""Sparsemax and softmax regression on a GPU: kernels against their floors, fits against the CPU's.
 
     python benchmarks/gpu_softmax.py --n-threads 2 --markdown gpu_softmax.md
 
 A kernel's floor is the time of reading and writing what it must once, at a copy's bandwidth. A fit is timed
-from arrays in place to coefficients in place. The GPU pays from the size at which the ratio stays above 1.
+from arrays on the device to coefficients there. The GPU pays from the size at which the ratio stays above 1.
 """
 
 from __future__ import annotations

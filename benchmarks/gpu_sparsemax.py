@@ -1,4 +1,4 @@
-"""Sparsemax on a GPU beside softmax, PyTorch's, entmax's, adasplash's and a Triton kernel, and a copy.
+"""Sparsemax on a GPU against softmax, PyTorch's, entmax's, adasplash's and a Triton kernel, and a copy.
 
     python benchmarks/gpu_sparsemax.py --markdown gpu_sparsemax.md
 

@@ -9,11 +9,11 @@ are made by public estimators from the bare constructor, with the alpha, C or l1
 
 For each problem one line of JSON has:
 
-    objective   of the returned coefficients, computed here in float64
-    gap         the certificate that the estimator returned, on the same scale
-    seconds     processor time, the least of --repeats fits
-    peak        largest memory beyond the data, in bytes, as tracemalloc sees NumPy's arrays
-    warned      the first word of each warning's category
+- objective: of the returned coefficients, computed here in float64
+- gap: the certificate that the estimator returned, on the same scale
+- seconds: processor time, the least of --repeats fits
+- peak: largest memory beyond the data, in bytes, as tracemalloc counts NumPy's arrays
+- warned: the first word of each warning's category
 
 --compare prints the ratios of time and memory by problem family and for each value of each axis, and the
 worst cells. It lists every problem whose objective rose by more than tol or whose certificate was lost.
@@ -132,8 +132,8 @@ def largest_penalty(cell, X, y, weights):
     classes = (
         [y] if cell["task"] in ("squares", "positive") else [(y == k).astype(float) for k in np.unique(y)]
     )
-    pulls = [np.abs(X.T.astype(np.float64) @ (s * (t - s @ t / s.sum()))).max() for t in classes]
-    top = max(pulls)
+    largest = [np.abs(X.T.astype(np.float64) @ (s * (t - s @ t / s.sum()))).max() for t in classes]
+    top = max(largest)
     return top / s.sum() if cell["task"] in ("squares", "positive") else top
 
 

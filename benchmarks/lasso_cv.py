@@ -37,7 +37,10 @@ from threadpoolctl import threadpool_limits
 from sparsekit import LassoOBACV
 from sparsekit._compare.peers import Sparsekit
 
-N_ALPHAS, FOLDS, EPS = 100, 5, 1e-3
+N_ALPHAS = 100
+FOLDS = 5
+# smallest alpha of a path, relative to the largest
+EPS = 1e-3
 
 
 def correlated(n, p, rho, seed):

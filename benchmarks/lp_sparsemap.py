@@ -42,13 +42,17 @@ KINDS = {
     "tree+budget": ("the same, Budget(2) on each head", 3),
 }
 BATCH_GOAL = 1.8
-MAX_ITERS, STEPS, TOL = (
-    (10, 30, 100, 300, 1000),
-    (0.1, 1.0, 3.0, 10.0),
-    1e-6,
-)  # the peer's; its defaults first
+# iterations of the peer
+MAX_ITERS = (10, 30, 100, 300, 1000)
+# step sizes of the peer, its default first
+STEPS = (0.1, 1.0, 3.0, 10.0)
+# tolerance of the peer, its default
+TOL = 1e-6
 LOOSE = {"exact": False, "tol_primal": 1e-13, "tol_dual": 1e-13}
-LEVELS, LIMIT = (1e-4, 1e-8), 1024  # "equal errors", and iterations after which the peer gives up
+# errors at which times are compared
+LEVELS = (1e-4, 1e-8)
+# largest number of the peer's iterations to such an error
+LIMIT = 1024
 OWN = (
     "problem|seed|values of mu|ms|error|passes|backward, ms|error|exact=False, ms|error|passes (at most 100)"
 )
@@ -61,7 +65,10 @@ EQUAL = (
     "met|its backward, ms|error|/ ours"
 )
 BATCH = "problem|n_jobs=1, ms a graph|n_jobs=2|ratio|goal|not converged"
-LONG, FEW = 0.5, 3  # seconds of a call above which there are few rounds; their number
+# seconds of a call above which there are few rounds
+LONG = 0.5
+# their number
+FEW = 3
 NOTE = f"""Medians over the seeds (the worst in brackets), the largest of the errors. The peer makes the
 fewest iterations (within 6 %) that reach the error (tol=1e-12, at most {LIMIT}). It uses its default step
 size, and the best of {STEPS}; a number for each seed. Ours is the faster of the default, which is exact, and

@@ -12,7 +12,7 @@ stops at 100 iterations of ADMM.
 A fifth of the training rows, different for each seed, chooses the number of epochs and a shift t by F1. Every
 model is then trained again on all training rows. Three rules predict. "plain": a label is on where its LP-MAP
 solution or LP-SparseMAP marginal exceeds 1/2, its logistic score 0. "shifted": the same with scores eta - t
-in place of eta. "never empty": the shifted rule, and where it is empty the label with the highest score (no
+instead of eta. "never empty": the shifted rule, and where it is empty the label with the highest score (no
 row of bibtex is without). Each rule has its own epochs and t, and linear models have their own alpha or C for
 each. Models with pairs use the alpha found without. F1 is the mean over the rows of the test part, as in the
 paper, which does not say how it predicts.

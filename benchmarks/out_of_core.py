@@ -20,7 +20,13 @@ import scipy.sparse as sp
 from sparsekit import L1LogisticOBA
 from sparsekit.datasets import open_csr, write_csr
 
-ROWS, ENTRIES, COLUMNS, ENTRY = 200_000, 100, 100_000, 12
+# rows of a block
+ROWS = 200_000
+# entries of a row
+ENTRIES = 100
+COLUMNS = 100_000
+# bytes of an entry and its index
+ENTRY_BYTES = 12
 
 
 def chunks(gib):
@@ -33,7 +39,7 @@ def chunks(gib):
         at.sort(axis=1)
         X = sp.csr_matrix((rng.random(ROWS * ENTRIES), at.ravel(), cut), shape=(ROWS, COLUMNS))
         X.sum_duplicates()
-        total += X.nnz * ENTRY
+        total += X.nnz * ENTRY_BYTES
         yield X, np.where(X @ w + 0.5 * rng.normal(size=ROWS) > 0, 1.0, -1.0)
 
 

@@ -9,7 +9,7 @@ Scores are normal, times the scale, with `--tied` rounded to a tenth of it. Medi
 thread (set OMP_NUM_THREADS=1), in processor time, which other programs disturb less; graphs are built and
 compiled before. Weak scores mix many structures, of which strong ones need few. The last column is the
 slowest time against that at scale 1; a solve that found no solution within `--max-time` is marked. `--measure
-first` and `later` have the first and the second derivative (`vjp`) after a solve, in its place.
+first` and `later` have the first and the second derivative (`vjp`) after a solve, instead of the solve.
 """
 
 import argparse

@@ -36,7 +36,7 @@ COLUMNS = [
     "times", "score: CRFsuite", "ours",
 ]  # fmt: skip
 # steps after which the score is evaluated
-_LOOKS = (2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
+_PASSES = (2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
 
 
 def quality(y, predicted):
@@ -89,7 +89,7 @@ def first(points, loss):
 
 def steps_to(score, X, y, Xt, yt, c1, c2):
     """Steps after which the score is reached, of the evaluated ones; None: it is not."""
-    for k in _LOOKS:
+    for k in _PASSES:
         model = ours(X, y, c1, c2, False, max_iter=k, tol=1e-6)[2]
         if quality(yt, model.predict(Xt)) >= score - 1e-3:
             return k

@@ -42,7 +42,8 @@ PAPER = {
     ("cal500", "sparsemax"): (1e0, 0.35, 0.003, 0.357, None),
 }
 ALPHAS = [10.0**k for k in range(1, -6, -1)]
-TOL, MAX_ITER = 1e-4, 2000
+TOL = 1e-4
+MAX_ITER = 2000
 MAX_TIME = 60.0  # set by --max-time
 
 

@@ -94,7 +94,7 @@ def fit_all(X, y, bounds):
 
 
 def mark(w, lower, upper):
-    """The coefficient, with a sign beside it if it is at a bound."""
+    """The coefficient, with a sign if it is at a bound."""
     return f"{w:7.2f}{' [' if w == lower else ' ]' if w == upper else '  '}"
 
 

@@ -108,8 +108,8 @@ def train(torch, attend, options):
 
 
 # %%
-# Where it looked
-# ---------------
+# The attention
+# -------------
 def draw(torch, models, data, path):
     """Attention maps of one number, a panel a model."""
     import matplotlib.pyplot as plt

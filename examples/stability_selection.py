@@ -76,7 +76,7 @@ for name, model in (("the selected features", few), ("the cross-validated C", se
 # -----------
 #
 # On the left the largest coefficients of the cross-validated model, on the right the share of the halves
-# that use a feature. Curves are level once the halves have as many features as the promise allows.
+# that use a feature. Curves are level once the halves have as many features as the bound allows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5), layout="constrained")
 CoefficientDisplay.from_estimator(search, ax=left)
 StabilityPathDisplay.from_estimator(stable, ax=right)

@@ -1,7 +1,7 @@
-"""Text: L1LogisticOBA beside LIBLINEAR
+"""Text: L1LogisticOBA and LIBLINEAR
 ====================================
 
-A vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR beside it.
+A vectoriser, L1LogisticOBA, a grid search over C, and LIBLINEAR for comparison.
 
 ::
 

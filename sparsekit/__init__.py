@@ -73,7 +73,7 @@ __version__ = "0.1.0.dev0"
 
 
 def _load_installed_package() -> None:
-    """Put the installed package in the place of this folder, where this is source code without kernels.
+    """Load the installed package instead of this folder, where this is source code without kernels.
 
     Python that was started in a checkout finds this folder before what ``pip install .`` installed.
     Where nothing is installed this does nothing, and ``sparsekit._cython`` raises the ImportError.

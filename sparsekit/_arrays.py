@@ -67,7 +67,7 @@ def host_only(**arrays: object) -> None:
 
 
 def kernel_module(name: str, x: object) -> ModuleType:
-    """The kernels ``name`` (room and module, ``l1._model``) for arrays like ``x``: of ``sparsekit.gpu`` or
+    """The kernels ``name`` (folder and module, ``l1._model``) for arrays like ``x``: of ``sparsekit.gpu`` or
     of ``sparsekit._cython``.
     """
     return _module(name, is_device(x))
@@ -113,7 +113,7 @@ def is_in_main_memory(X: object) -> bool:
 def full(
     shape: int | tuple[int, ...], value: float, dtype: DTypeLike = np.float64, like: EitherArray | None = None
 ) -> EitherArray:
-    """`numpy.full` beside ``like``, for which NumPy passes CuPy a keyword that it does not know."""
+    """`numpy.full` for the library of ``like``; NumPy would pass CuPy a keyword that it does not know."""
     out = np.empty(shape, dtype=dtype, like=like)
     out[...] = value
     return out
@@ -129,14 +129,14 @@ def aligned(x: EitherArray) -> EitherArray:
 
 
 def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
-    """Zeros of a larger ``shape`` beside ``x``, with ``x`` in the first corner."""
+    """Zeros of a larger ``shape`` for the library of ``x``, with ``x`` in the first corner."""
     out = np.zeros(shape, dtype=x.dtype, like=x)
     out[tuple(map(slice, x.shape))] = x
     return out
 
 
-def beside(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
-    """``x`` where ``like`` is, moved if need be: for the few numbers of a start, not for data."""
+def as_like(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:
+    """``x`` for the library of ``like``, copied to or from a GPU if needed: for few numbers, not for data."""
     return np.asarray(to_host(x)) if not is_device(like) else sys.modules["cupy"].asarray(x)
 
 

@@ -60,7 +60,7 @@ def listed(names: Iterable[object], separator: str = ", ", count: int | None = N
 def numbers(values: ArrayLike | DeviceArray, name: str, xp: ModuleType = np) -> EitherArray:
     """``values`` as a float64 array of the module ``xp``; an error names what is no real number.
 
-    Besides lists and arrays of ``xp`` these are what NumPy can read: series of pandas and Polars, tensors.
+    ``values`` are lists, arrays of ``xp``, or what NumPy can read: series of pandas and Polars, tensors.
     """
     found: Any = values
     try:

@@ -1,4 +1,4 @@
-"""Types of the public signatures, in one place: every floor may import them."""
+"""Types of the public signatures. Every layer may import them."""
 
 from __future__ import annotations
 

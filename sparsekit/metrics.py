@@ -192,9 +192,9 @@ def precision_at_k(
     top = top[:, :k]
     true: Any = y_true
     if hasattr(true, "tocsr"):
-        from ._linalg.structure import sound  # SciPy comes with the matrix, and is not imported before
+        from ._linalg.structure import check_sparse  # SciPy comes with the matrix, and is not imported before
 
-        true = sound(true, "y_true").tocsr()
+        true = check_sparse(true, "y_true").tocsr()
     else:
         true = np.asarray(true)
     if true.shape[0] != len(top):
@@ -295,7 +295,7 @@ def span_precision_recall_f1(
         weights it by the number of spans in y_true (without any, over all spans). None: each kind, in the
         order of their names.
     zero_division : float, default=0.0
-        In place of 0 / 0.
+        Used instead of 0 / 0.
 
     Returns
     -------

@@ -172,7 +172,7 @@ def shared_data():
     def load(name):
         if folder is None:
             pytest.skip(
-                f"data set {name}: no ../shared/data beside the checkout and SPARSEKIT_DATA is not set"
+                f"data set {name}: no ../shared/data next to the checkout and SPARSEKIT_DATA is not set"
             )
         if not (folder / f"{name}.npz").is_file():
             pytest.skip(f"data set {name}: {folder} does not hold it")

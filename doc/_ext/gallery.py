@@ -42,7 +42,7 @@ def folder():
 
 
 def arguments(gallery_conf, script_vars):
-    """The command line of an example: its short version, and no picture beside the source."""
+    """The command line of an example: its short version, and no picture next to the source."""
     path = Path(script_vars["src_file"])
     source, picture = path.read_text(encoding="utf-8"), str(Path(folder().name) / f"{path.stem}.png")
     words = ["--quick"] if '"--quick"' in source else []

@@ -1,6 +1,6 @@
 """Formulas as MathML, which browsers draw themselves: no script, no font, no network.
 
-docutils converts TeX. A formula that it cannot convert is a warning at its place, hence an error with ``-W``.
+docutils converts TeX. A formula that it cannot convert is a warning at its line, hence an error with ``-W``.
 """
 
 import re
@@ -51,13 +51,13 @@ def to_mathml(tex, block):
         raise MathError(f"cannot be parsed: {error}") from error
     stretched = "".join(GLYPHS.get(bracket, "") for bracket in STRETCHED.findall(tex))
 
-    def keep_size(match):
+    def with_fixed_size(match):
         bracket = match[1]
         return (
             match[0] if bracket in stretched else f'<mo stretchy="false" lspace="0" rspace="0">{bracket}</mo>'
         )
 
-    return BRACKET.sub(keep_size, mathml)
+    return BRACKET.sub(with_fixed_size, mathml)
 
 
 def write(translator, node, tex, block):

@@ -241,7 +241,7 @@ def _binary(labels, positive, path):
 
 
 def _refuse_regression(classes, texts, usual, n, path):
-    """DataError where the user did not say that the labels are classes, and they do not look like any."""
+    """DataError where the user did not say that the labels are classes, and they are continuous numbers."""
     remedy = (
         f"If they are classes, name the one to tell from the rest, such as --positive {usual}; --target "
         "names another column."

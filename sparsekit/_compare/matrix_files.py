@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 from scipy import sparse
 
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from ..datasets._files import MAX_BYTES, WIDEST
 from .tables import DataError
 
@@ -60,7 +60,7 @@ def _npz_matrix(arrays, base, path):
         try:
             shape = tuple(int(v) for v in arrays[f"{base}_shape"])
             # SciPy's own check takes differences of pointers, which may overflow
-            X = sound(sparse.csr_matrix((values, indices, indptr), shape=shape), base)
+            X = check_sparse(sparse.csr_matrix((values, indices, indptr), shape=shape), base)
         except (ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{path}: {base} is not a valid CSR matrix: {error}") from error
         X.sum_duplicates()

@@ -28,7 +28,7 @@ def make_parser():
     )
     compare = commands.add_parser(
         "compare",
-        help="L1 models on your data: this package beside LIBLINEAR and other solvers",
+        help="L1 models on your data: this package against LIBLINEAR and other solvers",
         description="Fit L1 logistic regression with L1LogisticOBA, with --lasso least squares with "
         "LassoOBA, or with --family a generalised linear model with GLMOBA. Fit it with every installed peer "
         "as well, and compare the times to come close to the optimum. Without files: two small data sets.",

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .._messages import numbers
 from .._row_blocks.blocks import RowBlocks
-from .._row_blocks.census import Census, take_census
+from .._row_blocks.census import Census, make_census
 from .._row_blocks.gather import gather_rows
 from .._row_blocks.make import as_row_blocks
 from .checks import apply_class_weight, check_sample_weight
@@ -57,7 +57,7 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
         )
     blocks = as_row_blocks(X, y, sample_weight, offset)
-    census = take_census(blocks)
+    census = make_census(blocks)
     if not np.ndim(offset):
         census.offset = offset  # whatever the shape of others
     if not census.shape[0]:

@@ -23,8 +23,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import Parallel
 
 from .._arrays import host_only, is_sparse
-from .._linalg.structure import sound
-from .._linalg.threads import jobs_beside
+from .._linalg.structure import check_sparse
+from .._linalg.threads import nested_n_jobs
 from .._typing import Array, CrossValidation, MatrixLike, Scoring
 from .decorators import PlainParametersMixin
 from .labels import refuse_missing_labels
@@ -73,7 +73,7 @@ class CrossValidationMixin(PlainParametersMixin):
                 f"{type(self).__name__}.score got sample_weight, which the scorer does not request: leave it "
                 "out, or call set_score_request(sample_weight=True) of the scorer."
             )
-        return self._get_scorer()(self, X, for_scorers(sound(y, "y")), **routed.scorer.score)
+        return self._get_scorer()(self, X, for_scorers(check_sparse(y, "y")), **routed.scorer.score)
 
     def _route(self, method, *, sample_weight, **params):
         """Metadata of the splitter and the scorer, with scikit-learn's routing or, if off, without."""
@@ -152,7 +152,7 @@ def checked_folds(folds: Iterable[Any], n_samples: int) -> list[tuple[Array, Arr
                 ) from None
         checked.append((parts[0], parts[1]))
     if not checked:
-        raise ValueError("cv has no folds.")
+        raise ValueError("cv has no folds. Pass a splitter, or pairs of training and test rows.")
     return checked
 
 
@@ -216,7 +216,7 @@ def run_folds(
         n_jobs = 1  # threads are our preference alone
     lazy = getattr(backend, "supports_return_generator", False)
     return_as = "generator" if lazy else "list"
-    return Parallel(n_jobs=jobs_beside(n_jobs), return_as=return_as, **how)(calls)
+    return Parallel(n_jobs=nested_n_jobs(n_jobs), return_as=return_as, **how)(calls)
 
 
 def for_scorers(y):

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .._arrays import is_device, is_sparse, namespace, to_host
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._typing import DeviceArray, DeviceMatrix, EitherMatrix
 
@@ -64,7 +64,7 @@ def check_device_X(
         )
     if sparse and dense:
         raise TypeError(f"{name} takes no sparse matrix here; pass X.toarray()")
-    X = sound(X)  # before the first of CuPy's functions that follows its indices
+    X = check_sparse(X)  # before the first of CuPy's functions that follows its indices
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if sparse:
@@ -99,7 +99,7 @@ def check_device_vector(
     xp = namespace(X=X, **{name: values})
     if not is_device(values):
         raise TypeError(
-            f"{name} must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(values)}"
+            f"{name} must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(values)}"
         )
     if values.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
@@ -138,7 +138,7 @@ def flatten_column(y: EitherMatrix, stacklevel: int) -> EitherMatrix:
         DataConversionWarning,
         stacklevel=stacklevel,
     )
-    return sound(y, "y").toarray().ravel() if is_sparse(y) else y.ravel()
+    return check_sparse(y, "y").toarray().ravel() if is_sparse(y) else y.ravel()
 
 
 def check_device_target(y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 5) -> DeviceArray:
@@ -158,7 +158,7 @@ def encode_device_labels(
         )
     xp = namespace(X=X, y=y)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape ({n},) beside X on the GPU; got {shown(y)}")
+        raise TypeError(f"y must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(y)}")
     y = flatten_column(y, stacklevel=stacklevel)
     if y.shape != (n,):
         raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
@@ -189,8 +189,8 @@ def device_accuracy(
     """
     namespace(X=found, y=y, sample_weight=sample_weight)
     if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape {found.shape} beside X on the GPU; got {shown(y)}")
-    weight, y = device_weight(found, sample_weight), sound(y, "y")
+        raise TypeError(f"y must be a CuPy array of shape {found.shape} as X is on the GPU; got {shown(y)}")
+    weight, y = device_weight(found, sample_weight), check_sparse(y, "y")
     if len(found.shape) == 1 and y.shape == (len(found), 1):
         y = y.ravel()
     if y.shape != found.shape:

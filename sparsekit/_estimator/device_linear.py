@@ -13,7 +13,7 @@ from .._arrays import is_device
 from .._linalg.as_design import as_design
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._typing import DeviceArray, DeviceMatrix, EitherArray
 from .device_checks import DeviceEstimatorMixin, check_device_X
 from .linear_model import SparseModelMixin
@@ -56,7 +56,7 @@ class DeviceLinearMixin(SparseModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         if not sp.issparse(self.coef_):
             # of a vector scikit-learn 1.9 makes a csr_matrix of one dimension, most of whose methods fail
             self.coef_ = np.atleast_2d(self.coef_)
-        self.coef_ = sound(self.coef_, "coef_")
+        self.coef_ = check_sparse(self.coef_, "coef_")
         return super().sparsify()
 
     def densify(self) -> Any:
@@ -68,7 +68,7 @@ class DeviceLinearMixin(SparseModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
             The fitted estimator.
         """
         check_is_fitted(self)
-        self.coef_ = sound(self.coef_, "coef_")
+        self.coef_ = check_sparse(self.coef_, "coef_")
         return super().densify()
 
 

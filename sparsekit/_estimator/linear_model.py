@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_host
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import MAX_NAMES, listed
 from .._typing import Array, DataFrame
 
@@ -100,12 +100,12 @@ class LinearModelMixin:
 
     def _twin(self) -> Any:
         """The unfitted estimator of scikit-learn; ValueError where there is none."""
-        raise NotImplementedError(f"{type(self).__name__} names no twin: each linear model has its own")
+        raise NotImplementedError(f"{type(self).__name__} has no scikit-learn counterpart.")
 
     def _linear_parts(self) -> tuple[Any, Any]:
         """Coefficients and intercept for scikit-learn's estimator: copies, in main memory."""
         coef = self.coef_  # type: ignore[attr-defined]
-        coef = sound(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
+        coef = check_sparse(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
         intercept = to_host(self.intercept_)  # type: ignore[attr-defined]
         return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
 
@@ -149,7 +149,7 @@ def coefficients_of(model: Any) -> Any:
             + (": its weights are hashed (hash_bits)." if getattr(model, "hash_bits", None) else ".")
         )
     if sp.issparse(coef):
-        return sp.csr_array(sound(coef, "coef_"))
+        return sp.csr_array(check_sparse(coef, "coef_"))
     return np.atleast_2d(to_host(coef))
 
 

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 
 from .._arrays import namespace
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._typing import Array, FloatArray, MatrixLike
 from .block_prediction import by_blocks, score_by_blocks
 from .device_checks import device_accuracy, device_r2
@@ -39,12 +39,12 @@ class LinearRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
         """
         if self._is_on_device(X):
             return self._device_scores(X)
-        X = sound(X)
+        X = check_sparse(X)
         if not sp.issparse(self.coef_):
             return super().predict(X)
         # scikit-learn's answer would be a column for dense X, and none for sparse X
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        return X @ sound(self.coef_, "coef_").toarray().ravel() + self.intercept_
+        return X @ check_sparse(self.coef_, "coef_").toarray().ravel() + self.intercept_
 
     def _linear_parts(self):
         return vector_parts(*super()._linear_parts())
@@ -100,8 +100,8 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         if self._is_on_device(X):
             return self._device_scores(X)
-        sound(self.coef_, "coef_")
-        return super().decision_function(sound(X))
+        check_sparse(self.coef_, "coef_")
+        return super().decision_function(check_sparse(X))
 
     @by_blocks
     def predict(self, X: MatrixLike) -> Array:
@@ -140,5 +140,5 @@ class LinearClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, sound(y, "y"), sample_weight)
+            return super().score(X, check_sparse(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)

@@ -38,7 +38,7 @@ def check_offset(offset: Offset, X: EitherMatrix, n_outputs: int = 1) -> EitherA
     shape = (n,) if n_outputs == 1 else (n, n_outputs)
     xp = namespace(X=X, offset=offset)
     if isinstance(offset, Real):
-        offset = xp.full(shape, _sound_number(offset))
+        offset = xp.full(shape, _finite_number(offset))
     elif is_device(offset):
         if offset.dtype.kind not in "fiub":
             raise ValueError(f"offset must hold real numbers; its dtype is {offset.dtype}")
@@ -53,11 +53,11 @@ def check_offset(offset: Offset, X: EitherMatrix, n_outputs: int = 1) -> EitherA
         raise ValueError(f"offset.shape == {offset.shape}, expected {shape}: {each}.")
     if is_device(offset):
         check_finite(offset, "offset")
-    _sound_number(largest(np.abs(offset)))
+    _finite_number(largest(np.abs(offset)))
     return aligned(offset)
 
 
-def _sound_number(offset):
+def _finite_number(offset):
     if not abs(float(offset)) <= _LARGEST:
         raise ValueError(f"offset must be finite and at most {_LARGEST:g} in size; got {shown(offset)}.")
     return float(offset)
@@ -80,7 +80,7 @@ def add_offset(scores: EitherArray, offset: Offset) -> EitherArray:
     if offset is None:
         return scores
     if isinstance(offset, Real):  # of Dask the scores may be
-        return scores + scores.dtype.type(_sound_number(offset))
+        return scores + scores.dtype.type(_finite_number(offset))
     values: Any = check_offset(offset, scores, 1 if scores.ndim == 1 else scores.shape[1])
     return in_type(scores.astype(np.float64, copy=False) + values, scores.dtype)
 

@@ -8,7 +8,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import namespace
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
@@ -141,5 +141,5 @@ class OffsetClassificationMixin(LinearClassificationMixin):
         found = self.predict(X, offset=offset)
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return float(accuracy_score(sound(y, "y"), found, sample_weight=sample_weight))
+            return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
         return device_accuracy(found, y, sample_weight)

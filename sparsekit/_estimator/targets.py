@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
 from .._arrays import is_sparse, namespace, to_host
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 from .checks import apply_class_weight, in_units
 from .device_checks import check_finite, device_weight, encode_device_labels, flatten_column
@@ -152,7 +152,7 @@ def check_device_targets(X, y, sample_weight, class_weight, stacklevel=5):
         return device_labels(X, y, weight, class_weight, stacklevel)
     if y.ndim != 2:
         raise ValueError(f"y must have shape (n_samples,) or (n_samples, n_labels); got {y.shape}")
-    q = (sound(y, "y").toarray() if is_sparse(y) else y).astype(np.float64)
+    q = (check_sparse(y, "y").toarray() if is_sparse(y) else y).astype(np.float64)
     check_finite(q, "y")
     q, empty = _shares(q, bool(((q == 0) | (q == 1)).all()))
     weight = _weights(q, empty, weight, class_weight, stacklevel)

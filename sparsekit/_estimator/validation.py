@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils import validation
 
 from .._arrays import aligned
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 
 
@@ -23,14 +23,16 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **checks: An
     """`sklearn.utils.validation.validate_data` of a validated X, and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
     with _columns_named(X):
-        return _for_kernels(validation.validate_data(estimator, sound(X), sound(y, "y"), **checks))
+        return _for_kernels(
+            validation.validate_data(estimator, check_sparse(X), check_sparse(y, "y"), **checks)
+        )
 
 
 def check_X_y(X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
     """`sklearn.utils.validation.check_X_y` of a validated X and y."""
     y = _as_numbers(y) if checks.get("y_numeric") else y
     with _columns_named(X):
-        return _for_kernels(validation.check_X_y(sound(X), sound(y, "y"), **checks))
+        return _for_kernels(validation.check_X_y(check_sparse(X), check_sparse(y, "y"), **checks))
 
 
 @contextmanager
@@ -85,7 +87,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _for_kernels(found: Any) -> Any:
-    """X, y or both, dense ones aligned; `sound` has checked the sparse ones."""
+    """X, y or both, dense ones aligned; `check_sparse` has checked the sparse ones."""
     if isinstance(found, tuple):
         return tuple(map(_for_kernels, found))
     return aligned(found) if isinstance(found, np.ndarray) else found

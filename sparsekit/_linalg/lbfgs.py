@@ -22,7 +22,7 @@ MIN_COSINE = 1e-8
 
 
 def new_pairs(n, memory, like):
-    """An empty memory of at most ``memory`` pairs of n variables, where the array ``like`` is."""
+    """An empty memory of at most ``memory`` pairs of n variables, for the library of ``like``."""
     if not memory >= 1 or memory != int(memory):
         raise ValueError(f"memory must be a whole number of pairs, at least 1; got {memory}")
     return kernel_module("shared._pairs", like).Pairs(int(n), int(memory))
@@ -36,7 +36,7 @@ def add_pair(pairs, x, x_new, g, g_new, min_cosine=MIN_COSINE):
     norm, size, cosine = _norms_and_cosine(x, x_new, g, g_new)
     if not cosine > min_cosine or not 0.0 < size / norm < np.inf:
         return False
-    # powers of two, and of four where the solve takes a root: they change no digit
+    # scale by powers of two, and of four where the solve takes a root: they change no digit
     pairs.put(x, x_new, g, g_new, 2.0 ** _exponent(norm), 4.0 ** (_exponent(size / norm) // 2))
     return True
 

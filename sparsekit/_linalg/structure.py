@@ -19,7 +19,7 @@ _REMEDY = (
 )
 
 
-def sound(X: Any, name: str = "X") -> Any:
+def check_sparse(X: Any, name: str = "X") -> Any:
     """X itself if it is no sparse matrix, or a well-formed one; else a ValueError.
 
     Parameters

@@ -118,7 +118,7 @@ def count_threads(n_jobs):
     return min(max(joblib.cpu_count() + 1 + int(n_jobs), 1), _share())
 
 
-def jobs_beside(n_jobs):
+def nested_n_jobs(n_jobs):
     """n_jobs for an estimator's own Parallel: as it is, or the share of a task that runs with others."""
     return n_jobs if n_jobs is None or math.isinf(_share()) else count_threads(n_jobs)
 

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import aligned
-from .._linalg.structure import canonical, sound
+from .._linalg.structure import canonical, check_sparse
 from .._messages import shown
 from .ahead import read_ahead
 from .reduction import tree_sum
@@ -195,7 +195,7 @@ def checked_matrix(X: Any, number: int, n_columns: int) -> Any:
         message names the block.
     """
     who = f"block {number} of X"
-    X = sound(X, who)
+    X = check_sparse(X, who)
     try:
         X = as_matrix(X)
     except (TypeError, ValueError) as error:

@@ -40,7 +40,7 @@ class Census:
         return float(self.counts[columns].sum()) * (self.dtype.itemsize + (4 if self.is_sparse else 0))
 
 
-def take_census(blocks: RowBlocks) -> Census:
+def make_census(blocks: RowBlocks) -> Census:
     """Count and check the blocks, in one round.
 
     Raises

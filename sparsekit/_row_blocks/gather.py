@@ -76,13 +76,13 @@ class GatheredColumns:
 
     Attributes
     ----------
-    held : ndarray of int
+    stored : ndarray of int
         The columns, in the order in which they came.
     """
 
     def __init__(self, blocks: RowBlocks, census: Census) -> None:
         self.blocks, self.census = blocks, census
-        self.held = np.empty(0, dtype=np.int64)
+        self.stored = np.empty(0, dtype=np.int64)
         self._X: Any = np.empty((census.shape[0], 0), dtype=census.dtype)  # CSC or in Fortran's order
         self._lock = threading.RLock()  # folds may gather at once
 
@@ -93,7 +93,7 @@ class GatheredColumns:
     def matrix(self, columns: np.ndarray) -> Any:
         """X[:, columns] for sorted columns, CSC or in Fortran's order; by a round if some are missing."""
         with self._lock:
-            new = np.setdiff1d(columns, self.held)
+            new = np.setdiff1d(columns, self.stored)
             if len(new):
                 _allow(
                     self.census.bytes_of(columns),
@@ -105,21 +105,23 @@ class GatheredColumns:
 
     def _gather(self, columns, new):
         """Add the ``new`` ones of the columns; where both do not fit, remove the others."""
-        if self.census.bytes_of(self.held) + self.census.bytes_of(new) > memory_limit():
-            kept = np.intersect1d(columns, self.held)
-            self._X, self.held = self._select(kept), kept
+        if self.census.bytes_of(self.stored) + self.census.bytes_of(new) > memory_limit():
+            kept = np.intersect1d(columns, self.stored)
+            self._X, self.stored = self._select(kept), kept
         parts = self.blocks.map_reduce(columns_of_block, new)
         if self.census.is_sparse:
             part = sp.vstack(parts, format="csc")
-            self._X = sp.hstack([self._X, part], format="csc") if len(self.held) else part
+            self._X = sp.hstack([self._X, part], format="csc") if len(self.stored) else part
         else:
             part = np.asfortranarray(np.concatenate(parts))
-            self._X = np.hstack([self._X, part]) if len(self.held) else part  # which stays in Fortran's order
-        self.held = np.concatenate([self.held, new])
+            self._X = (
+                np.hstack([self._X, part]) if len(self.stored) else part
+            )  # which stays in Fortran's order
+        self.stored = np.concatenate([self.stored, new])
 
     def _select(self, columns):
-        order = np.argsort(self.held)
-        at = order[np.searchsorted(self.held, columns, sorter=order)]
+        order = np.argsort(self.stored)
+        at = order[np.searchsorted(self.stored, columns, sorter=order)]
         if np.array_equal(at, np.arange(self._X.shape[1])):
             return self._X
         part = self._X[:, at]

@@ -32,7 +32,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     """Write a fitted estimator to a file, from which `load` makes it anew.
 
     The file is an ``.npz`` archive of the fitted arrays and of a header in JSON, without pickle. It is
-    written beside its place and renamed, so that it is there whole or not at all.
+    written to a temporary name and renamed, so that it is complete or absent.
 
     Parameters
     ----------

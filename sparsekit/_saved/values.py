@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._factor_graph.factors import linear_factors, logic_factors
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._storage.npz import type_name
 from .classes import CLASSES, class_named, unfitted
@@ -48,7 +48,7 @@ class Encoder:
         if isinstance(value, np.str_):
             return str(value)
         if isinstance(value, np.generic):
-            return {"scalar": self._keep(np.asarray(value), name)}
+            return {"scalar": self._add(np.asarray(value), name)}
         if isinstance(value, np.ndarray):
             return self._array(value, name)
         if kind in (list, tuple):
@@ -79,9 +79,9 @@ class Encoder:
             raise Unstorable(f"{name} is an array of objects that are not all strings")
         if type_name(value) is None:
             raise Unstorable(f"{name} is an array of {value.dtype}")
-        return {"array": self._keep(np.asarray(value), name)}
+        return {"array": self._add(np.asarray(value), name)}
 
-    def _keep(self, array, name):
+    def _add(self, array, name):
         if type_name(array) is None:
             raise Unstorable(f"{name} is of {array.dtype}")
         self.arrays[name] = array
@@ -94,7 +94,7 @@ class Decoder:
     def __init__(self, arrays: Mapping[str, np.ndarray]):
         self.left = dict(arrays)
         self._kinds: dict[str, Callable[[Any], Any]] = {
-            "array": self._take, "scalar": self._scalar, "strings": _strings, "rule": _rule,
+            "array": self._pop, "scalar": self._scalar, "strings": _strings, "rule": _rule,
             "list": self._items, "tuple": lambda part: tuple(self._items(part)), "dict": self._dict,
             "sparse": self._sparse, "estimator": self._estimator,
         }  # fmt: skip
@@ -107,16 +107,16 @@ class Decoder:
             raise ValueError(f"it holds {shown(value)}, which is never written")
         ((kind, part),) = value.items()
         if kind not in self._kinds:
-            raise ValueError(f"it holds a value of the kind {shown(kind)}, which there is not")
+            raise ValueError(f"it holds a value of the kind {shown(kind)}, which this version does not know")
         return self._kinds[kind](part)
 
-    def _take(self, name):
+    def _pop(self, name):
         if not isinstance(name, str) or name not in self.left:
             raise ValueError(f"its array {shown(name)} is missing or used twice")
         return self.left.pop(name)
 
     def _scalar(self, name):
-        array = self._take(name)
+        array = self._pop(name)
         if array.ndim:
             raise ValueError(f"its array {shown(name)} is no single number")
         return array[()]
@@ -145,8 +145,8 @@ class Decoder:
         for array, kinds in ((data, "f"), (indices, "i"), (indptr, "i")):
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
                 raise ValueError("a part of its sparse matrix is no vector of numbers")
-        # SciPy looks at lengths alone, `sound` at every index
-        return sound(kind((data, indices, indptr), shape=tuple(shape)), "the sparse matrix")
+        # SciPy looks at lengths alone, `check_sparse` at every index
+        return check_sparse(kind((data, indices, indptr), shape=tuple(shape)), "the sparse matrix")
 
     def _estimator(self, part):
         if not isinstance(part, dict) or part.keys() != {"class", "parameters"}:

@@ -1,9 +1,9 @@
 """Bounds of the number of features that stability selection selects and that are selected rarely otherwise.
 
 A half selects q of p features in the mean, and there are B = n_pairs pairs of complementary halves. L is the
-set of features that a half selects with probability at most theta = q / p. A feature is reported if its
-frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth (2013),
-"Variable selection with error control: another look at stability selection", JRSS B 75(1):
+set of features that a half selects with probability at most theta, where theta = q / p. A feature is reported
+if its frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth
+(2013), "Variable selection with error control: another look at stability selection", JRSS B 75(1):
 
 - ``none``: Theorem 1, without assumptions, q^2 / ((2 tau - 1) p), the bound of Meinshausen and Buehlmann
   (2010), Theorem 1, as well;
@@ -158,7 +158,7 @@ def promised_selection(max_false, n_features, threshold, n_pairs, assumption):
     if most == 0 and n_features:
         least = expected_false(1, n_features, threshold, n_pairs, assumption)
         raise ValueError(
-            f"max_false={shown(max_false)} cannot be promised: with {n_features} features, threshold="
+            f"max_false={shown(max_false)} is out of reach: with {n_features} features, threshold="
             f"{shown(threshold)}, n_pairs={shown(n_pairs)} and assumption={shown(assumption)} it is "
             f"{least:.2g} for halves that select one feature each. Raise the threshold or max_false."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from .._arrays import beside, namespace, to_host
+from .._arrays import as_like, namespace, to_host
 from .._estimator.device_checks import (
     check_device_target,
     check_device_X,
@@ -32,7 +32,7 @@ def kept_columns(estimator, X, columns):
     X = check_device_X(estimator, X, reset=False)
     if not len(columns):
         warnings.warn("No features were selected.", UserWarning, stacklevel=4)
-    return X[:, beside(columns, X)]
+    return X[:, as_like(columns, X)]
 
 
 def put_back(name, X, columns, n_features):
@@ -40,7 +40,7 @@ def put_back(name, X, columns, n_features):
     X = check_device_X(name, X)
     if X.shape[1] != len(columns):
         raise ValueError(f"X has {X.shape[1]} columns, and {len(columns)} features were selected.")
-    where, shape = beside(columns, X), (X.shape[0], n_features)
+    where, shape = as_like(columns, X), (X.shape[0], n_features)
     if hasattr(X, "nnz"):
         indices = where.astype(X.indices.dtype)[X.indices]
         return type(X)((X.data, indices, X.indptr), shape=shape)

@@ -29,7 +29,7 @@ from .._estimator.decorators import PlainParametersMixin, fit_context
 from .._estimator.monitor import PartsMonitor
 from .._l1.estimators.logistic import L1LogisticOBA
 from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
@@ -309,7 +309,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         """
         if namespace(X=X) is not np:
             return kept_columns(self, X, self.get_support(indices=True))
-        return super().transform(sound(X))
+        return super().transform(check_sparse(X))
 
     def inverse_transform(self, X: MatrixLike) -> Array:
         """Put zeros where columns were left out.
@@ -325,7 +325,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         """
         if namespace(X=X) is not np:
             return put_back(type(self).__name__, X, self.get_support(indices=True), self.n_features_in_)
-        return super().inverse_transform(sound(X))
+        return super().inverse_transform(check_sparse(X))
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Metadata routing of this object; see scikit-learn's user guide.

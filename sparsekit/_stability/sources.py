@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from .._arrays import beside, to_host
+from .._arrays import as_like, to_host
 from .._estimator.checks import apply_class_weight, in_units
 from .._l1.paths.data_losses import check_positive
 from .._l1.paths.family_problem import FamilyProblem
@@ -50,7 +50,7 @@ class LogisticSource:
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback
         whole = LogisticProblem(
-            X, beside(codes, X), _weight_beside(self.weight, X), penalty, model.fit_intercept, 1, classes,
+            X, as_like(codes, X), _weight_like(self.weight, X), penalty, model.fit_intercept, 1, classes,
             self.unit, shift,
         )  # fmt: skip
         self.whole, self.X = whole.mixing(model.l1_ratio), X
@@ -80,7 +80,7 @@ class LassoSource:
         self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback
-        whole = self._problem(model, X, y, _weight_beside(weight, X), penalty, shift)
+        whole = self._problem(model, X, y, _weight_like(weight, X), penalty, shift)
         self.whole, self.X = whole.mixing(model.l1_ratio), X
         self.penalties: Array
 
@@ -182,8 +182,8 @@ def first_features(
     return chosen, limit - room, ends
 
 
-def _weight_beside(weight, X):
-    return None if weight is None else beside(weight, X)
+def _weight_like(weight, X):
+    return None if weight is None else as_like(weight, X)
 
 
 def _options(model):

@@ -25,7 +25,7 @@ from .replacing import replacing
 
 HEADER = "header.json"
 MAX_BYTES = 2**34
-# what zipfile and zlib raise for what is damaged; their OSErrors are of impossible places in the file
+# what zipfile and zlib raise for what is damaged; their OSErrors are of impossible positions in the file
 _DAMAGE = (
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error,
     EOFError, KeyError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError,

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, then renamed."""
+"""Files that are complete or absent: written to a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path to write to in place of ``path``, which gets the file when all went well.
+    """Yield a temporary path to write to. It is renamed to ``path`` if no exception is raised.
 
-    What was there before stays if the writing fails or is interrupted. A link goes on leading to the file.
-    Pipes and devices are written to as they are. So is a file in a folder that takes no new ones.
+    An existing file is unchanged if the writing fails or is interrupted. If ``path`` is a link, the file that
+    it leads to is replaced. Pipes and devices are written to directly. So is a file in a folder that is
+    read-only.
     """
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{target.suffix}")

@@ -38,8 +38,8 @@ def _layer(key):
     found = _LAYERS.get(key)
     if found is None:
         raise RuntimeError(
-            "the FactorGraphLayer is not in this process any more: it must live as long as it is used, and "
-            "programs that torch.export made of it run in the process that exported them"
+            "the FactorGraphLayer is not in this process any more. Keep it alive as long as it is used, and "
+            "run programs that torch.export made of it in the process that exported them"
         )
     return found
 

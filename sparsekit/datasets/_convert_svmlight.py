@@ -174,24 +174,24 @@ class _Conversion:
         self._allocate(1)
 
     def _allocate(self, more: int) -> None:
-        """Arrays that hold a block, or one row that is larger; memory is taken when they are written to."""
-        room = self.settings["block_bytes"] * more
-        entries = room // (4 + self.dtype.itemsize) + 2
-        rows = room // 8 + 2
+        """Allocate arrays for ``more`` times the bytes of a block: one row may need more than a block."""
+        size = self.settings["block_bytes"] * more
+        entries = size // (4 + self.dtype.itemsize) + 2
+        rows = size // 8 + 2
         if entries > MOST:
             entries = MOST
         self.indptr, self.indices = np.empty(rows + 1, np.int32), np.empty(entries, np.int32)
         self.data = np.empty(entries, self.dtype)
         self.labels = np.empty(0 if self.multilabel else rows)
         self.label_indptr = np.empty(rows + 1 if self.multilabel else 0, np.int32)
-        self.label_indices = np.empty(room // 4 + 2 if self.multilabel else 0, np.int32)
+        self.label_indices = np.empty(size // 4 + 2 if self.multilabel else 0, np.int32)
         narrow, wide = np.empty(0, np.float32), np.empty(0)
         values = (narrow, self.data) if self.dtype == np.float64 else (self.data, wide)
         self.rows = SvmlightRows(
             self.indptr, self.indices, *values, self.labels, self.label_indptr, self.label_indices,
             self.settings["block_bytes"], self.lowest, self.highest,
         )  # fmt: skip
-        self.room = more
+        self.factor = more
 
     def run(self) -> None:
         """Read all files from where an earlier run has stopped, and finish the folder."""
@@ -254,11 +254,11 @@ class _Conversion:
         """The next row does not fit."""
         if self.rows.rows:
             self._write()
-            if self.room > 1:
+            if self.factor > 1:
                 self._allocate(1)
         else:  # it does not fit even an empty block
             self._update_ranges()
-            self._allocate(2 * self.room)
+            self._allocate(2 * self.factor)
 
     def _update_ranges(self) -> None:
         least, largest, largest_label = self.rows.found

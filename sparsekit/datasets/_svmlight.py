@@ -130,10 +130,10 @@ def read_line(line, path, number, multilabel, lowest, highest, n_features):
         if column < lowest:
             raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
         if column > highest:
-            room = "int32" if n_features is None else f"{n_features} features"
+            limit = "int32" if n_features is None else f"{n_features} features"
             if highest == WIDEST:
-                room = f"{WIDEST} features; give n_features if there are so many"
-            raise FileFormatError(path, number, f"index {numeral(index)} is too large for {room}")
+                limit = f"{WIDEST} features; give n_features if there are so many"
+            raise FileFormatError(path, number, f"index {numeral(index)} is too large for {limit}")
         if column <= previous:
             problem = f"index {column} comes after {previous}; indices must increase along a line"
             raise FileFormatError(path, number, problem)

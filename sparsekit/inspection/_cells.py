@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import host_only
-from .._linalg.structure import sound
+from .._linalg.structure import check_sparse
 from .._messages import check_nonnegative
 
 # smallest value of a sequential colour map that differs visibly from the blank of a zero
@@ -73,7 +73,7 @@ def check_weights(weights, argument, what):
         If they are of another shape, empty, not finite or negative.
     """
     host_only(**{argument: weights})
-    weights = sound(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
+    weights = check_sparse(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
     if weights.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold numbers; got {weights.dtype}.")
     if weights.ndim != 2 or not weights.size:

@@ -49,8 +49,8 @@ class ConvergenceDisplay:
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn.
     lines_ : list of matplotlib lines
-        One per history, and per output where an estimator fitted several; NaN where a logarithmic axis has
-        no place for the value.
+        One per history, and per output where an estimator fitted several; NaN where a logarithmic axis
+        cannot show the value.
     edges_ : list of matplotlib lines
         The triangles at the ends of the axis, of the lines that have any.
 
@@ -105,7 +105,7 @@ class ConvergenceDisplay:
             If an estimator is of a kind that records none.
         """
         if not estimators:
-            raise ValueError("estimators must be at least one.")
+            raise ValueError("estimators is empty; pass at least one fitted estimator.")
         histories = [history_of_estimator(estimator) for estimator in estimators]
         kinds = [type(estimator).__name__ for estimator in estimators]
         if len(set(kinds)) < len(kinds):
@@ -145,7 +145,7 @@ class ConvergenceDisplay:
             If a result has no history, or names do not fit.
         """
         if not results:
-            raise ValueError("results must be at least one.")
+            raise ValueError("results is empty; pass at least one result.")
         names = check_names(names, len(results), lambda k: f"result {k + 1}")
         histories = [history_of_result(result, name) for result, name in zip(results, names)]
         return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
@@ -175,7 +175,7 @@ class ConvergenceDisplay:
         ConvergenceDisplay
         """
         if not histories:
-            raise ValueError("histories must hold at least one.")
+            raise ValueError("histories is empty; pass at least one history.")
         for name, history in histories.items():
             lengths = {len(np.ravel(np.asarray(column))) for column in history.values()}
             if len(lengths) != 1 or lengths == {0}:
@@ -275,7 +275,7 @@ class ConvergenceDisplay:
         return "relative objective gap" if all(lowest) else "objective gap"
 
     def _draw_edges(self, ax, line, position, values):
-        """Triangles in the line's colour at the ends of the axis, where it has no place for a value."""
+        """Triangles in the line's colour at the ends of the axis, where the axis cannot show a value."""
         for where, edge, marker, what in (
             (values <= 0, 0.0, "v", "0"),
             (np.isposinf(values), 1.0, "^", "infinite"),

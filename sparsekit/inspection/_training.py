@@ -180,7 +180,7 @@ def _logistic(estimator, X, y, weight):
 
 def _lasso(estimator, X, y, weight):
     threads = count_threads(estimator.n_jobs)
-    loss = LeastSquaresLoss._of_sound(
+    loss = LeastSquaresLoss._of_validated(
         X, y.astype(np.float64), weight, fit_intercept=estimator.fit_intercept, n_threads=threads
     )
     total = float(X.shape[0] if weight is None else weight.sum())

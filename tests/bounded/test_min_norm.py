@@ -12,9 +12,9 @@ from sparsekit._cython.bounded import _min_norm
 # points (k, n) of all kinds from a generator
 KINDS = {
     "around 0": lambda rng, k, n: rng.standard_normal((k, n)),
-    "beside 0": lambda rng, k, n: rng.standard_normal((k, n)) + 1.0,
+    "away from 0": lambda rng, k, n: rng.standard_normal((k, n)) + 1.0,
     "on a grid": lambda rng, k, n: rng.integers(-2, 3, (k, n)).astype(float),
-    "on a grid beside 0": lambda rng, k, n: rng.integers(0, 3, (k, n)) + 0.5,
+    "on a grid without 0": lambda rng, k, n: rng.integers(0, 3, (k, n)) + 0.5,
     "in a plane": lambda rng, k, n: rng.standard_normal((k, 2)) @ rng.standard_normal((2, n)) + 0.5,
     "thrice each": lambda rng, k, n: np.repeat(rng.standard_normal((k, n)), 3, axis=0)[:k],
     "close": lambda rng, k, n: rng.standard_normal(n) + 1e-6 * rng.standard_normal((k, n)),

@@ -46,7 +46,7 @@ def filled(rng, memory, n_pairs, n=N):
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 300.0])
 @pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
 def test_direction(memory, n_pairs, theta, room, monkeypatch):
-    monkeypatch.setattr(_pairs, "ROOM", room)
+    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", room)
     rng = np.random.default_rng(memory + n_pairs)
     pairs, kept = filled(rng, memory, n_pairs)
     B = reference.bfgs_matrix(kept, theta, N)

@@ -313,7 +313,7 @@ def test_no_epoch_before_the_time_is_up(digits, sampling):
     assert np.abs(model.coef_).max() < 10.0
 
 
-def test_uniform_blocks_beside_those_of_every_step():
+def test_uniform_blocks_and_those_of_every_step():
     state = np.array([5], dtype=np.uint64)
     b, w = kernels.draw_blocks(METHODS["is"], 10, 4, 2, state)
     assert (b[:4] == np.arange(4)).all() and (b[4:] >= 4).all() and len(np.unique(b)) == 6
@@ -350,7 +350,7 @@ def test_what_blocks_do_not_go_with(params, words, digits):
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_threads_have_rooms_of_their_own(adaptive):
+def test_threads_have_workspaces_of_their_own(adaptive):
     """Rows that share no feature know nothing of each other, whoever works on them."""
     rng = np.random.default_rng(0)
     n, n_classes = 400, 200
@@ -371,7 +371,7 @@ def test_threads_have_rooms_of_their_own(adaptive):
     expected = fitted(1)
     for _ in range(20):
         found = fitted(4)
-        if adaptive:  # other draws, and sums of a quarter of the rows: only that no step is a wild one
+        if adaptive:  # other draws, and sums of a quarter of the rows: only that no step overflows
             assert np.isfinite(found).all() and np.abs(found).max() < 2.0 * np.abs(expected).max()
         else:
             np.testing.assert_array_equal(found, expected)

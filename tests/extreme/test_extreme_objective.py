@@ -152,7 +152,7 @@ def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
     for module in (samples, tracking):
         monkeypatch.setattr(module, "LEAST", 10)
     draws, found = [0], []
-    monkeypatch.setattr(tracking, "generator_beside", lambda rng: np.random.default_rng(draws[0]))
+    monkeypatch.setattr(tracking, "spawn_generator", lambda rng: np.random.default_rng(draws[0]))
     width = 0.5  # rows that seem sparse, so that norms seem dear
     real_draw = tracking._draw
     monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))
@@ -187,7 +187,7 @@ def test_the_squared_gradient_is_unbiased(table, monkeypatch, weighted):
         drawn = draw(Examples(np.arange(len(y)), y, share), 60, K, 0, np.random.default_rng(seed))
         estimate = SampledObjective(drawn, X[drawn.rows], 0.0, K)
         state = SoftmaxState(W, b, K)
-        estimate.gradient_norm(estimate.look(1, state, options), state, options)
+        estimate.gradient_norm(estimate.evaluate(1, state, options), state, options)
     squares = np.reshape([square for square, _ in seen], (-1, 2))
     # here and at zeros
     mean, error = squares.mean(axis=0), squares.std(axis=0) / np.sqrt(len(squares))
@@ -212,13 +212,13 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
     X, y = table
     nothing_free(monkeypatch)
     scored = []
-    real = tracking.SampledObjective.look
+    real = tracking.SampledObjective.evaluate
 
-    def look(self, *args):
+    def evaluate(self, *args):
         scored.append(self.X.shape[0] * K)
         return real(self, *args)
 
-    monkeypatch.setattr(tracking.SampledObjective, "look", look)
+    monkeypatch.setattr(tracking.SampledObjective, "evaluate", evaluate)
     model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, max_iter=20, tol=0.0, random_state=0).fit(X, y)
     schedule = plan_estimates(400, 400, K, 6, 20)
     assert sum(scored) == schedule.n_rows * K * np.isfinite(model.objective_curve_).sum()
@@ -297,7 +297,7 @@ def test_a_fall_is_judged_by_the_same_rows(monkeypatch):
     real = tracking.Tracker.fall
 
     def end(self, *args, **kwargs):
-        falls.append((real(self), self.estimate.value(self.looks[-1])[1]))
+        falls.append((real(self), self.estimate.value(self.evaluations[-1])[1]))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tracking.Tracker, "end", end)
@@ -314,12 +314,12 @@ def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
     seen = []
     real = tracking.SampledObjective.__init__
 
-    def note(self, sample, X, alpha, n_classes):
+    def record(self, sample, X, alpha, n_classes):
         seen.append((sample, X.copy()))
         real(self, sample, X, alpha, n_classes)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tracking.SampledObjective, "__init__", note)
+        patch.setattr(tracking.SampledObjective, "__init__", record)
         for given in (X, ListOfBlocks([X[:100], X[100:100], X[100:390], X[390:]])):
             model = ExtremeSoftmaxSGD(
                 "implicit", learning_rate=1.0, max_iter=30, random_state=4, tol=0.0, **options

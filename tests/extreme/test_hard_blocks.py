@@ -17,7 +17,7 @@ from sparsekit._cython.extreme import _class_blocks as kernels
 from sparsekit._extreme.solver import hard
 from sparsekit._extreme.solver import sgd as solver
 from sparsekit._extreme.solver.blocks import plan_blocks
-from sparsekit._extreme.solver.hard import is_due, look_for_hard_blocks, with_hard_blocks
+from sparsekit._extreme.solver.hard import is_due, update_hard_blocks, with_hard_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import init_work, steps
 from sparsekit._extreme.solver.state import METHODS, SamplingOptions, init_state, set_scale
@@ -68,19 +68,19 @@ def test_the_hardest_blocks_are_found(n_classes, n_head, m, sparse, index, dtype
         n_classes, n_head, m, sparse=sparse, index=index, dtype=dtype
     )
     options.n_threads = n_threads
-    look_for_hard_blocks(state, rows, options, work, Limits())
+    update_hard_blocks(state, rows, options, work, Limits())
     scores = X @ state.W[:, :n_classes].astype(np.float64) + state.bias[:n_classes]
     np.testing.assert_array_equal(work.hard, hardest(scores, work.columns, n_head, m))
     # a second search forgets the first one
     state.W[:] *= -1.0
-    look_for_hard_blocks(state, rows, options, work, Limits())
+    update_hard_blocks(state, rows, options, work, Limits())
     scores = 2 * state.bias[:n_classes] - scores
     np.testing.assert_array_equal(work.hard, hardest(scores, work.columns, n_head, m))
 
 
-def test_a_look_ends_with_the_time():
+def test_a_search_ends_with_the_time():
     _, rows, state, options, work = random_model(400, 1, 4)
-    look_for_hard_blocks(state, rows, options, work, Limits(max_time=0.0))
+    update_hard_blocks(state, rows, options, work, Limits(max_time=0.0))
     assert (work.hard == -1).all()
 
 
@@ -111,7 +111,7 @@ def test_steps_with_hard_blocks_are_those_written_down(noise, alpha):
     plan = options.plan = replace(options.plan, n_hard=2)
     work = init_work(rows, K, options, np.random.default_rng(1), counts=np.ones(K))
     set_scale(state, rows)
-    look_for_hard_blocks(state, rows, options, work, Limits())
+    update_hard_blocks(state, rows, options, work, Limits())
     T, sums = table(state, options), sums_of(state)
     expected_sums = [sums[0], sums[1], sums[2][:K][plan.place], sums[3]]
     sizes = set()
@@ -127,29 +127,29 @@ def test_steps_with_hard_blocks_are_those_written_down(noise, alpha):
     np.testing.assert_allclose(table(state, options), T, rtol=1e-9, atol=1e-9)
 
 
-def test_looks_take_no_more_than_the_epochs():
+def test_searches_take_no_longer_than_the_epochs():
     def plan(n_classes, n=50000, width=10.0, max_iter=50, n_features=10000):
         blocks = plan_blocks(np.ones(n_classes), 128, None, 4, np.random.default_rng(0))
         rows = SimpleNamespace(width=width, y=np.empty(n), n_features=n_features)
         return with_hard_blocks(blocks, rows, max_iter)
 
-    assert plan(128).n_hard == 0 and plan(128).looks == ()  # of all classes none is hard
-    assert plan(300).n_hard == 8 and plan(300).looks == (1, 2, 4, 8, 16, 32)
-    assert plan(300, max_iter=5).looks == (1, 2, 4)
-    looks = [len(plan(k).looks) for k in (10**3, 10**4, 3 * 10**4, 10**5, 2 * 10**5, 10**6)]
-    assert looks == sorted(looks, reverse=True)
-    assert looks[0] == 6 and looks[-2:] == [1, 0]
+    assert plan(128).n_hard == 0 and plan(128).searches == ()  # of all classes none is hard
+    assert plan(300).n_hard == 8 and plan(300).searches == (1, 2, 4, 8, 16, 32)
+    assert plan(300, max_iter=5).searches == (1, 2, 4)
+    counts = [len(plan(k).searches) for k in (10**3, 10**4, 3 * 10**4, 10**5, 2 * 10**5, 10**6)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 6 and counts[-2:] == [1, 0]
     assert plan(10**6).n_hard == 0
     # rows of other features each: a search packs as much as it scores
-    assert len(plan(10**4, n=1000, n_features=10**6).looks) < len(plan(10**4).looks)
+    assert len(plan(10**4, n=1000, n_features=10**6).searches) < len(plan(10**4).searches)
 
 
-def test_looks_come_after_the_planned_epochs(monkeypatch):
+def test_searches_come_after_the_planned_epochs(monkeypatch):
     epochs = []
     monkeypatch.setattr(
-        solver, "look_for_hard_blocks",
+        solver, "update_hard_blocks",
         lambda state, rows, options, work, limits: epochs.append(state.rows_seen // 800)
-        or hard.look_for_hard_blocks(state, rows, options, work, limits),
+        or hard.update_hard_blocks(state, rows, options, work, limits),
     )  # fmt: skip
     X, y = sparse_text(800, 300, 600, 3)
     model = ExtremeSoftmaxSGD(max_iter=4, tol=None, random_state=0).fit(X, y)

@@ -18,8 +18,8 @@ K, D = 5000, 60
 
 @pytest.fixture(autouse=True)
 def from_few_classes_on(monkeypatch):
-    monkeypatch.setattr(module, "FEWEST", 1000)
-    monkeypatch.setattr(shortlist, "CREDIT", 1e9)
+    monkeypatch.setattr(module, "MIN_CLASSES", 1000)
+    monkeypatch.setattr(shortlist, "ROUNDING_BUDGET", 1e9)
 
 
 def rows(n, d, dtype, seed=1, whole=False):
@@ -133,7 +133,7 @@ def test_weights_that_are_not_finite(bad):
 
 
 def test_what_is_made_is_what_calls_have_paid_for(monkeypatch):
-    monkeypatch.setattr(shortlist, "CREDIT", 2)
+    monkeypatch.setattr(shortlist, "ROUNDING_BUDGET", 2)
     rng = np.random.default_rng(0)
     coef, intercept = rng.standard_normal((K, D)), np.zeros(K)
     X, scores = sp.csr_array(rows(1, 6, np.float64)), LinearScores(coef, intercept, 1, True)
@@ -143,7 +143,7 @@ def test_what_is_made_is_what_calls_have_paid_for(monkeypatch):
         rank(scores, X, 3)
         sizes.append(kept.n_bytes)
     assert sizes[0] == 0 and 0 < sizes[-1] <= 1.02 * D * 5 * kernels.PART
-    monkeypatch.setattr(shortlist, "MOST_BYTES", 0)
+    monkeypatch.setattr(shortlist, "MAX_BYTES", 0)
     other = coef.copy()
     rank(LinearScores(other, intercept, 1, True), sp.csr_array(rows(900, 6, np.float64)), 3)
     assert shortlist.shortlist_of(other, intercept).n_bytes == 0

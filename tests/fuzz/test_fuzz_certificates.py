@@ -22,7 +22,7 @@ ITERATIONS = st.sampled_from([200, 1, 2, 4, 8])
 ROUNDING = 1e-9
 
 
-def tame_matrix(draw):
+def finite_matrix(draw):
     """(A, X): ordinary sizes, columns of different scales, zeros, ties, columns that depend on others."""
     n, p = draw(st.sampled_from([12, 5, 3, 30])), draw(st.sampled_from([2, 1, 4, 9]))
     rng = np.random.default_rng(draw(SEEDS))
@@ -35,7 +35,7 @@ def tame_matrix(draw):
     return A, as_layout(A, draw(st.sampled_from(sorted(LAYOUTS))))
 
 
-def tame_weights(draw, n):
+def finite_weights(draw, n):
     rng = np.random.default_rng(draw(SEEDS))
     kind = draw(st.sampled_from(["none", "uniform", "some", "ratio"]))
     s = {"uniform": rng.uniform(0.1, 3.0, n), "some": rng.integers(0, 3, n).astype(float)}.get(
@@ -81,7 +81,7 @@ def certified(model, warned, f, best, zero, claim=1e-4):
 
 @fuzz(share=30)
 def test_l1_logistic(draw):
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     y, K = codes_of(draw, len(A), draw(st.sampled_from([2, 3, 4])))
     model = sk.L1LogisticOBA(
         C=draw(st.sampled_from([1.0, 1e-3, 0.1, 30.0, 1e3])),
@@ -90,7 +90,7 @@ def test_l1_logistic(draw):
         hessian=draw(st.sampled_from(["exact", "lbfgs"])),
         memory=draw(st.sampled_from([10, 2])),
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     o = offset_of(draw, len(A) if K == 2 else (len(A), K))
     model, warned = fitted(model, X, y, s, offset=o)
     certified(model, warned, *ref.l1_logistic(model, A, y, K, s, 0.0 if o is None else o))
@@ -98,7 +98,7 @@ def test_l1_logistic(draw):
 
 @fuzz(share=30)
 def test_lasso(draw):
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     y = np.random.default_rng(draw(SEEDS)).standard_normal(len(A)) * draw(st.sampled_from([1.0, 1e-3, 1e4]))
     y += draw(st.sampled_from([0.0, 100.0]))
     model = sk.LassoOBA(
@@ -107,7 +107,7 @@ def test_lasso(draw):
         max_iter=draw(ITERATIONS),
         hessian=draw(st.sampled_from(["exact", "lbfgs"])),
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     o = offset_of(draw, len(A))
     model, warned = fitted(model, X, y, s, offset=o)
     certified(model, warned, *ref.lasso(model, A, y if o is None else y - o, s))
@@ -118,7 +118,7 @@ BOXES = st.sampled_from([(None, None), (0, None), (-0.1, 0.1), (None, 0), (-5, 1
 
 @fuzz(share=30)
 def test_bounded_regressor(draw):
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     y = np.random.default_rng(draw(SEEDS)).standard_normal(len(A))
     y = np.round(y) if draw(st.booleans()) else y
     bounds = draw(BOXES)
@@ -132,7 +132,7 @@ def test_bounded_regressor(draw):
         fit_intercept=draw(st.booleans()),
         max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     try:
         found = ref.bounded(fitted(model, X, y, s)[0], A, [y], s, bounds)
     except AssertionError as error:
@@ -151,7 +151,7 @@ def _files(error):
 
 @fuzz(share=20)
 def test_bounded_classifier(draw):
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     y, K = codes_of(draw, len(A), draw(st.sampled_from([2, 3])))
     bounds = draw(BOXES)
     model = sk.BoundedClassifier(
@@ -162,7 +162,7 @@ def test_bounded_classifier(draw):
         fit_intercept=draw(st.booleans()),
         max_iter=draw(st.sampled_from([10_000, 1, 10, 50])),
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     signs = [np.where(y == k, 1.0, -1.0) for k in ([1] if K == 2 else range(K))]
     try:
         found = ref.bounded(fitted(model, X, y, s)[0], A, signs, s, bounds)
@@ -190,7 +190,7 @@ def targets(draw, n):
 @pytest.mark.parametrize("name", ["Softmax", "Sparsemax"])
 @fuzz(share=20)
 def test_fenchel_young(draw, name):
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     y, Q = targets(draw, len(A))
     kind, rows = (
         (sk.SoftmaxClassifier, ref.softmax_rows)
@@ -203,7 +203,7 @@ def test_fenchel_young(draw, name):
         penalize_intercept=draw(st.booleans()),
         max_iter=draw(ITERATIONS),
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     model, warned = fitted(model, X, y, s)
     found = ref.table(model, A, Q, s, rows, model.penalize_intercept)
     certified(model, warned, *found)
@@ -212,7 +212,7 @@ def test_fenchel_young(draw, name):
 @fuzz(share=20)
 def test_label_sets(draw):
     """Without pairs and factors labels are apart, and simple."""
-    A, X = tame_matrix(draw)
+    A, X = finite_matrix(draw)
     K = draw(st.sampled_from([2, 3, 5]))
     Y = (np.random.default_rng(draw(SEEDS)).random((len(A), K)) < 0.5).astype(int)
     model = sk.LPSparseMAPClassifier(
@@ -223,7 +223,7 @@ def test_label_sets(draw):
         max_iter=draw(ITERATIONS),
         tol=1e-6,
     )
-    s = tame_weights(draw, len(A))
+    s = finite_weights(draw, len(A))
     model, warned = fitted(model, X, Y, s)
     rows = ref.box_rows if model.loss == "sparsemap" else ref.logistic_rows
     found = ref.table(model, A, Y.astype(float), s, rows, False)

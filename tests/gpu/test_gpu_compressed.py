@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import sparsekit as sk
 from sparsekit._cython.shared import _compressed
-from sparsekit._linalg.structure import sound
+from sparsekit._linalg.structure import check_sparse
 from sparsekit.optimize import LogisticLoss
 
 pytestmark = pytest.mark.thorough
@@ -63,15 +63,15 @@ def test_what_is_said(cupy):
     from cupyx.scipy.sparse import coo_matrix, csr_matrix
 
     X = csr_matrix(sp.csr_matrix(np.eye(3)))
-    assert sound(X) is X
+    assert check_sparse(X) is X
     X.indices[1] = 7
     with pytest.raises(ValueError, match=r"X is no valid CSR .*row 1 has the column index 7 .* 0 \.\. 2"):
-        sound(X)
+        check_sparse(X)
     X = coo_matrix(sp.coo_matrix(np.eye(3)))
-    assert sound(X) is X
+    assert check_sparse(X) is X
     X.col[2] = -1
     with pytest.raises(ValueError, match=r"col\[2\] is -1"):
-        sound(X)
+        check_sparse(X)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -64,7 +64,7 @@ def declared(source):
     return found
 
 
-def twin(module):
+def on_gpu(module):
     """The module of ``sparsekit.gpu``, or None."""
     for name in (module.partition(".")[0], module):  # the folder first
         if importlib.util.find_spec(f"sparsekit.gpu.{name}") is None:
@@ -123,7 +123,7 @@ def unused(source):
     return found
 
 
-def test_twins_use_what_they_accept(checkout):
+def test_versions_use_what_they_accept(checkout):
     assert unused("def f(a, n_threads): return a\ndef g(c): raise TypeError(c)") == ["f: n_threads"]
     for path in sorted((checkout / "sparsekit" / "gpu").rglob("*.py")):
         assert unused(path.read_text(encoding="utf-8")) == [], path.name
@@ -155,30 +155,30 @@ def test_the_reader_of_sources():
 def test_the_place_of_threads():
     """A GPU version takes all but n_threads, which is last; where it takes less, no text is common."""
 
-    def twin(z, out):
+    def on_gpu(z, out):
         return z, out
 
-    assert leaves_threads_out(twin, ["z", "out"]) and leaves_threads_out(twin, ["z", "out", "n_threads"])
-    assert not leaves_threads_out(twin, ["z", "n_threads", "out"])
-    assert leaves_threads_out(twin, ["z", "n_threads", "out", "work"])
+    assert leaves_threads_out(on_gpu, ["z", "out"]) and leaves_threads_out(on_gpu, ["z", "out", "n_threads"])
+    assert not leaves_threads_out(on_gpu, ["z", "n_threads", "out"])
+    assert leaves_threads_out(on_gpu, ["z", "n_threads", "out", "work"])
     assert not leaves_threads_out(lambda z, n_threads: (z, n_threads), ["z", "n_threads"])
 
 
 def test_names_and_parameters(sources):
     wrong = []
     for module, names in sources.items():
-        there = twin(module)
+        there = on_gpu(module)
         for name, expected in names.items():
             key = f"{module}.{name}"
             if key in NOT_HERE or f"{module}.{name.partition('.')[0]}" in NOT_HERE:
                 continue
             target = there and find(there, name)
             if target is None:
-                wrong.append(f"{key} has no twin, and no reason in NOT_HERE")
+                wrong.append(f"{key} has no GPU version, and no reason in NOT_HERE")
             elif expected is not None and not takes(target, expected):
                 wrong.append(f"{key}({', '.join(taken_by(target)[0])}) must take ({', '.join(expected)})")
             elif expected is not None and not leaves_threads_out(target, expected):
-                wrong.append(f"{key} must take no n_threads, and its twin on the CPU take it last")
+                wrong.append(f"{key} must take no n_threads, and its CPU version take it last")
     assert not wrong, "\n".join(wrong)
 
 
@@ -187,6 +187,6 @@ def test_reasons_are_of_today(sources):
     for key, reason in NOT_HERE.items():
         assert key in known, f"NOT_HERE names {key}, which sparsekit._cython has not"
         room, kernels, name = key.split(".", 2)
-        there = twin(f"{room}.{kernels}")
-        assert there is None or find(there, name) is None, f"{key} has a twin, and yet a reason in NOT_HERE"
-        assert len(reason) > 20, f"the reason why {key} has no twin: {reason!r}"
+        there = on_gpu(f"{room}.{kernels}")
+        assert there is None or find(there, name) is None, f"{key} has a GPU version and a reason in NOT_HERE"
+        assert len(reason) > 20, f"the reason why {key} has no GPU version: {reason!r}"

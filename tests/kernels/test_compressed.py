@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsekit._cython.shared._compressed import index_fault, pointer_fault
-from sparsekit._linalg.structure import sound
+from sparsekit._linalg.structure import check_sparse
 
 TYPES = pytest.mark.parametrize("index", [np.int32, np.int64])
 
@@ -72,37 +72,37 @@ def test_steps_that_overflow_are_seen(index):
 def test_good_matrices_pass(kind):
     A = np.diag(np.arange(1.0, 5.0)) + np.eye(4, k=1)
     X = kind(A)
-    found = sound(X)
+    found = check_sparse(X)
     np.testing.assert_array_equal(found.toarray(), A)
     assert found is X or X.format in ("lil", "dok", "dia")
     for other in (A, [[1.0]], None, "text"):
-        assert sound(other) is other
+        assert check_sparse(other) is other
 
 
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (2, 3)])
 def test_empty_matrices_pass(kind, shape):
     X = kind(shape)
-    assert sound(X) is X
+    assert check_sparse(X) is X
 
 
 def test_arrays_that_hold_more_than_the_matrix_are_cut():
     X = sp.csr_array(np.array([[0.0, 1.0], [2.0, 3.0]]))
     X.indices, X.data = np.append(X.indices, 10**6).astype(np.int32), np.append(X.data, np.nan)
-    found = sound(X)
+    found = check_sparse(X)
     assert len(X.data) == 4 and found.indices.tolist() == [1, 0, 1] and found.data.tolist() == [1, 2, 3]
     strided = sp.csr_array((np.arange(6.0)[::2], np.array([1, 9, 0, 9, 1, 9])[::2], [0, 1, 3]), shape=(2, 2))
-    assert not strided.data.flags.c_contiguous and sound(strided).data.flags.c_contiguous
-    np.testing.assert_array_equal(sound(strided).toarray(), [[0, 0], [2, 4]])
+    assert not strided.data.flags.c_contiguous and check_sparse(strided).data.flags.c_contiguous
+    np.testing.assert_array_equal(check_sparse(strided).toarray(), [[0, 0], [2, 4]])
 
 
 def test_a_memory_map_is_not_copied(tmp_path):
     np.save(tmp_path / "indices.npy", np.array([0, 1], dtype=np.int32))
     indices = np.load(tmp_path / "indices.npy", mmap_mode="r")
     X = sp.csr_array((np.ones(2), indices, np.array([0, 1, 2], dtype=np.int32)), shape=(2, 2))
-    assert sound(X) is X
+    assert check_sparse(X) is X
     X.indices = indices
-    assert sound(X) is X
+    assert check_sparse(X) is X
 
 
 def broken(kind=sp.csr_array, **arrays):
@@ -136,17 +136,17 @@ I32 = np.int32
 )  # fmt: skip
 def test_what_is_said(X, said):
     with pytest.raises(ValueError, match=said + r".*coo_array\(\(values, \(rows, columns\)\)"):
-        sound(X)
+        check_sparse(X)
 
 
 def test_lists_of_columns():
     X = sp.lil_array(np.eye(3))
     X.rows[1].append(9)
     with pytest.raises(ValueError, match=r"LIL .*different lengths"):
-        sound(X)
+        check_sparse(X)
     X.data[1].append(1.0)
     with pytest.raises(ValueError, match="the column index 9"):
-        sound(X, "matrix")
+        check_sparse(X, "matrix")
 
 
 def unaligned(values):
@@ -163,6 +163,6 @@ def test_arrays_that_are_not_aligned_are_copied():
     for name in ("data", "indices", "indptr"):
         X = sp.csr_array(A)
         setattr(X, name, unaligned(getattr(X, name)))
-        found = sound(X)
+        found = check_sparse(X)
         assert all(a.flags.aligned for a in (found.data, found.indices, found.indptr))
         np.testing.assert_array_equal(found.toarray(), A)

@@ -49,7 +49,7 @@ def as_matrix(operator):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
 def test_operator_equals_dense_recursion(count, memory, sparse, room, monkeypatch):
-    monkeypatch.setattr(_pairs, "ROOM", room)
+    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", room)
     rng = np.random.default_rng(count + 100 * memory)
     n = 20
     pairs = quadratic_pairs(rng, n, count, sparse)

@@ -22,7 +22,7 @@ FLOORS = {
     "_compare": TOOLS,
     "__main__": TOOLS,
 }
-# The wings, one a system, and their rooms: the folder is the floor.
+# The wings, one a system, and their folders, which are the layers.
 WINGS = ("_l1", "_bounded", "_fenchel_young", "_extreme", "_factor_graph", "_tagger")
 ROOMS = {
     "losses": LOSSES,

@@ -220,7 +220,7 @@ def readme_command(checkout, name):
 
 
 def test_the_readmes_commands_are_what_ci_runs(checkout):
-    """.ci/run executes the marked blocks of the README; they must be there and say what they promise."""
+    """.ci/run executes the marked blocks of the README; they must exist and say what the README says."""
     assert "sparsekit compare" in readme_command(checkout, "compare")
     assert readme_command(checkout, "test").rstrip().splitlines()[-1].endswith("pytest")
     script = (checkout / ".ci" / "run").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from sparsekit._l1.losses.block_loss import LossOfBlocks
 from sparsekit._l1.losses.block_problem import BlockProblem
 from sparsekit._l1.solver.blockwise import minimize_on_blocks
 from sparsekit._row_blocks.blocks import LocalBlocks
-from sparsekit._row_blocks.census import take_census
+from sparsekit._row_blocks.census import make_census
 
 KINDS = {"squares": 0, "two classes": 2, "four classes": 4}
 
@@ -22,7 +22,7 @@ def problem_of(kind, weight=None, p=40, **options):
     classes, values = np.unique(y, return_inverse=True) if n_classes else (None, y - 2.5)
     blocks = LocalBlocks(in_blocks(X), y, weight)
     spec = LossOfBlocks(True, classes, offset=0.0 if n_classes else 2.5)
-    return BlockProblem(blocks, take_census(blocks), spec, values, weight, **options), X
+    return BlockProblem(blocks, make_census(blocks), spec, values, weight, **options), X
 
 
 def variables(problem, seed=0):

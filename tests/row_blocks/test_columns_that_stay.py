@@ -16,11 +16,11 @@ from sparsekit._l1.losses.free_variables import FreeSystem
 from sparsekit._l1.solver import block_columns
 from sparsekit._l1.solver.block_columns import HeldColumns, RemoteColumns, working_set
 from sparsekit._row_blocks.blocks import LocalBlocks
-from sparsekit._row_blocks.census import take_census
+from sparsekit._row_blocks.census import make_census
 
 
 @pytest.fixture(autouse=True)
-def no_room(monkeypatch):
+def no_memory(monkeypatch):
     monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
 
 
@@ -107,7 +107,7 @@ def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
     weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y)) if weighted else None
     classes, codes = np.unique(y, return_inverse=True)
     blocks = LocalBlocks(in_blocks(X), y, weight)
-    problem = BlockProblem(blocks, take_census(blocks), LossOfBlocks(True, classes), codes, weight)
+    problem = BlockProblem(blocks, make_census(blocks), LossOfBlocks(True, classes), codes, weight)
     columns = np.arange(3, 60, 2)
     remote = working_set(problem, columns, True)
     assert isinstance(remote, RemoteColumns)
@@ -136,7 +136,7 @@ def test_a_point_is_asked_for_once(data, monkeypatch):
     blocks = LocalBlocks(in_blocks(X), y)
     codes = (y == "mid").astype(int)
     spec = LossOfBlocks(True, np.unique(y))
-    problem = BlockProblem(blocks, take_census(blocks), spec, codes, None)
+    problem = BlockProblem(blocks, make_census(blocks), spec, codes, None)
     remote = working_set(problem, np.arange(40), True)
     before, x = blocks.n_rounds, np.full(41, 0.1)
     remote.value(x), remote.gradient(x), remote.value(x.copy())

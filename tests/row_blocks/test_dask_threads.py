@@ -92,13 +92,13 @@ def test_tasks_use_one_thread_each(kind, data):
     seen = set()
     before = dask_blocks.sum_over
 
-    def note(*arguments):
+    def record(*arguments):
         # of BLAS; the kernels' own are asked for by number, which is one
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
         return before(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dask_blocks, "sum_over", note)
+        patch.setattr(dask_blocks, "sum_over", record)
         (LassoOBA() if kind == "lasso" else L1LogisticOBA(n_jobs=2)).fit(
             as_dask(X, CUTS) if sp.issparse(X) else da.from_array(X, chunks=(100, -1)), y
         )

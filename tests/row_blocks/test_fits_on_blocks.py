@@ -289,10 +289,10 @@ def test_history_and_callback(data, columns):
     y = labels(scores, 3)
     seen = []
 
-    def note(intermediate_result):
+    def record(intermediate_result):
         seen.append(intermediate_result)
 
-    model = logistic(X, y, share=0.01, history=True, callback=note).fit(in_blocks(X), y)
+    model = logistic(X, y, share=0.01, history=True, callback=record).fit(in_blocks(X), y)
     history = model.history_
     assert len({len(values) for values in history.values()}) == 1
     assert len(history["time"]) >= model.n_iter_

@@ -9,7 +9,7 @@ from row_data import in_blocks, labels, text
 from sparsekit import SparsemaxClassifierCV
 from sparsekit._row_blocks import gather
 from sparsekit._row_blocks.blocks import LocalBlocks
-from sparsekit._row_blocks.census import take_census
+from sparsekit._row_blocks.census import make_census
 
 X, SCORES = text(p=40)
 
@@ -17,7 +17,7 @@ X, SCORES = text(p=40)
 def counted(kind):
     matrix = X if kind == "sparse" else X.toarray()
     blocks = LocalBlocks(in_blocks(matrix))
-    return blocks, take_census(blocks)
+    return blocks, make_census(blocks)
 
 
 def allow(monkeypatch, size):
@@ -29,7 +29,7 @@ def dense(part):
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_columns_are_forgotten_where_there_is_no_room(kind, monkeypatch):
+def test_columns_are_forgotten_without_memory(kind, monkeypatch):
     blocks, census = counted(kind)
     found = gather.GatheredColumns(blocks, census)
     first, second, few = np.arange(0, 12), np.arange(8, 20), np.array([3, 9])
@@ -41,16 +41,16 @@ def test_columns_are_forgotten_where_there_is_no_room(kind, monkeypatch):
         part = found.matrix(columns)
         assert_array_equal(dense(part), dense(X)[:, columns])
         assert part.format == "csc" if kind == "sparse" else part.flags.f_contiguous
-        assert census.bytes_of(found.held) <= room and len(set(found.held)) == len(found.held)
+        assert census.bytes_of(found.stored) <= room and len(set(found.stored)) == len(found.stored)
         rounds.append(blocks.n_rounds)
     assert np.diff(rounds).tolist() == [1, 0, 1, 1, 0]
     # those of both stay
-    assert_array_equal(np.sort(found.held), first)
+    assert_array_equal(np.sort(found.stored), first)
     found.matrix(second)
-    assert_array_equal(np.sort(found.held), second)
+    assert_array_equal(np.sort(found.stored), second)
     allow(monkeypatch, 2 * room)
     found.matrix(first)
-    assert_array_equal(np.sort(found.held), np.arange(20))
+    assert_array_equal(np.sort(found.stored), np.arange(20))
 
 
 @pytest.mark.parametrize("kind", ["sparse", "dense"])

@@ -21,7 +21,7 @@ from sparsekit._l1.losses.block_problem import BlockProblem
 from sparsekit._l1.solver import block_columns
 from sparsekit._l1.solver.blockwise import Run, State, certify
 from sparsekit._row_blocks.blocks import LocalBlocks
-from sparsekit._row_blocks.census import take_census
+from sparsekit._row_blocks.census import make_census
 from sparsekit._solver.outcome import Limits
 
 X, SCORES = text(p=60, density=0.2)
@@ -180,7 +180,7 @@ def test_a_slope_at_what_has_no_penalty_leaves_no_dual_point():
     y = target(1)
     blocks, mean = LocalBlocks(in_blocks(X), y), y.mean()
     spec = LossOfBlocks(True, offset=mean)
-    problem = BlockProblem(blocks, take_census(blocks), spec, y - mean, None, positive=True)
+    problem = BlockProblem(blocks, make_census(blocks), spec, y - mean, None, positive=True)
     x = problem.start()
     problem.gradient(x)
     for penalty, has_dual in ((1.0, True), (0.0, False)):

@@ -20,7 +20,7 @@ WEIGHT[::7] = 0.0
 
 
 @pytest.fixture(autouse=True)
-def _no_room(monkeypatch):
+def _no_memory(monkeypatch):
     monkeypatch.setenv("SPARSEKIT_MEMORY", "0")
 
 
@@ -113,10 +113,10 @@ def test_it_stays_in_blocks(monkeypatch):
     kernels = []
     map_reduce = LocalBlocks.map_reduce
 
-    def noted(self, kernel, *arguments):
+    def recorded(self, kernel, *arguments):
         kernels.append(kernel.__name__)
         return map_reduce(self, kernel, *arguments)
 
-    monkeypatch.setattr(LocalBlocks, "map_reduce", noted)
+    monkeypatch.setattr(LocalBlocks, "map_reduce", recorded)
     model = SoftmaxClassifier(alpha=1e-2).fit(in_blocks(X), Y)
     assert len(kernels) > 3 and set(kernels[1:]) == {"evaluate_block"} and model.score(X, Y) > 0.5

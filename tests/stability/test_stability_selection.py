@@ -297,7 +297,7 @@ def test_what_is_refused(two, numbers):
         (
             StabilitySelection(max_false=0.01),
             ValueError,
-            r"max_false=0.01 cannot be promised: with 30 features.*0\.034",
+            r"max_false=0.01 is out of reach: with 30 features.*0\.034",
         ),
         (StabilitySelection(threshold=0.5), ValueError, "threshold"),
         (

@@ -13,7 +13,7 @@ from sparsekit._linalg.class_design import design_of
 from sparsekit._tagger.losses.constraints import allowed_by
 from sparsekit._tagger.losses.states import AllStates, SeenStates, rows_of
 from sparsekit._tagger.solver.lbfgs import direction, init_state, step
-from sparsekit._tagger.solver.perceptron import Sequences, Steps, take_pass
+from sparsekit._tagger.solver.perceptron import Sequences, Steps, run_pass
 
 LENGTHS, K = (3, 1, 4, 0, 2, 3), 3
 
@@ -303,7 +303,7 @@ def test_perceptron_moves_only_what_is_free(data):
     steps = Steps(np.zeros(free.shape), np.zeros(free.shape))
     rows, codes = rows_of(design_of(np.concatenate(X), 1)), np.concatenate(y).astype(np.int32)
     data = Sequences(rows, starts, codes, np.ones(6), allowed_by(None, np.arange(K)), True, free)
-    take_pass(steps, data, np.array([0, 1, 2, 4, 5]))
+    run_pass(steps, data, np.array([0, 1, 2, 4, 5]))
     assert steps.table[free].any() and not steps.table[~free].any() and not steps.sums[~free].any()
 
 

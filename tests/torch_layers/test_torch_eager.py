@@ -50,16 +50,16 @@ def test_what_is_plain():
     assert not any(map(eager.is_plain, other)) and not eager.is_plain(z, other[0])
     seen = []
 
-    def look(z):
+    def check(z):
         seen.append(eager.is_plain(z) or eager.is_plain(torch.zeros(1)))
         return z.sum()
 
-    torch.func.vmap(look)(z)
-    torch.func.grad(look)(z)
-    torch.func.jvp(look, (z,), (z,))
-    make_fx(look)(z)
-    make_fx(look, tracing_mode="fake")(z)
-    torch.jit.trace(look, z, check_trace=False)
+    torch.func.vmap(check)(z)
+    torch.func.grad(check)(z)
+    torch.func.jvp(check, (z,), (z,))
+    make_fx(check)(z)
+    make_fx(check, tracing_mode="fake")(z)
+    torch.jit.trace(check, z, check_trace=False)
     assert seen == [False] * len(seen) and len(seen) >= 6
 
     class Seen(torch.autograd.Function):

@@ -231,5 +231,5 @@ def test_copies_are_other_layers_and_lost_ones_are_named():
     key = twin._key
     del twin
     gc.collect()
-    with pytest.raises(RuntimeError, match="must live as long"):
+    with pytest.raises(RuntimeError, match="Keep it alive as long"):
         graph_operators.solve(z, scores(2, 9), key)

@@ -8,12 +8,12 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import beside, host_only, namespace, to_host
+from ..._arrays import as_like, host_only, namespace, to_host
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
@@ -147,9 +147,9 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         coef, xp = getattr(self, "coef_", None), namespace(X=X)
         if not self.warm_start or coef is None:
             return None
-        coef = sound(coef, "coef_")
-        coef = np.atleast_2d(beside(coef.toarray() if sp.issparse(coef) else coef, X))
-        intercept = xp.ravel(beside(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
+        coef = check_sparse(coef, "coef_")
+        coef = np.atleast_2d(as_like(coef.toarray() if sp.issparse(coef) else coef, X))
+        intercept = xp.ravel(as_like(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
         finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
         if coef.shape != (n_outputs, columns.n_features) or not finite:
             return None
@@ -157,7 +157,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         return np.column_stack([columns.restrict(coef), intercept]).astype(np.float64)
 
     def _round(self, problem, result, lower, upper, dtype):
-        """Put the rounded solution in the place of the exact one, with its own objective and gap."""
+        """Replace the exact solution by the rounded one, with its own objective and gap."""
         b = float(result.x[-1])
         w, b, value = problem.rounded(result.x[:-1], b, lambda w: inside(w, lower, upper, dtype))
         result.dual_gap = max(result.dual_gap + value - result.fun, 0.0)
@@ -193,7 +193,7 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
                 result = minimize_bounded(
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
-                    multipliers=None if known[k] is None else beside(known[k], X),
+                    multipliers=None if known[k] is None else as_like(known[k], X),
                 )  # fmt: skip
                 # an optimality of NaN: the objective is finite, but ten times the size of y overflows
                 if not np.isfinite(result.fun) or np.isnan(result.optimality):

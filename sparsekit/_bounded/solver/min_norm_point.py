@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._arrays import beside, to_host
+from ..._arrays import as_like, to_host
 from ..._cython.bounded import _min_norm
 
 TOL = 1e-12
@@ -36,4 +36,4 @@ def min_norm_weights(gram, tol=TOL):
     host = np.ascontiguousarray(to_host(gram), dtype=np.float64)
     weights = np.empty(len(host))
     _min_norm.min_norm_weights(host, tol, weights, np.empty(len(host), dtype=np.intp))
-    return beside(weights, gram)
+    return as_like(weights, gram)

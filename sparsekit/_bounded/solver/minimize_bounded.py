@@ -1,10 +1,10 @@
-r"""Linear models with bounded coefficients: NQN for the way, Newton's method with multipliers for the end.
+r"""Linear models with bounded coefficients: NQN first, then Newton's method with multipliers.
 
 .. math:: \min_{l \le w \le u, b} P(w, b) = \sum_i s_i h(c_i (x_i^T w + b - t_i))
           + \alpha_1 \|w\|_1 + \tfrac{\alpha_2}{2} \|w\|^2
 
-NQN takes the objective as it is, kinks and all, in standardised columns. It comes near the solution in a few
-dozen passes over X but can't tell how near. `refine` then finds dual variables that prove it.
+NQN minimises the nonsmooth objective over standardised columns. It comes near the solution in a few dozen
+passes over X, but has no certificate. `refine` then finds dual variables, which certify the solution.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
 """Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
 
-There are three algorithms: conjugate gradients, where one product with X serves all outputs. A Cholesky
-factor of the Hessian. Woodbury's identity with a matrix over the rows that have curvature. A cost estimate
-decides.
+A cost estimate chooses one of three algorithms. With conjugate gradients one product with X serves all
+outputs. A Cholesky factor of the Hessian is for few columns. Woodbury's identity is for few rows with
+curvature.
 """
 
 import numpy as np
@@ -12,14 +12,22 @@ from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
 from ..._linalg.positive import solve_positive
 
-# Matrices over rows and over columns of X are formed up to these sizes.
-MAX_ROWS, MAX_COLUMNS = 3000, 512
-# Products of a step by conjugate gradients: the limit, and the estimate before the first step.
-MAX_PRODUCTS, FIRST_PRODUCTS = 60, 10
-# Cost in multiplications: of gathering an entry of a matrix; of a product with an entry of a sparse X.
-GATHER_COST, SPARSE_COST = 30.0, 3.0
-# Ridge of an intercept in units of its curvature, and of features in units of their mean squares.
-INTERCEPT_RIDGE, FEATURE_RIDGE = 1e-6, 1e-8
+# Largest number of rows of X for a matrix over rows.
+MAX_ROWS = 3000
+# Largest number of columns of X, the intercept included, for a matrix over columns.
+MAX_COLUMNS = 512
+# Largest number of products of a step by conjugate gradients.
+MAX_PRODUCTS = 60
+# Estimated number of products of the first step.
+FIRST_PRODUCTS = 10
+# Cost of gathering an entry of a matrix, in multiplications.
+GATHER_COST = 30.0
+# Cost of a product with an entry of a sparse X, in multiplications with a dense one.
+SPARSE_COST = 3.0
+# Ridge of an intercept in units of its curvature.
+INTERCEPT_RIDGE = 1e-6
+# Ridge of a feature in units of its mean square.
+FEATURE_RIDGE = 1e-8
 # Part of the diagonal that keeps a matrix positive definite to rounding.
 ROUNDING = 1e-11
 
@@ -47,7 +55,7 @@ class OutputSystems:
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
         self.kernel = None
         self.expected = FIRST_PRODUCTS
-        # Means of dense columns, which are moved to the intercept: large ones would cost all digits.
+        # Means of dense columns. Columns are centred, since large means would cancel all digits.
         self.shift = np.zeros(self.p)
         if self.has_row_matrix and fit_intercept and self.is_dense:
             self.shift = weight @ design.X

@@ -7,7 +7,7 @@ cdef extern from "Python.h":
 cdef extern from "datasets/svmlight.h" nogil:
     int SK_ALL_READ
     int SK_ODD_LINE
-    int SK_NO_ROOM
+    int SK_BUFFER_FULL
     ctypedef double (*sk_slow_number)(const char*, const char**)
 
     ctypedef struct sk_svm:
@@ -38,7 +38,7 @@ cdef extern from "datasets/svmlight.h" nogil:
 
 ALL_READ = SK_ALL_READ
 ODD_LINE = SK_ODD_LINE
-NO_ROOM = SK_NO_ROOM
+BUFFER_FULL = SK_BUFFER_FULL
 
 
 cdef double _slow(const char *start, const char **end) noexcept with gil:
@@ -95,7 +95,7 @@ cdef class SvmlightRows:
         self.s.rows = self.s.entries = self.s.n_labels = 0
 
     def read(self, bytes text, Py_ssize_t start):
-        """Read lines from byte ``start`` on; returns where it stopped, and ALL_READ, ODD_LINE or NO_ROOM.
+        """Read lines from byte ``start`` on; returns where it stopped, and ALL_READ, ODD_LINE or BUFFER_FULL.
 
         The text ends in a newline.
         """

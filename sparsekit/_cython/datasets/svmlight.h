@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SK_ALL_READ, SK_ODD_LINE, SK_NO_ROOM };
+enum { SK_ALL_READ, SK_ODD_LINE, SK_BUFFER_FULL };
 
 typedef double (*sk_slow_number)(const char *, const char **);
 
@@ -126,7 +126,7 @@ static inline const char *sk_svm_line(sk_svm *s, const char *p, const char *end,
     double value;
     p = sk_skip(p);
     if (*p == '\n' || *p == '#') return (const char *)memchr(p, '\n', (size_t)(end - p)) + 1;
-    s->status = SK_NO_ROOM;
+    s->status = SK_BUFFER_FULL;
     if (s->rows >= s->most_rows) return NULL;
     s->status = SK_ODD_LINE;
     if (s->labels) {
@@ -140,7 +140,7 @@ static inline const char *sk_svm_line(sk_svm *s, const char *p, const char *end,
             p = sk_number(p, &value, slow);
             if (!p || !(value >= 0 && value < 2147483647.0) || value != floor(value)) return NULL;
             if (s->n_labels >= s->most_labels) {
-                s->status = SK_NO_ROOM;
+                s->status = SK_BUFFER_FULL;
                 return NULL;
             }
             s->label_indices[s->n_labels++] = (int32_t)value;
@@ -164,7 +164,7 @@ static inline const char *sk_svm_line(sk_svm *s, const char *p, const char *end,
         p = sk_number(p + 1, &value, slow);
         if (!p || !sk_is_end(*p)) return NULL;
         if (k >= s->most_entries) {
-            s->status = SK_NO_ROOM;
+            s->status = SK_BUFFER_FULL;
             return NULL;
         }
         s->indices[k] = (int32_t)index;
@@ -198,7 +198,7 @@ static const char *sk_svm_read(sk_svm *s, const char *p, const char *end, sk_slo
         /* a row that fits into no block has one of its own */
         const int too_much = next && s->rows > before.rows && s->rows > 1 && sk_svm_bytes(s) > s->max_bytes;
         if (!next || too_much) {
-            const int status = too_much ? SK_NO_ROOM : s->status;
+            const int status = too_much ? SK_BUFFER_FULL : s->status;
             *s = before;
             s->status = status;
             return p;

@@ -116,7 +116,7 @@ cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssi
     return shared
 
 
-def block_room_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
+def block_workspace_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
     """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_taken blocks a step."""
     cdef Py_ssize_t n = n_taken * SK_BLOCK + 1
     return n + 2 * n_taken + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_taken

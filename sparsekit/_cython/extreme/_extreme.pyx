@@ -33,7 +33,7 @@ cdef extern from "extreme/extreme_steps.h" nogil:
     uint64_t sk_hash(uint64_t, uint64_t)
 
 
-def room_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
+def workspace_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
     cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW)
     return rows * (n_negatives + 2), rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4)
@@ -83,7 +83,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
 
     Written: u, and the model in ``state``, a `SoftmaxState`: W (n_classes, n_features), or (1, 2 ** (64 -
     shift)) hashed, bias (n_classes,), scale (n_classes,) or None. Workspace: work.integers and work.doubles
-    (n_threads, see `room_sizes`). Also written: work.states (n_threads,), the states of the generators, not
+    (n_threads, see `workspace_sizes`). Also written: work.states (n_threads,), the states of the generators, not
     0. work.loss (n_threads, 2) gets the sum of the sampled objective, if ``value``, and its number of rows.
     ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise has a
     distribution of negatives with its logarithms and alias table, or is None.

@@ -111,8 +111,8 @@ def rank_sparse(const real[::1] data, const int64_t[::1] indices, const int64_t[
     """The same for CSR rows (data, indices, indptr), whose column j is column columns[j] of coef (n_classes, d).
 
     bias (n_classes,); class k is number first + k. Each of the len(best) threads has a range of classes and
-    its own results: best and codes (threads, n, k), high (threads, n), total (threads, n) or (threads, 0).
-    own_score (n,) is shared.
+    its own results. These are best and codes (threads, n, k), high (threads, n), total (threads, n) or
+    (threads, 0). own_score (n,) is shared.
     """
     cdef Py_ssize_t part, parts = best.shape[0], K = coef.shape[0]
     cdef int failed = 0

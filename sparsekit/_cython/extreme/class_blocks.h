@@ -114,9 +114,10 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
         }                                                                                                           \
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
-     * metric, since another one would change the solution. Only weights of the row's features and classes shrink:  \
-     * by the ridge over the share of rows with the feature and the probability of the class. With sampled classes  \
-     * this is biased: features that occur with a class have it as their label more often, and shrink too much.     \
+     * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
+     * The factor is the ridge over the part of rows with the feature and the probability of the class. This is     \
+     * biased if classes are sampled: features that occur with a class have it as their label more often, and       \
+     * shrink too much.                                                                                             \
      * The unbiased weights (of the drawn blocks; 1 for the label) shrink rarely but much, which is worse. With     \
      * hard blocks they are better: the large weights belong to labels and hard blocks, so rare shrinkages are      \
      * small. */                                                                                                    \
@@ -247,7 +248,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
         sk_size most = sk_blocks_a_step(B);                                                                         \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
-        double loss = 0.0, looked = 0.0, none = 0.0;                                                                \
+        double loss = 0.0, n_values = 0.0, none = 0.0;                                                              \
         int64_t *k = workspace.k;                                                                                   \
         double *f = workspace.f, *g = workspace.g, *r = workspace.r;                                                \
         sk_size bad = -1;                                                                                           \
@@ -263,7 +264,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
             double *u = u_ != NULL ? &u_[e] : &none;                                                                \
             /* an adaptive step asks for the gradient */                                                            \
             double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL, change;                          \
-            int look = value && (at - lo) % SK_LOOK == 0;                                                           \
+            int evaluates = value && (at - lo) % SK_VALUE_EVERY == 0;                                               \
             REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                             \
             if (start != NULL) {                                                                                    \
                 x = data + start[i_row];                                                                            \
@@ -320,7 +321,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                     r[1 + j * SK_BLOCK + t] = w[j];                                                                 \
                     k[1 + j * SK_BLOCK + t] = from + t;                                                             \
                 }                                                                                                   \
-                /* Padding gets the label's index and weight 0: beta has no entry beyond the classes, and a score   \
+                /* Padding gets the label's index and weight 0. beta has no entry beyond the classes, and a score   \
                  * there could shift the others out of range. NCE has infinite noise there. */                      \
                 for (sk_size t = K - from; t < SK_BLOCK; t++) {                                                     \
                     r[1 + j * SK_BLOCK + t] = 0.0;                                                                  \
@@ -333,10 +334,10 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 }                                                                                                   \
             }                                                                                                       \
             s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
-            change = sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u, look);                                  \
-            if (look) {                                                                                             \
+            change = sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u, evaluates);                             \
+            if (evaluates) {                                                                                        \
                 loss += change;                                                                                     \
-                looked += 1.0;                                                                                      \
+                n_values += 1.0;                                                                                    \
             }                                                                                                       \
             if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                     \
                 bad = at;                                                                                           \
@@ -375,7 +376,7 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
         }                                                                                                           \
         *shared_state = own_state;                                                                                  \
         total_loss[0] += loss;                                                                                      \
-        total_loss[1] += looked;                                                                                    \
+        total_loss[1] += n_values;                                                                                  \
         return bad;                                                                                                 \
     }
 

@@ -65,7 +65,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
      * roots in flight. Returns the first row that was not finite, or -1. */                                     \
     SK_INLINE sk_size sk_group_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
                                       sk_size first, sk_size stop, double share, sk_workspace workspace,         \
-                                      int look, double *loss, int far, int hashed) {                             \
+                                      int evaluates, double *loss, int far, int hashed) {                        \
         sk_size stride = rule->n_negatives + 1;                                                                  \
         int norms = rule->method == SK_IMPLICIT;                                                                 \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
@@ -85,14 +85,14 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         for (sk_size b = first; b < stop; b++) {                                                                 \
             int64_t e = order[b];                                                                                \
             double *u = rows->u != NULL ? &rows->u[e] : &none, *g = workspace.g + b * stride;                    \
-            int look_here = look && (b == first || share < 1.0);                                                 \
+            int evaluates_here = evaluates && (b == first || share < 1.0);                                       \
             double value;                                                                                        \
             workspace.eta[b] = rule->eta * (rows->weight != NULL ? rows->weight[e] : 1.0) * share;               \
             /* a row of zeros moves no entry of W, but u has its equation still */                               \
             workspace.s[b] = norms && workspace.s[b] > 0.0 ? workspace.s[b] : 1e-300;                            \
             value = sk_solve(T, rule, workspace.k + b * stride, workspace.f + b * stride, workspace.r + b * stride, g, workspace, workspace.s[b], \
-                             workspace.count[b], workspace.eta[b], u, look_here);                                \
-            if (look_here) {                                                                                     \
+                             workspace.count[b], workspace.eta[b], u, evaluates_here);                           \
+            if (evaluates_here) {                                                                                \
                 loss[0] += value;                                                                                \
                 loss[1] += 1.0;                                                                                  \
             }                                                                                                    \
@@ -177,8 +177,8 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         }                                                                                                        \
         return -1;                                                                                               \
     }                                                                                                            \
-    /* Batches of the examples order[lo .. hi). Returns -1, or the place of the first step that was not finite,  \
-     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows-> */                          \
+    /* Batches of the examples order[lo .. hi). Returns -1, or the index of the first step that was not finite,  \
+     * where it stops. loss[0] sums the sampled objective over loss[1] of the rows. */                           \
     SK_INLINE sk_size sk_steps_##NAME(const sk_table *T, const sk_rule *rule, const sk_rows *rows, const int64_t *order,\
                                       sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *state, int value, \
                                       double *loss, int hashed) {                                                \
@@ -188,7 +188,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         const int far = bytes > SK_FAR;                                                                          \
         for (sk_size at = lo - width, round = -1; at < hi; at += width, round++) {                               \
             sk_size size = hi - at < width ? hi - at : width, first = 0, ahead = (round & 1) * width;            \
-            /* classes are drawn a window ahead: rooms of this one and of the next */                            \
+            /* classes are drawn a window ahead: workspaces of this window and of the next */                    \
             sk_workspace here = workspace, next = workspace;                                                     \
             here.k += (width - ahead) * stride, here.r += (width - ahead) * stride, here.count += width - ahead; \
             next.k += ahead * stride, next.r += ahead * stride, next.count += ahead;                             \
@@ -220,7 +220,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
             if (round < 0) continue;                                                                             \
             if (B > 1) {                                                                                         \
                 bad = sk_group_##NAME(T, rule, rows, order + at, 0, size, size > 1 ? 1.0 / (double)size : 1.0, here,\
-                                      value && round % SK_LOOK == 0, loss, far, hashed);                         \
+                                      value && round % SK_VALUE_EVERY == 0, loss, far, hashed);                  \
                 if (bad >= 0) return at + bad;                                                                   \
                 continue;                                                                                        \
             }                                                                                                    \

@@ -1,12 +1,16 @@
 /* Implicit steps of the double-sum softmax (Fagan and Iyengar, eq. (9)) for one row x.
  *
- * The step minimises over u, w_y and the m sampled w_k
+ * The step minimises the following sum over u, w_y and the m sampled w_k.
+ *
  *     eta (u + exp(-u) + sum_k r_k exp(x.(w_k - w_y) - u)) + ridge
- *     + (u - u_old)^2 / 2 + ||w_y - old||^2 / 2 + sum_k ||w_k - old||^2 / 2,
- * where r_k is the inverse probability of a negative. Its solution is w_k = rho_k (old - b_k x) and w_y = rho_y (old +
- * c x). rho is the ridge's shrinkage, and
+ *     + (u - u_old)^2 / 2 + ||w_y - old||^2 / 2 + sum_k ||w_k - old||^2 / 2
+ *
+ * Here r_k is the inverse probability of a negative. The solution is w_k = rho_k (old - b_k x) and w_y = rho_y (old +
+ * c x). rho is the ridge's shrinkage. c and b_k solve two equations.
+ *
  *     c = sum_k b_k = u - u_old + eta (1 - exp(-u))                        (stationary in u)
  *     b_k = eta r_k exp(z_k - s rho_k b_k - s rho_y c - u),                (stationary in w_k)
+ *
  * Here z_k is the shrunk old x.(w_k - w_y) and s = ||x||^2. One unknown is left. All numbers are doubles. The relative
  * error of a step is about 1e-9, tested against mpmath. */
 #ifndef SPARSEKIT_IMPLICIT_H
@@ -152,7 +156,7 @@ static double sk_implicit_many_safe(sk_size m, double *restrict z, const double 
         slope *= s * rho_y * g1 + 1.0;    /* -(sum_k b_k)' */
         step = -g / (g1 + slope);
         if (fabs(step) * (s * rho_y * g1 + 1.0) < 1e-6 || i == SK_ROOT_STEPS - 1) {
-            /* b to first order in the last step: what is left is its square */
+            /* b to first order in the last step: the error is its square */
             double f = 1.0 - step * (s * rho_y * g1 + 1.0);
             u += step;
             c = 0.0;

@@ -48,7 +48,7 @@ typedef struct {
     double *f, *g, *r, *rho, *q;
     sk_size *count;  /* (rows): negatives of each row */
     double *s, *eta; /* (rows): squared norm and step length */
-    int64_t *blocks, *slot; /* steps with blocks of classes: those drawn, and the place of each (n_blocks) */
+    int64_t *blocks, *slot; /* steps with blocks of classes: those drawn, and the index of each (n_blocks) */
     double *weights;        /* of the blocks drawn */
 } sk_workspace;
 

@@ -2,8 +2,8 @@
 
 An operator holds H on the m working variables: as a Gram matrix, as rows of X with a
 diagonal, or as a Python callable. ``solve_model`` runs lines 10-24 of Algorithm 1 on it, by
-default several times: the model costs no pass over the data, so its active set is settled
-here before the data is touched again.
+default several times. The model costs no pass over the data. So its active set is solved
+here before the data is read again.
 """
 import numpy as np
 
@@ -21,14 +21,14 @@ cdef enum:
 
 
 cdef struct model_t:
-    # a model over m variables, the point x that was reached, and room
+    # a model over m variables, the current point x, and workspace
     int m
     const double* x0
     const double* g0
     const double* l1
     double* x
     double* grad  # of q without its penalty, at x
-    double* pg  # that of the orthant's side, where a variable may move
+    double* pg  # of q with its penalty, on the side to which the variable may move
     double* d  # direction
     double* r
     double* p
@@ -36,16 +36,16 @@ cdef struct model_t:
     double* trial
     double* step  # from x0 to trial
     int* free
-    signed char* kind  # 0: at zero, 1: free, 2: may leave zero, 3: held on its way to zero
+    signed char* kind  # 0: at zero, 1: free, 2: may leave zero, 3: fixed, this step ends at zero
     int side  # of the largest matrix that is factorised
     double* matrix
-    int n_held
+    int n_fixed
     bint one_sided  # whether variables with a penalty must not be negative
-    bint hard  # whether CG did not get there once: from then on a matrix is factorised
+    bint hard  # whether CG failed to converge once: from then on a matrix is factorised
     long n_cg, n_direct
 
 
-cdef class _Room:
+cdef class _Workspace:
     # memory of one call
     cdef model_t M
     cdef double* numbers
@@ -74,15 +74,19 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
                 effort, bint one_sided=False):
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.
 
-    Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model: identification, the corrective cycle with
-    Cholesky or preconditioned CG, and the projected backtracking search on q. A step that would cross zeros is
-    searched straight on as well, through them, and the better point is taken; ``op.crossed`` counts these.
+    Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model. They are identification, the corrective cycle with
+    Cholesky or preconditioned CG, and the projected backtracking line search on q. If the step would cross zeros,
+    an exact line search without projection is tried too, and the better point is used; ``op.crossed`` counts these.
     Sweeps of coordinate descent come before each cycle.
 
-    ``effort`` says when to end: ``max_cycles``; ``forcing``, the fall of the model's residual; ``cg_tol`` and
-    ``cg_max``, relative residual and steps of CG; ``largest_factor``, free variables up to which a matrix is
-    factorised (but with ``op.always_direct``); ``sweeps``; and ``holds``, rounds in which free variables that would
-    change sign are held at zero.
+    ``effort`` has the limits:
+
+    - ``max_cycles``
+    - ``forcing``: relative reduction of the model's residual
+    - ``cg_tol``, ``cg_max``: relative residual and steps of CG
+    - ``largest_factor``: most free variables for a factorisation, unless ``op.always_direct``
+    - ``sweeps``: of coordinate descent, before a cycle
+    - ``holds``: corrections in which free variables that would change sign are fixed at zero
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
 
@@ -95,13 +99,13 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     cdef double forcing = effort.forcing, cg_tol = effort.cg_tol
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
     cdef bint stalled = False
-    cdef _Room room
+    cdef _Workspace workspace
     cdef model_t* M
     op.crossed = 0
     if m == 0:
         return 0.0, 0, 0, 0, 0
-    room = _Room(m, min(m, <int>effort.largest_factor))
-    M = &room.M
+    workspace = _Workspace(m, min(m, <int>effort.largest_factor))
+    M = &workspace.M
     M.x0, M.g0, M.l1, M.x = &x0[0], &g0[0], &l1[0], &x[0]
     M.n_cg = M.n_direct = 0
     M.one_sided = op.one_sided = one_sided
@@ -118,8 +122,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
         cycle = -1
         while cycle + 1 < max_cycles:
             cycle += 1
-            # where H is a matrix a few sweeps of coordinate descent settle the signs first:
-            # they cross zero freely, which a step on a face must not
+            # If H is a matrix, a few sweeps of coordinate descent find the signs first. They can
+            # cross zero; a step on a face cannot.
             if op.sweep(M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
@@ -136,9 +140,9 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
                 first = corrections
             q_trial = _search(op, M, q, &alpha)
             if not (q_trial <= q):
-                if not M.n_held:
+                if not M.n_fixed:
                     break
-                # the held variables spoilt the descent: this cycle again without holding any
+                # no descent because of the fixed variables: repeat this cycle without fixing any
                 holds = 0
                 cycle -= 1
                 continue
@@ -154,8 +158,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
 
 
 cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
-    # eqs. (2.4)-(2.7) on the model: the face in ``kind``, its gradient in ``pg``, where zeta is sgn(x) or sgn(-pg);
-    # returns the number of variables that may move
+    # Eqs. (2.4)-(2.7) on the model: writes the face to ``kind`` and its gradient to ``pg``; zeta is sgn(x) or
+    # sgn(-pg). Returns the number of variables that may move.
     cdef int j, nf = 0
     cdef double s, up, down, res = 0.0
     for j in range(M.m):
@@ -185,9 +189,9 @@ cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:
 
 
 cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int holds) except -1 nogil:
-    # the corrective cycle: solve on the face, drop what did not move as predicted, again; returns the corrections
+    # the corrective cycle: solve on the face, drop variables that moved to the wrong side, repeat; returns the repeats
     cdef int j, nf, n_bad, corrections = 0
-    M.n_held = 0
+    M.n_fixed = 0
     for j in range(M.m):
         M.d[j] = 0.0
     while True:
@@ -209,12 +213,12 @@ cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int ho
                 M.d[j] = 0.0
                 n_bad += 1
             elif M.kind[j] == 1 and (M.x[j] + M.d[j]) * M.x[j] < 0.0 and corrections < holds:
-                # our addition: one of F that would leave the orthant ends at zero, and
-                # the others are told; projecting it alone spoils ill-conditioned steps
+                # Our addition: a variable of F that would leave the orthant is fixed at zero, and the
+                # others are solved again. Projection alone gives no descent on ill-conditioned models.
                 M.kind[j] = 3
                 M.d[j] = -M.x[j]
                 n_bad += 1
-                M.n_held += 1
+                M.n_fixed += 1
         if n_bad == 0:
             break
         corrections += 1
@@ -222,23 +226,23 @@ cdef int _correct(QuadOperator op, model_t* M, double cg_tol, int cg_max, int ho
 
 
 cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg_max) noexcept nogil:
-    # H d = -pg on the nf variables in ``free``: by a factor where that costs less, or CG from the d that is there
+    # H d = -pg on the nf variables in ``free``: by Cholesky where that costs less, or by CG from the given d
     cdef int j, steps
     cdef bint done = False
     if (nf > DIRECT_SIZE or nf > M.side) and not M.hard and not op.always_direct:
-        # as many CG steps as cost about one factorisation; past them, factorise
-        # from here on (if there is a matrix and room for its factor)
+        # As many CG steps as cost about one factorisation. If they do not converge, factorise
+        # from here on, if there is a matrix and memory for its factor.
         steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
         M.n_cg += _pcg(op, M, cg_tol, steps, &done)
         M.hard = not done and nf <= M.side
     if op.always_direct or (nf <= M.side and (M.hard or nf <= DIRECT_SIZE)):
-        if M.n_held:
-            # what the variables on their way to zero do to the others
+        if M.n_fixed:
+            # product of H and the steps of the fixed variables
             for j in range(M.m):
                 M.step[j] = M.d[j] if M.kind[j] == 3 else 0.0
             op.product(M.step, M.hp)
         for j in range(nf):
-            M.r[j] = -M.pg[M.free[j]] - (M.hp[M.free[j]] if M.n_held else 0.0)
+            M.r[j] = -M.pg[M.free[j]] - (M.hp[M.free[j]] if M.n_fixed else 0.0)
         if op.factor(M.free, nf, M.r, M.matrix):
             M.n_direct += 1
             for j in range(nf):
@@ -260,7 +264,7 @@ cdef double _at_trial(QuadOperator op, model_t* M) noexcept nogil:
 
 
 cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexcept nogil:
-    # projected backtracking on the piecewise quadratic model, or the step straight on through zeros
+    # projected backtracking line search on q, or the exact line search through zeros
     cdef int j, trials = 0
     cdef double alpha = 1.0, s, q_trial
     cdef bint cut = False
@@ -274,7 +278,7 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
             M.trial[j] = s
         q_trial = _at_trial(op, M)
         if cut and trials == 0:
-            # projection spoils a step along which many variables cross zero; q itself falls along it
+            # where many variables cross zero the projected step may give no descent, but d itself does
             op.product(M.d, M.p)
             if q + _straight(M) < min(q_trial, q):
                 op.crossed += 1
@@ -285,15 +289,16 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
             break
         alpha *= 0.5
         trials += 1
-        if trials > 40 or (M.n_held and trials > 2):
+        if trials > 40 or (M.n_fixed and trials > 2):
             break
     length[0] = alpha
     return q_trial
 
 
 cdef double _straight(model_t* M) noexcept nogil:
-    # the minimiser of q along x + t d, 0 <= t <= 1, into ``pg``, and the change of q (0 where it does not fall);
-    # ``p`` is H d. In ``r`` stands the t at which each variable crosses zero. The slope jumps there by 2 l1 |d|
+    # Exact line search: writes the minimiser of q along x + t d, 0 <= t <= 1, to ``pg``. Returns the change of q, 0
+    # without a decrease. ``p`` is H d; ``r`` gets the t at which each variable crosses zero, where the slope jumps by
+    # 2 l1 |d|.
     cdef int j, at = -1
     cdef double slope = 0.0, curve = 0.0, last = 0.0, fall = 0.0, t, move
     cdef double* zero = M.r
@@ -341,8 +346,8 @@ cdef double _straight(model_t* M) noexcept nogil:
 
 
 cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done) noexcept nogil:
-    # preconditioned CG on the face kind = 1, 2 for H d = -pg (d of the other variables is given), from the d that
-    # is there (zero, or the last solve of the corrective cycle); stops at ||Hd + pg||_inf <= tol ||pg||_inf
+    # Preconditioned CG for H d = -pg on the face kind = 1, 2; d of the other variables is given. It starts at the
+    # given d: zero, or the last solve of the corrective cycle. It stops at ||Hd + pg||_inf <= tol ||pg||_inf.
     cdef int j, steps, m = M.m
     cdef double rz = 0.0, rz_new, php, alpha, beta, worst, bound = 0.0
     cdef bint warm = False
@@ -358,7 +363,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
         if d[j] != 0.0:
             warm = True
     bound *= tol
-    if warm:  # with variables on their way to zero, which are off the face
+    if warm:  # includes the steps of fixed variables, which are off the face
         op.product(d, hp)
     worst = 0.0
     for j in range(m):
@@ -380,7 +385,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
         for j in range(m):
             php += p[j] * hp[j]
         if not (php > 0.0):
-            # singular or spoilt by rounding; keep what is there, or one scaled gradient step
+            # singular, or rounding: keep d, or take one scaled gradient step if there is none
             done[0] = True
             if steps == 1 and not warm:
                 for j in range(m):
@@ -409,7 +414,7 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
 
 
 cdef double _residual(model_t* M) noexcept nogil:
-    # that of q at x0
+    # optimality residual of q at x0
     cdef int j
     cdef double r, worst = 0.0
     for j in range(M.m):

@@ -6,16 +6,18 @@ from ..shared._blas cimport dposv
 from ._square_columns cimport GramColumns
 
 
-# sweeps before the cost of a step is looked at
+# sweeps that are always made before a step
 cdef int _FIRST_SWEEPS = 4
-# added to the diagonal of a face's matrix, in parts of it, which may be singular
+# relative addition to the diagonal of a face's matrix, which may be singular
 cdef double _RIDGE = 1e-12
-# steps on faces in a row of which each but the last meets a zero, on faces up to that size
-cdef int _MOST_CROSSINGS = 20, _SMALL_FACE = 100
+# steps on faces in a row, at most, of which each but the last meets a zero; larger faces get one
+cdef int _MOST_CROSSINGS = 20
+# variables of the largest face with that many steps
+cdef int _SMALL_FACE = 100
 
 
 cdef double sweeps_of_a_face(GramColumns c, int k) noexcept nogil:
-    # sweeps over a face that take as long as the step on it
+    # sweeps over a face that take as long as the step on it, a Cholesky factorisation
     return _FIRST_SWEEPS + (<double>k * k / 30.0 + k) / (0.5 * c.m + 20.0)
 
 
@@ -33,18 +35,19 @@ cdef double _on_face(GramColumns c, const double[::1] l1, const double[::1] l2, 
 
 cdef bint step_on_faces(GramColumns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
                         int n_some) except -1 nogil:
-    # to the minimiser on the face of the orthant: what would cross zero ends there, or where that is no better
-    # the step ends at the first zero; and on from there. False where the face has no minimiser
+    # Step to the minimiser on the face of the orthant. Variables that would cross zero end at zero. If that does not
+    # decrease the objective, the step ends at the first zero instead. Repeat on the smaller face. Returns False if the
+    # face has no minimiser.
     cdef bint found
-    cdef size_t room = <size_t>n_some * n_some
+    cdef size_t n_entries = <size_t>n_some * n_some
     cdef int* face = <int*>malloc(sizeof(int) * (n_some + 1))
-    cdef double* H = <double*>malloc(sizeof(double) * (room + 2 * n_some))
+    cdef double* H = <double*>malloc(sizeof(double) * (n_entries + 2 * n_some))
     if H == NULL or face == NULL:
         free(H)
         free(face)
         with gil:
             raise MemoryError
-    found = _step(c, l1, l2, positive, some, n_some, face, H, H + room, H + room + n_some)
+    found = _step(c, l1, l2, positive, some, n_some, face, H, H + n_entries, H + n_entries + n_some)
     free(H)
     free(face)
     return found
@@ -52,7 +55,7 @@ cdef bint step_on_faces(GramColumns c, const double[::1] l1, const double[::1] l
 
 cdef bint _step(GramColumns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                 int* face, double* H, double* d, double* old) noexcept nogil:
-    # face, d, old (n_some) and H: work
+    # face, d, old (n_some) and H (n_some, n_some) are workspace
     cdef int i, k = 0, at, info = 0, one = 1, crossings = 0, most = _MOST_CROSSINGS if n_some <= _SMALL_FACE else 1
     cdef double t, ratio, sign, before
     cdef char uplo = b'U'

@@ -1,8 +1,8 @@
 """Least squares with a weighted elastic net, by coordinate descent and Newton steps on faces.
 
 The objective is 1/2 sum_i s_i r_i^2 + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for the residuals r of `_square_columns`, with
-x >= 0 where ``positive``. Sweeps go over a working set, and mostly over what is not zero in it; where they have cost
-as much as one, there comes a step to the minimiser on the orthant's face (`_square_faces`).
+x >= 0 where ``positive``. Sweeps go over a working set, and mostly over its non-zero variables. When sweeps have cost
+as much as a Newton step, one goes to the minimiser on the orthant's face (`_square_faces`).
 """
 import time
 
@@ -20,22 +20,25 @@ from ._square_faces cimport step_on_faces, sweeps_of_a_face
 # how a penalty of `Descent.path` ended
 CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
 cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
-# sweeps between two looks at what is left, looks at what is not zero before the set is swept again, and sweeps of
-# one round at the most
-cdef int _LOOK = 4, _MOST_LOOKS = 100
+# sweeps over the non-zero variables between two evaluations of their optimality
+cdef int _SWEEPS_A_CHECK = 4
+# evaluations of the non-zero variables, at most, before the working set is swept again
+cdef int _MOST_CHECKS = 100
+# sweeps of one round, at most
 cdef int _MOST_SWEEPS = 20000
-# nanoseconds, about, between two looks at the interpreter
-cdef double _PATIENCE = 2e6
-# largest face to whose minimiser a solution is taken
-cdef int _POLISHED = 300
-# part of what is allowed that a working set may leave of gap and optimality
-cdef double _PART = 0.5
-# part of the residuals' sum that is rounding in a derivative that has to be zero
+# nanoseconds, roughly, between two checks for signals and for the time limit
+cdef double _NS_WITHOUT_CHECK = 2e6
+# variables of the largest face on which a solution is polished
+cdef int _MOST_POLISHED = 300
+# gap and optimality of a solved working set, as a part of what is allowed for all variables
+cdef double _PART_OF_TOL = 0.5
+# a derivative without a penalty counts as zero below this part of ||y||
 cdef double _ROUNDING = 1e-10
-# part of its penalty from which a variable's pull lets it into the first set of a penalty without one before, and
-# rounds in a row in which nothing moved
+# a variable enters the first working set if its correlation exceeds this part of its penalty, where no penalty was
+# solved before
 cdef double _NEAR = 0.8
-cdef int _STALLS = 2
+# rounds in a row without any move after which the status is STALLED
+cdef int _MOST_STALLS = 2
 
 
 cdef class Descent:
@@ -52,12 +55,12 @@ cdef class Descent:
         if self.columns.x is None:
             raise ValueError("set_point comes first")
 
-    cdef void _look(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
+    cdef void _evaluate(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                     double* fun, double* gap, double* worst) noexcept nogil:
-        # of all variables, or of ``some``: the others are at zero, and are taken to stay there
+        # objective, duality gap and optimality of all variables, or of ``some`` if the others stay at zero
         cdef Py_ssize_t k, j, count = self.columns.m if some == NULL else n_some
         cdef double half = 0.0, along = 0.0, penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
-        cdef double g, p, size, r, t, beyond, dual, best, bound, open_pull = 0.0
+        cdef double g, p, size, r, t, beyond, dual, best, bound, unpenalized = 0.0
         cdef bint curved = False
         self.columns.half_and_along_y(&half, &along)
         worst[0] = 0.0
@@ -81,10 +84,10 @@ cdef class Descent:
             elif l1[j] > 0.0:
                 if size > 0.0:
                     reach = min(reach, l1[j] / size)
-            elif size > open_pull:
-                open_pull = size
+            elif size > unpenalized:
+                unpenalized = size
         fun[0] = half + penalty + 0.5 * ridge
-        if open_pull > 0.0 and open_pull > _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))):
+        if unpenalized > 0.0 and unpenalized > _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))):
             gap[0] = INFINITY
             return
         # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
@@ -120,7 +123,7 @@ cdef class Descent:
              bint polish=False):
         """Minimise for one lambda after the other, each from the last one's point.
 
-        A round is sweeps over a working set until it is solved, and a look at all variables.
+        A round is sweeps over a working set until it is solved, and an evaluation of all variables.
 
         Parameters
         ----------
@@ -143,7 +146,7 @@ cdef class Descent:
         cdef int how = 0, stalls
         cdef long rounds
         cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
-        cdef int[::1] room = np.empty(2 * self.columns.m + 2, dtype=np.intc)
+        cdef int[::1] work = np.empty(2 * self.columns.m + 2, dtype=np.intc)
         self._check(l1, l2)
         if v.shape[0] != self.columns.m or points.shape[0] != n or points.shape[1] != self.columns.m:
             raise ValueError(f"v must have shape ({self.columns.m},), points ({n}, {self.columns.m})")
@@ -157,33 +160,33 @@ cdef class Descent:
                     near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
                 rounds = stalls = 0
                 while True:
-                    how = self._round(l1, l2, near, positive, tol, gap_tol, end, &room[0], &fun, &gap, &worst)
+                    how = self._round(l1, l2, near, positive, tol, gap_tol, end, &work[0], &fun, &gap, &worst)
                     rounds += 1
                     stalls = stalls + 1 if how == _STALLED else 0
-                    if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _STALLS or rounds >= max_rounds:
+                    if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _MOST_STALLS or rounds >= max_rounds:
                         break
                     near[:] = l1
                 if how == _CONVERGED and polish:
-                    self._polish(l1, l2, positive, &room[0], &fun, &gap, &worst)
+                    self._polish(l1, l2, positive, &work[0], &fun, &gap, &worst)
                 points[k, :] = self.columns.x
                 report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
                 before = lam
 
     cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
-                    double tol, double gap_tol, double end, int* room, double* fun, double* gap,
+                    double tol, double gap_tol, double end, int* work, double* fun, double* gap,
                     double* worst) except -1 nogil:
-        # room (2 m + 2): work
+        # sweeps over one working set, until it is solved; work (2 m + 2)
         cdef int n_set = 0, status
         cdef Py_ssize_t j
-        self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0 or (
                     self.columns.correlations[j] if positive else fabs(self.columns.correlations[j])) > min(near[j], l1[j]):
-                room[n_set] = <int>j
+                work[n_set] = <int>j
                 n_set += 1
-        status = self._descend(l1, l2, positive, room, n_set, room + self.columns.m + 1, tol, gap_tol, end)
+        status = self._descend(l1, l2, positive, work, n_set, work + self.columns.m + 1, tol, gap_tol, end)
         self._begin(l1, l2, positive, fun, gap, worst)
         if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
             return _CONVERGED
@@ -191,20 +194,20 @@ cdef class Descent:
 
     cdef void _begin(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
                      double* worst) noexcept nogil:
-        # moves leave rounding behind
+        # recompute the residual: moves accumulate rounding
         self.columns.begin()
-        self._look(l1, l2, positive, NULL, 0, fun, gap, worst)
+        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
 
     cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, int* face, double* fun,
                      double* gap, double* worst) except -1 nogil:
-        # where sweeps happened to end is no matter then: data that mean the same give the same
+        # then the solution does not depend on where sweeps ended: equal problems get equal solutions
         cdef int k = 0
         cdef Py_ssize_t j
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0:
                 face[k] = <int>j
                 k += 1
-        if k == 0 or k > _POLISHED:
+        if k == 0 or k > _MOST_POLISHED:
             return 0
         step_on_faces(self.columns, l1, l2, positive, face, k)
         self._begin(l1, l2, positive, fun, gap, worst)
@@ -212,9 +215,9 @@ cdef class Descent:
 
     cdef int _descend(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                       int* active, double tol, double gap_tol, double end) except -1 nogil:
-        # Sweeps over the set, each followed by sweeps and steps on what is not zero until that is solved. Without
-        # the interpreter for as long as others can wait for it: folds in threads would stand in each other's way.
-        cdef int sweeps = 0, k, n_active = 0, since = 0, looks
+        # Sweeps over the set, each followed by sweeps and steps on its non-zero variables until these are solved.
+        # The interpreter's lock is taken only every _NS_WITHOUT_CHECK: folds in threads would block each other.
+        cdef int sweeps = 0, k, n_active = 0, since = 0, checks
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
         cdef bint may_step = True, stepped
         while sweeps < _MOST_SWEEPS:
@@ -227,19 +230,19 @@ cdef class Descent:
                     n_active += 1
             sweeps += 1
             stepped = False
-            for looks in range(_MOST_LOOKS):
+            for checks in range(_MOST_CHECKS):
                 moved_on = 0.0
-                for k in range(_LOOK):
+                for k in range(_SWEEPS_A_CHECK):
                     moved_on = self._sweep(l1, l2, positive, active, n_active)
                     if moved_on == 0.0:
                         break
-                sweeps += _LOOK
-                since += _LOOK
-                spent += (_LOOK + 1) * self._length(n_active)
-                self._look(l1, l2, positive, active, n_active, &fun, &gap, &worst)
+                sweeps += _SWEEPS_A_CHECK
+                since += _SWEEPS_A_CHECK
+                spent += (_SWEEPS_A_CHECK + 1) * self._length(n_active)
+                self._evaluate(l1, l2, positive, active, n_active, &fun, &gap, &worst)
                 if moved_on == 0.0 and stepped:
                     break
-                if worst <= _PART * _PART * tol and gap <= _PART * _PART * gap_tol * fun:
+                if worst <= _PART_OF_TOL * _PART_OF_TOL * tol and gap <= _PART_OF_TOL * _PART_OF_TOL * gap_tol * fun:
                     break
                 face = sweeps_of_a_face(self.columns, n_active)
                 if may_step and n_active and (moved_on == 0.0 or since >= face):
@@ -248,7 +251,7 @@ cdef class Descent:
                     spent += face * self._length(n_active)
                 elif moved_on == 0.0:
                     break
-                if spent >= _PATIENCE:
+                if spent >= _NS_WITHOUT_CHECK:
                     spent = 0.0
                     with gil:
                         PyErr_CheckSignals()
@@ -256,20 +259,20 @@ cdef class Descent:
                             return _OUT_OF_TIME
                 if sweeps >= _MOST_SWEEPS:
                     break
-            self._look(l1, l2, positive, some, n_some, &fun, &gap, &worst)
-            if worst <= _PART * tol and gap <= _PART * gap_tol * fun:
+            self._evaluate(l1, l2, positive, some, n_some, &fun, &gap, &worst)
+            if worst <= _PART_OF_TOL * tol and gap <= _PART_OF_TOL * gap_tol * fun:
                 return _CONVERGED
             if moved == 0.0 and moved_on == 0.0:
                 return _STALLED
         return _STALLED
 
     cdef double _length(self, int n_some) noexcept nogil:
-        # of a sweep, in nanoseconds, about
+        # rough nanoseconds of a sweep
         return n_some * (0.5 * self.columns.m + 20.0)
 
     cdef double _sweep(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
                        int n_some) noexcept nogil:
-        # the largest decrease of the objective, about
+        # returns the largest h move^2 of a variable, about twice its decrease of the objective
         cdef int k
         cdef Py_ssize_t j
         cdef double h, t, move, p, largest = 0.0

@@ -101,8 +101,8 @@ def rmatmat(const int64_t[::1] indptr, const index[::1] indices, const real[::1]
             double[:, ::1] G, int n_threads):
     """G = A^T U for A in compressed rows, U (n, K), G (p, K).
 
-    Threads share parts of the rows, a function of the shapes alone, where a partial sum is small;
-    elsewhere they share the classes. Either way each sum has one order whatever their number.
+    If G is small, threads sum parts of the rows, whose number depends on the shapes alone. Otherwise each
+    thread has some of the classes. Either way the order of each sum does not depend on the number of threads.
     """
     cdef Py_ssize_t n = U.shape[0], p = G.shape[0], K = U.shape[1], b, i, j, k0, k1, lo, hi
     cdef Py_ssize_t parts = 4 if p * K <= _SMALL_TABLE and data.shape[0] >= 16 * p else 1
@@ -277,13 +277,13 @@ def class_factors(const int64_t[::1] indptr, const int32_t[::1] indices, const r
                 sk_class_factors_f64_f64(of, val, on, &at[0], lo, hi, start, &U[0, 0], &V[0, 0], &scratch[b, 0])
 
 
-def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] held, int64_t[::1] out,
+def row_entries(const int64_t[::1] indptr, const index[::1] indices, const int64_t[::1] counts, int64_t[::1] out,
                 int n_threads):
-    """out[i] = sum over the entries of row i of held[column]."""
+    """out[i] = sum over the entries of row i of counts[column]."""
     cdef Py_ssize_t n = out.shape[0], i, e
     cdef int64_t total
     for i in prange(n, nogil=True, num_threads=n_threads, schedule='static'):
         total = 0
         for e in range(indptr[i], indptr[i + 1]):
-            total = total + held[indices[e]]
+            total = total + counts[indices[e]]
         out[i] = total

@@ -23,7 +23,7 @@ cdef extern from "shared/pairs.h" nogil:
 
 
 # initial capacity in pairs: large memories are seldom used
-ROOM = 64
+INITIAL_CAPACITY = 64
 
 
 cdef class Pairs:
@@ -33,7 +33,7 @@ cdef class Pairs:
     Schnabel, 1994). D and L are the diagonal and the strictly lower part of S^T Y. Stored are the rows of S
     and Y side by side, and S^T S and S^T Y of all variables. The Gram matrix of the free rows is stored too.
     It is updated with the free set: a variable that enters or leaves costs O(memory^2), a pair O(memory n).
-    Buffers begin with ROOM pairs at most, and double when they are full.
+    Buffers begin with INITIAL_CAPACITY pairs at most, and double when they are full.
     """
     cdef Py_ssize_t n, most, memory, c  # most pairs, capacity, and twice the capacity
     cdef Py_ssize_t count  # of the stored pairs
@@ -50,7 +50,7 @@ cdef class Pairs:
         self.W = np.zeros((n, 0))
         self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
         self.gram, self.slots = np.zeros((0, 0)), np.zeros(0, dtype=np.intp)
-        self._grow(min(memory, ROOM))
+        self._grow(min(memory, INITIAL_CAPACITY))
         self._set_no_free()
 
     def _grow(self, Py_ssize_t capacity):

@@ -6,7 +6,7 @@
 #include "shared/simd.h"
 
 /* entries between two checks of the signs: few, so that they stay in the first cache for the second reading */
-#define SK_LOOK 2048
+#define SK_CHECK_BLOCK 2048
 
 /* Indices are in 0 .. top, 0 <= top + 1: v < 0 has its own sign, and for others top - v cannot overflow. Pointers fall
  * nowhere where they and their differences are not negative; of such numbers no difference overflows either. */
@@ -24,8 +24,8 @@
     }                                                                                                            \
     /* the first position of an index outside of 0 .. top, or -1 */                                                 \
     static sk_size sk_index_fault_##NAME(const INT *v, sk_size n, INT top) {                                     \
-        for (sk_size lo = 0; lo < n; lo += SK_LOOK) {                                                            \
-            sk_size size = n - lo < SK_LOOK ? n - lo : SK_LOOK;                                                  \
+        for (sk_size lo = 0; lo < n; lo += SK_CHECK_BLOCK) {                                                     \
+            sk_size size = n - lo < SK_CHECK_BLOCK ? n - lo : SK_CHECK_BLOCK;                                    \
             if (!sk_index_signs_##NAME(v + lo, size, top)) continue;                                             \
             for (sk_size k = lo;; k++)                                                                           \
                 if (v[k] < 0 || v[k] > top) return k;                                                            \
@@ -35,8 +35,8 @@
     /* the first of n + 1 pointers that is not 0 (the first), less than the one before or beyond ``most``, or -1 */ \
     static sk_size sk_pointer_fault_##NAME(const INT *v, sk_size n, int64_t most) {                              \
         if (v[0] != 0) return 0;                                                                                 \
-        for (sk_size lo = 0; lo < n; lo += SK_LOOK) {                                                            \
-            sk_size size = n - lo < SK_LOOK ? n - lo : SK_LOOK;                                                  \
+        for (sk_size lo = 0; lo < n; lo += SK_CHECK_BLOCK) {                                                     \
+            sk_size size = n - lo < SK_CHECK_BLOCK ? n - lo : SK_CHECK_BLOCK;                                    \
             if (!sk_step_signs_##NAME(v + lo, size) && v[lo + size] <= most) continue;                           \
             for (sk_size k = lo + 1;; k++)                                                                       \
                 if (v[k] < v[k - 1] || v[k] > most) return k;                                                    \

@@ -156,7 +156,7 @@ SK_MULTI(void, sk_float_rows_sum,
  * 16-bit column numbers where they fit and float32 values. The copy serves Hessians only,
  * where seven digits are plenty, and half the bytes are half the time: these loops wait for
  * memory. Four partial sums keep a row's dot product from waiting for itself. */
-/* G += A^T diag(d) A, each pair of columns in one of its two places; G of order size */
+/* G += A^T diag(d) A, each pair of columns in one of its two entries; G of order size */
 #define SK_GRAM_ROWS(NAME, INDEX, REAL)                                                                \
     static void sk_gram_rows_##NAME##_##REAL(const int64_t *start, const int64_t *stop,                \
                                              const INDEX *col, const float *val, const double *d,      \

@@ -55,7 +55,7 @@ class StreamedRows:
         self.model, self.n_blocks = model, self.reader.n_blocks
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
         self.dtype = self.reader.dtype
-        self.held: HeldRows | None = None
+        self.stored: StoredRows | None = None
         self.use = used_rows(targets)
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
@@ -77,22 +77,22 @@ class StreamedRows:
         if not self.use[self.starts[i] : self.starts[i + 1]].any():
             return None
         X = X if X.dtype == self.dtype else X.astype(self.dtype)
-        if self.held is not None:
-            self.held.see(i, X)
+        if self.stored is not None:
+            self.stored.store(i, X)
         return make_rows(X, self._part(i), self.model.label_choice, relative=False)
 
     def hold(self, rows: np.ndarray) -> None:
         """Keep these rows as their blocks are read."""
-        self.held = HeldRows(rows, self.starts)
+        self.stored = StoredRows(rows, self.starts)
 
-    def held_rows(self, rows: np.ndarray) -> Any:
+    def stored_rows(self, rows: np.ndarray) -> Any:
         """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
-        held = HeldRows(rows, self.starts) if self.held is None else self.held
-        self.held = None
-        for i in held.missing():
+        stored = StoredRows(rows, self.starts) if self.stored is None else self.stored
+        self.stored = None
+        for i in stored.missing():
             _, X = self.reader.block(i)
-            held.see(i, X if X.dtype == self.dtype else X.astype(self.dtype))
-        return held.matrix()
+            stored.store(i, X if X.dtype == self.dtype else X.astype(self.dtype))
+        return stored.matrix()
 
     def _part(self, i):
         """Targets of block i."""
@@ -125,7 +125,7 @@ class StreamedRows:
         }
 
 
-class HeldRows:
+class StoredRows:
     """Copies of some rows, rising numbers of all, from blocks that come in any order."""
 
     def __init__(self, rows, starts):
@@ -133,7 +133,7 @@ class HeldRows:
         self.parts: dict[int, Any] = {}
         self.blocks = np.unique(np.searchsorted(starts, rows, side="right") - 1)
 
-    def see(self, i, X):
+    def store(self, i, X):
         """Take the rows that block i has."""
         if i in self.blocks and i not in self.parts:
             lo, hi = np.searchsorted(self.rows, [self.starts[i], self.starts[i + 1]])

@@ -9,7 +9,7 @@ from ..._arrays import is_device, is_sparse, namespace, to_host
 from ..._estimator.checks import check_sample_weight
 from ..._estimator.device_checks import check_device_vector, check_device_X, encode_device_labels
 from ..._estimator.training_data import check_host_data
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from .targets import ExtremeTargets, check_extreme_targets, is_indicator
 
 
@@ -50,7 +50,7 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
     if is_device(y) and (is_sparse(y) or (len(y.shape) == 2 and y.shape[1] > 1)):
         if y.shape[0] != n:
             raise ValueError(f"X has {n} rows, y {y.shape[0]}.")
-        targets = check_extreme_targets(sound(y, "y").get(), weight, classes)
+        targets = check_extreme_targets(check_sparse(y, "y").get(), weight, classes)
     else:
         y = y.reshape(-1) if is_device(y) else y
         seen, codes = encode_device_labels(y, n, X=X)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..._messages import shown
-from ..solver.block_solver import Course, minimize_over_blocks
+from ..solver.block_solver import Progress, minimize_over_blocks
 from ..solver.checkpoint import Checkpoint, digest
 from ..solver.sgd import init_work
 from ..solver.state import SoftmaxState, prepare
 from . import settings
 from .block_rows import StreamedRows
 from .fit import run_epochs
-from .in_memory import keeps_rate, named_classes
+from .in_memory import named_classes, reuses_rate
 from .rate import choose_rate
 from .tracking import Tracker, tracker_of, tracker_of_pass
 
@@ -29,9 +29,9 @@ _FREE = {
 class BlocksRun:
     """Epochs over blocks, as `run_epochs` takes them; with a checkpoint, from where it stands."""
 
-    def __init__(self, model, source, options, rng, course, counts, noise, checkpoint=None, start=None):
+    def __init__(self, model, source, options, rng, progress, counts, noise, checkpoint=None, start=None):
         self.model, self.source, self.options, self.rng = model, source, options, rng
-        self.course, self.counts, self.noise = course, counts, noise
+        self.progress, self.counts, self.noise = progress, counts, noise
         self.checkpoint, self.start = checkpoint, start
         self.codes = source.targets.codes
         self.tracker: Tracker | None = None
@@ -43,12 +43,12 @@ class BlocksRun:
                 self.checkpoint.save(*self._snapshot(state))
 
         return minimize_over_blocks(
-            self.source, state, self.options, self.rng, self.course, self._work,
+            self.source, state, self.options, self.rng, self.progress, self._work,
             callback=monitor, max_time=max_time, after_block=after_block,
         )  # fmt: skip
 
     def restart(self):
-        self.course = Course()
+        self.progress = Progress()
         return self.start()
 
     def track(self, make, state):
@@ -56,7 +56,7 @@ class BlocksRun:
         source = self.source
         # the width of rows in blocks is not known before they are read
         self.tracker = make(
-            self.model, source.targets, source.use, state, self.options, source.held_rows, 1.0, self.rng
+            self.model, source.targets, source.use, state, self.options, source.stored_rows, 1.0, self.rng
         )
         if self.tracker is None:
             return
@@ -70,21 +70,21 @@ class BlocksRun:
         return init_work(rows, n_classes, self.options, self.rng, counts=self.counts, noise=self.noise)
 
     def _snapshot(self, state):
-        course, model, plan = self.course, self.model, self.options.plan
+        progress, model, plan = self.progress, self.model, self.options.plan
         values = {one.name: getattr(state, one.name) for one in fields(state)}
         arrays = {f"state.{name}": part for name, part in values.items() if isinstance(part, np.ndarray)}
-        arrays["order"] = course.order
-        arrays |= {f"u.{number}": u for number, u in (course.u or {}).items()}
+        arrays["order"] = progress.order
+        arrays |= {f"u.{number}": u for number, u in (progress.u or {}).items()}
         if plan is not None:
             arrays["columns"] = plan.order
         # the callback of an epoch that it ended is called again
-        seen, more = (None, {}) if self.tracker is None else self.tracker.snapshot(course.epoch - 1)
+        seen, more = (None, {}) if self.tracker is None else self.tracker.snapshot(progress.epoch - 1)
         arrays |= more
         tried = getattr(model, "learning_rate_losses_", None)
         header = {
             "state": {name: part for name, part in values.items() if isinstance(part, int)},
             "generator": self.rng.bit_generator.state,
-            "course": {name: getattr(course, name) for name in ("epoch", "done", "total", "looked")},
+            "course": {name: getattr(progress, name) for name in ("epoch", "done", "total", "looked")},
             "objective": seen,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None
@@ -94,19 +94,19 @@ class BlocksRun:
         return header, arrays
 
     def resume(self, found, state_type=SoftmaxState):
-        """Put course, generator and options where the checkpoint has them; returns its state."""
+        """Restore progress, generator and options from the checkpoint; returns its state."""
         header, arrays = found
-        model, course = self.model, self.course
+        model, progress = self.model, self.progress
         if header["course"]["epoch"] > self.options.max_iter:
             raise ValueError(
                 f"{shown(str(self.checkpoint.path))} stands in epoch {header['course']['epoch']}, beyond "
                 f"max_iter={self.options.max_iter}: raise max_iter, or remove the file to start anew."
             )
         for name, value in header["course"].items():
-            setattr(course, name, value)
-        course.order = arrays.pop("order")
-        if course.u is not None:
-            course.u = {int(key[2:]): u for key, u in arrays.items() if key.startswith("u.")}
+            setattr(progress, name, value)
+        progress.order = arrays.pop("order")
+        if progress.u is not None:
+            progress.u = {int(key[2:]): u for key, u in arrays.items() if key.startswith("u.")}
         if self.options.plan is not None:
             order = arrays["columns"]
             place = np.empty_like(order)
@@ -138,7 +138,7 @@ def fit_blocks(model, X, y, sample_weight, checkpoint, interval):
     def start():
         return settings.new_state(model, len(targets.classes), like, options, counts)
 
-    run = BlocksRun(model, source, options, rng, Course(), counts, noise, keeper, start)
+    run = BlocksRun(model, source, options, rng, Progress(), counts, noise, keeper, start)
     if found is None:
         options.learning_rate = _choose_rate(model, source, options, noise, rng)
         state = start()
@@ -169,13 +169,13 @@ def partial_fit_blocks(model, X, y, classes, sample_weight, checkpoint, interval
     options = settings.options_of_pass(model, source, n_classes, counts, noise)
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng, in_order=True)
-    run = BlocksRun(model, source, options, rng, Course(u=None), counts, noise, keeper)
+    run = BlocksRun(model, source, options, rng, Progress(u=None), counts, noise, keeper)
     if found is not None:
         state = run.resume(found)
     else:
         options.learning_rate = (
             model.learning_rate_
-            if keeps_rate(model, first)
+            if reuses_rate(model, first)
             else _choose_rate(model, source, options, noise, rng)
         )
         like = np.empty((0, source.n_features), dtype=source.dtype)

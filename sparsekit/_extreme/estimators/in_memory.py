@@ -120,7 +120,7 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     options = settings.options_of_pass(model, rows, n_classes, counts, noise)
     if options.adaptive:
         options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, in_order=True)
-    if keeps_rate(model, first):
+    if reuses_rate(model, first):
         options.learning_rate = model.learning_rate_
     else:
         options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
@@ -141,6 +141,6 @@ def partial_fit_rows(model, X, y, classes, sample_weight):
     model._counts, model._closed = counts, closed
 
 
-def keeps_rate(model, first):
+def reuses_rate(model, first):
     """Whether a call of `partial_fit` steps at the rate that an earlier one found."""
     return not first and hasattr(model, "learning_rate_") and model.learning_rate == "auto"

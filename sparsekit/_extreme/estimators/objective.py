@@ -12,7 +12,7 @@ from .scores import log_normalizers
 
 
 @dataclass(frozen=True)
-class Look:
+class Evaluation:
     """What one estimate saw.
 
     epoch : how many were behind.
@@ -43,24 +43,24 @@ class SampledObjective:
         self.n_features = X.shape[1]
         self.X, self.columns = _compact(X)
 
-    def look(self, epoch, state, options):
-        """A Look, an evaluation of the model as it is; changes nothing."""
+    def evaluate(self, epoch, state, options):
+        """Evaluate the objective at the state, which is not changed; an `Evaluation`."""
         view = self._view(state, options)
         own = np.asarray(codes(self.sample.codes, options), like=view.intercept)
         with np.errstate(all="ignore"):
             high, score = log_normalizers(view, self.X, own)
             norms = view.squared_norms(codes(self.sample.classes, options)) if self.alpha > 0 else np.empty(0)
-        return Look(epoch, to_host(high - score), to_host(norms))
+        return Evaluation(epoch, to_host(high - score), to_host(norms))
 
-    def value(self, look):
+    def value(self, found):
         """The objective and its standard error."""
-        return self._estimate(look.losses, look.norms)
+        return self._estimate(found.losses, found.norms)
 
     def fall(self, before, after):
         """How much the objective fell between two evaluations, and the standard error of that."""
         return self._estimate(before.losses - after.losses, before.norms - after.norms)
 
-    def gradient_norm(self, look, state, options):
+    def gradient_norm(self, found, state, options):
         """Estimate of the norm of the objective's gradient, relative to that of a model of zeros.
 
         The squared norm of the sample's mean gradient is too large by its variance, which is subtracted.
@@ -74,7 +74,7 @@ class SampledObjective:
             squared, product = _squared_gradient(view, high, *rest)
             start, _ = _squared_gradient(None, full(len(own), np.log(self.n_classes), like=high), *rest)
         if self.alpha > 0:
-            squared += 2.0 * self.alpha * product + self.alpha * (self.alpha * self._norm(look.norms))
+            squared += 2.0 * self.alpha * product + self.alpha * (self.alpha * self._norm(found.norms))
         return float(np.sqrt(max(0.0, squared) / start)) if start > 0 else 0.0
 
     def _view(self, state, options):

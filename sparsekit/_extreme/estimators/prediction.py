@@ -20,7 +20,7 @@ from ..._estimator.linear_model import LinearModelMixin, no_twin, score_parts
 from ..._estimator.sklearn_twins import logistic_twin
 from ..._estimator.validation import validate_data
 from ..._linalg.special import log_softmax
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
@@ -71,7 +71,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
                     "hash_bits and the attributes to what fit left, or fit the model again."
                 )
         if self.hash_bits is None:
-            sound(self.coef_, "coef_")
+            check_sparse(self.coef_, "coef_")
 
     def _scores(self, shorten=False):
         self._check_weights()
@@ -229,7 +229,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, sound(y, "y"), sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
+            return super().score(X, check_sparse(y, "y"), sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
         return device_accuracy(self.predict(X), y, sample_weight)
 
     def log_loss(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
@@ -256,7 +256,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         X, model = self._checked(X), self._scores()
         namespace(X=X, y=y, sample_weight=sample_weight)
         # labels are compared in main memory, wherever the scores are
-        y, classes = to_host(sound(y, "y")), to_host(self.classes_)
+        y, classes = to_host(check_sparse(y, "y")), to_host(self.classes_)
         weight = check_sample_weight(to_host(sample_weight), X.shape[0])
         if is_indicator(y):
             targets = check_extreme_targets(y, None, classes)
@@ -298,7 +298,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         refuse_on_device(self, "sparsify")
         if not threshold >= 0:
             raise ValueError(f"threshold must be >= 0, got {shown(threshold)}.")
-        coef = sound(self.coef_, "coef_")
+        coef = check_sparse(self.coef_, "coef_")
         if not sp.issparse(coef):
             parts = []
             for lo in range(0, max(1, coef.shape[0]), CLASSES):
@@ -322,7 +322,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         """
         check_is_fitted(self, "coef_")
         if sp.issparse(self.coef_):
-            self.coef_ = sound(self.coef_, "coef_").toarray()
+            self.coef_ = check_sparse(self.coef_, "coef_").toarray()
         return self
 
     def quantize(self, dtype: DTypeLike = np.float16) -> Self:

@@ -144,6 +144,6 @@ def examples_of(targets, label_choice, use):
     return Examples(rows, codes, weight)
 
 
-def generator_beside(rng):
+def spawn_generator(rng):
     """Another generator, for the same seed always the same, that leaves ``rng``'s numbers as they are."""
     return np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from ..._arrays import full, is_device, is_sparse, kernel_module, namespace, thread_arguments
 from ..._cython.extreme import _ranking
 from ..._linalg.threads import blas_threads
-from ..solver.shortlist import FEWEST, shortlist_of
+from ..solver.shortlist import MIN_CLASSES, shortlist_of
 
 # entries of a block of scores: 64 MB of float32, which keeps matrix products efficient
 BLOCK = 2**24
@@ -108,7 +108,7 @@ class LinearScores:
     def _rank_shortlisted(self, X, k):
         """A Ranking by weights in 8 bits, or None where they are not there or do not help."""
         coef, K = self.coef, self.n_classes
-        if K < FEWEST or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap):
+        if K < MIN_CLASSES or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap):
             return None
         if coef.dtype not in (np.float32, np.float64) or not coef.shape[1]:
             return None

@@ -268,7 +268,7 @@ def sums_of(state):
     }
 
 
-def _take_sums(model, state, order=None):
+def _restore_sums(model, state, order=None):
     """Go on from the sums of ``model``'s last steps, where it has some; ``order`` is that of the columns."""
     if not all(hasattr(model, name) for name in SUMS):
         return
@@ -304,7 +304,7 @@ def _resume_columns(model, n_classes, dtype, options):
         bias = np.zeros(room.shape[1], dtype=dtype)
         bias[:K] = model.intercept_
     state = prepare(SoftmaxState(room, bias, K, rows_seen=model.t_), options)
-    _take_sums(model, state)
+    _restore_sums(model, state)
     state = grow(state, n_classes)
     state.W[:, K:n_classes] = 0
     plan, wide = options.plan, len(state.class_sums)

@@ -121,8 +121,8 @@ def _indicator(y, sample_weight, classes):
         kind = type_of_target(y, input_name="y")
         if kind != "multilabel-indicator" or not np.isin(y, (0, 1)).all():
             raise ValueError(
-                f"Unknown label type: y is a matrix of {np.shape(y)[1]} columns ({kind}), but an indicator "
-                "of zeros and ones was expected; or pass one label a row, of shape (n_samples,)."
+                f"Unknown label type: y is a matrix of {np.shape(y)[1]} columns ({kind}) and no indicator "
+                "of zeros and ones. For one label a row pass shape (n_samples,)."
             )
     Y = sp.csr_array(y)
     if not Y.has_sorted_indices:

@@ -1,4 +1,4 @@
-"""The objective's course over the epochs: when a fit has settled, and whether it ended too early."""
+"""The objective over the epochs: when a fit has converged, and whether it ended too early."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._arrays import to_host
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
 from .model_view import codes
-from .objective import Look, SampledObjective
+from .objective import Evaluation, SampledObjective
 from .sample import (
     FREE_CALL,
     LEAST,
@@ -21,8 +21,8 @@ from .sample import (
     allowance,
     draw,
     examples_of,
-    generator_beside,
     plan_estimates,
+    spawn_generator,
 )  # fmt: skip
 from .settings import epochs_until_spent
 
@@ -73,7 +73,7 @@ class Tracker:
         """Forget the epochs so far."""
         self.curve: list[float] = []
         self.errors: list[float] = []
-        self.looks: list[Look] = []
+        self.evaluations: list[Evaluation] = []
         self.has_settled = False
         if self.starts_at_zeros:
             self.begin_at_zeros()
@@ -91,7 +91,7 @@ class Tracker:
             start = to_host(bias).astype(np.float64)[codes(np.arange(K), self.options)]
             losses = np.logaddexp.reduce(start) - start[self.sample.codes]
             norms = start[self.sample.classes][: len(norms)] ** 2
-        self.looks = [Look(0, losses, norms)]
+        self.evaluations = [Evaluation(0, losses, norms)]
 
     def after_epoch(self, epoch):
         """(estimate, standard error) of the objective: the newest ones, NaN where there are none yet."""
@@ -99,12 +99,15 @@ class Tracker:
         value = error = np.nan
         self.has_settled = False
         if self.schedule.is_due(epoch, self.options.max_iter):
-            look = self._look(epoch, self.state, self.options)
-            value, error = self.estimate.value(look)
-            self.looks = [*(one for one in self.looks if one.epoch < epoch), look]
+            found = self._evaluate(epoch, self.state, self.options)
+            value, error = self.estimate.value(found)
+            self.evaluations = [*(one for one in self.evaluations if one.epoch < epoch), found]
             # one more than is used, for a run that goes on from before this epoch
-            while len(self.looks) > 4 and self.looks[1].epoch < epoch - self.n_wait - self.schedule.every:
-                del self.looks[0]
+            while (
+                len(self.evaluations) > 4
+                and self.evaluations[1].epoch < epoch - self.n_wait - self.schedule.every
+            ):
+                del self.evaluations[0]
             self.has_settled = self._is_settled()
         self.curve.append(value)
         self.errors.append(error)
@@ -113,10 +116,10 @@ class Tracker:
 
     def fall(self):
         """(mean fall an epoch over the last ones, its standard error), or None where it is not known."""
-        if len(self.looks) < 2:
+        if len(self.evaluations) < 2:
             return None
-        before, after = self._base(), self.looks[-1]
-        before = self.looks[0] if before is None else before
+        before, after = self._base(), self.evaluations[-1]
+        before = self.evaluations[0] if before is None else before
         value, error = self.estimate.fall(before, after)
         n = after.epoch - before.epoch
         return value / n, error / n
@@ -132,15 +135,15 @@ class Tracker:
             if keep:
                 model.objective_, model.objective_error_ = known
             return
-        look = self.looks[-1] if self.looks else None
+        found = self.evaluations[-1] if self.evaluations else None
         in_between = result.status in (outcome.MAX_TIME, outcome.DIVERGED)
-        if self.exact is not None or in_between or look is None or look.epoch != result.nit:
-            look = self._look(result.nit, state, options)
-        model.objective_, model.objective_error_ = self.estimate.value(look)
+        if self.exact is not None or in_between or found is None or found.epoch != result.nit:
+            found = self._evaluate(result.nit, state, options)
+        model.objective_, model.objective_error_ = self.estimate.value(found)
         if self.exact is not None:
             model.objective_, model.objective_error_ = self.exact, 0.0
         if self.schedule.gradient:
-            model.optimality_ = self.estimate.gradient_norm(look, state, options)
+            model.optimality_ = self.estimate.gradient_norm(found, state, options)
 
     def warn_if_it_falls(self, name, result, stacklevel):
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
@@ -168,14 +171,14 @@ class Tracker:
         """(header, arrays) of what the first ``n_epochs`` left, for a checkpoint."""
         if self.sample is None:
             return None, {}
-        looks = [one for one in self.looks if one.epoch <= n_epochs]
+        past = [one for one in self.evaluations if one.epoch <= n_epochs]
         arrays = {f"sample.{name}": getattr(self.sample, name) for name in _ARRAYS}
-        for number, one in enumerate(looks):
+        for number, one in enumerate(past):
             arrays |= {f"look.{number}.losses": one.losses, f"look.{number}.norms": one.norms}
         header = {
             "spare": self.sample.spare,
             "schedule": [self.schedule.n_rows, self.schedule.every, self.schedule.gradient],
-            "looks": [one.epoch for one in looks],
+            "looks": [one.epoch for one in past],
             "curve": self.curve[:n_epochs],
             "errors": self.errors[:n_epochs],
         }
@@ -185,30 +188,30 @@ class Tracker:
         """Go on from a snapshot."""
         if header is None:
             self.sample, self.schedule = None, Schedule(0, 1, False)
-            self.looks, self.starts_at_zeros = [], False
+            self.evaluations, self.starts_at_zeros = [], False
             return
         self.sample = Sample(spare=header["spare"], **{name: arrays[f"sample.{name}"] for name in _ARRAYS})
         self.schedule = Schedule(*header["schedule"])
-        self.looks = [
-            Look(epoch, arrays[f"look.{i}.losses"], arrays[f"look.{i}.norms"])
+        self.evaluations = [
+            Evaluation(epoch, arrays[f"look.{i}.losses"], arrays[f"look.{i}.norms"])
             for i, epoch in enumerate(header["looks"])
         ]
         self.curve, self.errors = header["curve"], header["errors"]
 
-    def _look(self, epoch, state, options):
+    def _evaluate(self, epoch, state, options):
         if self.estimate is None:
             self.estimate = SampledObjective(
                 self.sample, self.rows_of(self.sample.rows), options.alpha, state.n_classes
             )
-        return self.estimate.look(epoch, state, options)
+        return self.estimate.evaluate(epoch, state, options)
 
     def _base(self):
         """The newest evaluation that lies ``n_wait`` epochs back, with another one in between, or None."""
-        old = [one for one in self.looks[:-2] if one.epoch <= self.looks[-1].epoch - self.n_wait]
+        old = [one for one in self.evaluations[:-2] if one.epoch <= self.evaluations[-1].epoch - self.n_wait]
         return old[-1] if old else None
 
     def _is_settled(self):
-        base, last = self._base(), self.looks[-1]
+        base, last = self._base(), self.evaluations[-1]
         if not self.limit:
             return False
         value, error = self.estimate.value(last)
@@ -219,7 +222,7 @@ class Tracker:
         window = last.epoch - base.epoch
         # neither falling nor, by steps that are too long, rising in between
         limit = self.limit * window
-        for one in self.looks[:-1]:
+        for one in self.evaluations[:-1]:
             if one.epoch >= base.epoch:
                 value, error = self.estimate.fall(one, last)
                 if not abs(value) + SURE * error <= limit:
@@ -290,4 +293,4 @@ def _draw(examples, size, state, options, width, rng):
         # of those as much as of the scores
         n_features = state.W.shape[0 if options.plan is not None else 1]
         n_norms = max(LEAST, int(size * K * width / max(1, n_features)))
-    return draw(examples, size, K, n_norms, generator_beside(rng))
+    return draw(examples, size, K, n_norms, spawn_generator(rng))

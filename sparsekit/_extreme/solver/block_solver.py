@@ -1,4 +1,4 @@
-"""Epochs over blocks of rows: one in memory and the one ahead, and a course that can be picked up again."""
+"""Epochs over blocks of rows, the next one read ahead, and the progress from which a run can continue."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class RowSource(Protocol):
 
 
 @dataclass
-class Course:
-    """Where a run over blocks stands: what the next step needs but data, options, weights and generator.
+class Progress:
+    """State of a run over blocks: what the next step needs besides data, options, weights and generator.
 
-    epoch : the one that goes on, from 1.
+    epoch : the current one, from 1.
     order : its order of the blocks, or None before it has begun.
-    done : blocks of ``order`` that are behind.
+    done : number of blocks of ``order`` that are finished.
     total, looked : sum of the epoch's sampled objectives, and their number.
-    u : of each block that was seen, where rows are met again; None where u is forgotten.
+    u : of each block read so far, or None if rows are read once and u is not stored.
     """
 
     u: dict[int, np.ndarray] | None = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Course:
     looked: float = 0.0
 
     def next_epoch(self) -> None:
-        """Put the epoch behind."""
+        """Begin the next epoch."""
         self.epoch += 1
         self.order, self.done, self.total, self.looked = None, 0, 0.0, 0.0
 
@@ -52,19 +52,19 @@ def minimize_over_blocks(
     state: SoftmaxState,
     options: SamplingOptions,
     rng: np.random.Generator,
-    course: Course,
+    progress: Progress,
     make_work: Callable[[DataRows], Work],
     *,
     callback: Callable[[OptimizeResult], Any] | None = None,
     max_time: float | None = None,
     after_block: Callable[[bool], Any] = lambda last: None,
 ) -> OptimizeResult:
-    """Run epochs ``course.epoch`` to ``options.max_iter``; as `minimize_sampled_softmax` but for:
+    """Run epochs ``progress.epoch`` to ``options.max_iter``; as `minimize_sampled_softmax` but for:
 
     Parameters
     ----------
     source : RowSource
-    course : Course
+    progress : Progress
         Where to begin; kept up to date. A block begins with nothing but this, the state and ``rng``. So a run
         that goes on from copies of the three takes the steps of one that was never broken off.
     make_work : callable
@@ -79,49 +79,49 @@ def minimize_over_blocks(
     """
     limits = Limits(max_time=np.inf if max_time is None else max_time)
     rate, fun, status = options.learning_rate, np.nan, outcome.CONVERGED
-    while course.epoch <= options.max_iter and status == outcome.CONVERGED:
-        rate = options.learning_rate * options.decay ** (course.epoch - 1)
-        status = _finish_epoch(source, state, options, rng, course, make_work, rate, limits, after_block)
-        fun = course.total / course.looked if course.looked else np.nan
+    while progress.epoch <= options.max_iter and status == outcome.CONVERGED:
+        rate = options.learning_rate * options.decay ** (progress.epoch - 1)
+        status = _finish_epoch(source, state, options, rng, progress, make_work, rate, limits, after_block)
+        fun = progress.total / progress.looked if progress.looked else np.nan
         if status != outcome.CONVERGED:
             break
         report = OptimizeResult(
-            nit=course.epoch, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
+            nit=progress.epoch, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
         )
         if callback is not None and outcome.wants_to_stop(callback, report):
             status = outcome.STOPPED
             after_block(True)
         else:
-            course.next_epoch()
-    nit = min(course.epoch, options.max_iter)
+            progress.next_epoch()
+    nit = min(progress.epoch, options.max_iter)
     return OptimizeResult(
         x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
         success=status == outcome.CONVERGED, message=MESSAGES[status],
     )  # fmt: skip
 
 
-def _finish_epoch(source, state, options, rng, course, make_work, rate, limits, after_block):
+def _finish_epoch(source, state, options, rng, progress, make_work, rate, limits, after_block):
     """The blocks that are left of an epoch; returns a status."""
-    if course.order is None:
+    if progress.order is None:
         every = np.arange(source.n_blocks)
-        course.order = rng.permutation(every) if options.shuffle else every
-    for number, rows in source.read(course.order[course.done :]):
+        progress.order = rng.permutation(every) if options.shuffle else every
+    for number, rows in source.read(progress.order[progress.done :]):
         if limits.reached() is not None:
             after_block(True)
             return outcome.MAX_TIME
         if rows is not None:
             work = make_work(rows)
-            if course.u is not None and work.u is not None:
-                work.u = course.u.setdefault(number, work.u)
+            if progress.u is not None and work.u is not None:
+                work.u = progress.u.setdefault(number, work.u)
             bad, total, looked, complete = sweep(
                 state, rows, options, work, rate, rng, value=True, limits=limits
             )
             if not complete:
                 return outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
-            course.total += total
-            course.looked += looked
+            progress.total += total
+            progress.looked += looked
             del work
-        course.done += 1
+        progress.done += 1
         after_block(False)
         del rows  # or two blocks and the next one would be in memory
     return outcome.CONVERGED

@@ -34,7 +34,7 @@ class BlockPlan:
     noise: Noise | None
     log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
     n_hard: int = 0  # number of blocks with the highest scores, once these are known
-    looks: tuple[int, ...] = ()  # epochs after which they are searched for
+    searches: tuple[int, ...] = ()  # epochs after which they are searched for
 
     @property
     def n_classes(self):

@@ -72,8 +72,8 @@ class Checkpoint:
             raise ValueError(f"{name} is no checkpoint of ExtremeSoftmaxSGD, or damaged: {error}") from error
         if header["version"] != VERSION:
             raise ValueError(
-                f"{name} is a checkpoint of version {shown(header['version'])}, and this sparsekit reads "
-                f"version {VERSION}: finish the run with the release that wrote it, or remove the file."
+                f"{name} is a checkpoint of version {shown(header['version'])}; this sparsekit reads version "
+                f"{VERSION}. Finish the run with the release that wrote it, or remove the file."
             )
         return header, arrays
 

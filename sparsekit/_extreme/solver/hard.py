@@ -14,11 +14,14 @@ import numpy as np
 
 from ..._cython.extreme import _class_blocks as kernels
 
-# Scores of a block that take the time of one step on it. Scores of one entry of a row that take the time of
-# packing a feature's weights. Rows use a tile of the table that is in a cache.
-SCORES_A_STEP, PACKING = 22.0, 2.0
-# Time of all searches, relative to that of the epochs; their largest number, at intervals that double.
-SEARCH_SHARE, MAX_SEARCHES = 0.5, 6
+# Time of a step on a block, in the time of the block's scores, which use a tile of the table in a cache.
+SCORES_A_STEP = 22.0
+# Time of packing a feature's weights, in the time of the scores of one entry of a row.
+PACKING_COST = 2.0
+# Largest time of all searches, relative to that of the epochs.
+SEARCH_PART = 0.5
+# Largest number of searches, at intervals that double.
+MAX_SEARCHES = 6
 
 
 def with_hard_blocks(plan, rows, max_iter):
@@ -32,19 +35,19 @@ def with_hard_blocks(plan, rows, max_iter):
     hard = replace(plan, n_hard=n_hard)
     entries = max(1.0, rows.width * len(rows.y))
     epochs = plan.n_blocks / (SCORES_A_STEP * hard.n_taken)
-    epochs *= 1.0 + PACKING * min(rows.n_features, entries) / entries
+    epochs *= 1.0 + PACKING_COST * min(rows.n_features, entries) / entries
     if epochs > max_iter:
         return plan
-    n_searches = min(MAX_SEARCHES, max(1, int(SEARCH_SHARE * max_iter / epochs)))
-    return replace(hard, looks=tuple(e for e in (2**i for i in range(n_searches)) if e < max_iter))
+    n_searches = min(MAX_SEARCHES, max(1, int(SEARCH_PART * max_iter / epochs)))
+    return replace(hard, searches=tuple(e for e in (2**i for i in range(n_searches)) if e < max_iter))
 
 
 def is_due(options, epoch):
     """Whether the hard blocks are searched for after this many epochs of a run."""
-    return options.plan is not None and epoch in options.plan.looks
+    return options.plan is not None and epoch in options.plan.searches
 
 
-def look_for_hard_blocks(state, rows, options, work, limits):
+def update_hard_blocks(state, rows, options, work, limits):
     """Find the hard blocks of each example by the current weights, for the next steps."""
     plan = options.plan
     if work.hard is None:

@@ -29,7 +29,7 @@ class Noise:
         self.keep, self.alias = np.empty_like(self.p), np.empty(len(self.p), dtype=np.int64)
         kernels.alias_table(self.p, self.keep, self.alias)
 
-    def beside(self, x):
+    def as_like(self, x):
         """The same with arrays where ``x`` is, in main memory or on a GPU."""
         out = copy.copy(self)
         for name, value in vars(self).items():

@@ -9,20 +9,24 @@ import numpy as np
 from ..._fenchel_young.losses.loss import FenchelYoungLoss
 from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
-# Multiply-adds of a pass over all scores that take negligible time. Entries of a row, as a part of the
-# features, from which features are so correlated that steps along each of them stop too early.
-SMALL, FULL = 1e7, 0.1
-# entries of sparse rows that may be copied for it, by rows and by columns, without being missed
-COPIED = 2**19
-# tables of rows and classes, or features and classes, of more numbers than this and the data's are not made
-MOST = 2**22
-# seconds that it may take in any case, and times of max_iter epochs
-LEAST_TIME, SHARE = 1.0, 2.0
-# fall of the objective, in parts of log K, that is no longer worth a step, twice in a row
-ENOUGH = 1e-4
-# An objective of so many parts of log K leaves nothing to gain. Without a ridge, the weights of separable
-# classes would grow for ever.
-LOW = 5e-3
+# Largest number of multiply-adds of a pass over all scores that takes negligible time.
+CHEAP_PASS = 1e7
+# Rows are full from this many entries, relative to the features. Features are then so correlated that steps
+# along each of them stop too early.
+FULL_ROW = 0.1
+# Largest number of entries of sparse rows to copy, by rows and by columns.
+MAX_COPIED = 2**19
+# Largest table of rows and classes, or features and classes, in numbers, unless the data has more.
+MAX_TABLE = 2**22
+# Seconds that it may take in any case.
+MIN_SECONDS = 1.0
+# Largest time in units of the time of max_iter epochs.
+MAX_TIME_RATIO = 2.0
+# Steps end after two decreases of the objective below this part of log K.
+MIN_DECREASE = 1e-4
+# Steps end at an objective below this part of log K. Without a ridge, the weights of separable classes would
+# grow without limit.
+LOW_OBJECTIVE = 5e-3
 
 
 def newton_follows(options, rows, n_classes):
@@ -30,10 +34,10 @@ def newton_follows(options, rows, n_classes):
     if not options.adaptive or n_classes < 2:
         return False
     width, n = rows.width, rows.n_rows
-    if n_classes * max(n, rows.n_features) > max(MOST, len(rows.data)):
+    if n_classes * max(n, rows.n_features) > max(MAX_TABLE, len(rows.data)):
         return False
-    is_small = n * width * n_classes <= SMALL and len(rows.data) <= COPIED
-    return is_small or width >= FULL * rows.n_features
+    is_small = n * width * n_classes <= CHEAP_PASS and len(rows.data) <= MAX_COPIED
+    return is_small or width >= FULL_ROW * rows.n_features
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
@@ -63,22 +67,22 @@ def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
     start[: X.shape[1]] = state.W[:, place]
     if state.bias is not None:
         start[-1] = state.bias[place]
-    limit = max(LEAST_TIME, SHARE * seconds / n_epochs * options.max_iter)
+    limit = max(MIN_SECONDS, MAX_TIME_RATIO * seconds / n_epochs * options.max_iter)
     if model.max_time is not None:
         limit = min(limit, model.max_time - seconds)
         if limit <= 0:
             return None
-    enough, values, flat = ENOUGH * np.log(K), [], [0]
+    enough, values, flat = MIN_DECREASE * np.log(K), [], [0]
 
     def is_enough(intermediate_result):
         values.append(intermediate_result.fun)
         small = len(values) > 1 and values[-2] - values[-1] < enough
         flat[0] = flat[0] + 1 if small else 0
-        return flat[0] >= 2 or values[-1] <= LOW * np.log(K)
+        return flat[0] >= 2 or values[-1] <= LOW_OBJECTIVE * np.log(K)
 
     begin = time.perf_counter()
     first = loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum())
-    if not LOW * np.log(K) < first < np.inf:
+    if not LOW_OBJECTIVE * np.log(K) < first < np.inf:
         return None
     result = minimize_fenchel_young(
         loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough

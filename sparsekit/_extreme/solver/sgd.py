@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._arrays import beside, full, is_device, kernel_module, to_host
+from ..._arrays import as_like, full, is_device, kernel_module, to_host
 from ..._cython.extreme import _class_blocks, _extreme
 from ..._solver import outcome
 from ..._solver.outcome import Limits
-from .hard import is_due, look_for_hard_blocks
+from .hard import is_due, update_hard_blocks
 from .noise import Noise
 from .state import set_scale
 
@@ -134,12 +134,12 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
             beta = plan.inverse_probability(counts, options.method)
         else:
             beta = inverse_probability(counts, options, noise)
-    integers, doubles = (None, None) if is_device(x) else _room(options)
+    integers, doubles = (None, None) if is_device(x) else _make_workspace(options)
     chosen = np.empty_like(order) if sampled else order
     return Work(
         order,
         chosen,
-        beside(chosen, x),
+        as_like(chosen, x),
         np.diff(rows.first) if sampled else None,
         np.empty(len(order)) if sampled else None,
         np.empty_like(order) if sampled else None,
@@ -153,7 +153,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
         np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
         np.zeros((options.n_threads, 2), like=x),
         None if beta is None else np.asarray(beta, like=x),
-        None if draws is None else draws.beside(x),
+        None if draws is None else draws.as_like(x),
         np.arange(n_classes) if blocks else None,
         np.empty(n_classes, dtype=np.int64, like=x) if blocks else None,
         np.empty_like(order) if blocks else None,
@@ -163,12 +163,12 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
     )
 
 
-def _room(options):
+def _make_workspace(options):
     """Integers and doubles that the processor's threads work in, a row for each."""
     if options.plan is None:
-        sizes = _extreme.room_sizes(options.n_negatives, options.batch_size)
+        sizes = _extreme.workspace_sizes(options.n_negatives, options.batch_size)
     else:
-        sizes = _class_blocks.block_room_sizes(options.plan.n_taken, options.plan.n_blocks)
+        sizes = _class_blocks.block_workspace_sizes(options.plan.n_taken, options.plan.n_blocks)
     # threads write next to each other's last numbers only once a step
     shapes = [(options.n_threads, size + 8) for size in sizes]
     return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
@@ -272,7 +272,7 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     for nit in range(1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
         if is_due(options, nit - 1):
-            look_for_hard_blocks(state, rows, options, work, limits)
+            update_hard_blocks(state, rows, options, work, limits)
         bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:
             status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME

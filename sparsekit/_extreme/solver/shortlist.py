@@ -12,20 +12,29 @@ import numpy as np
 
 from ..._cython.extreme import _shortlist as kernels
 
+# Costs are in units of a multiply-add of an exact score.
 # smallest number of classes for which single rows gain time
-FEWEST = 2**12
+MIN_CLASSES = 2**12
 # largest number of bytes of one table in 8 bits
-MOST_BYTES = 2**32
-# columns that are rounded together if a class's weights are adjacent: one cache line
-LINE = 64
-# costs in products of a score: to round a weight, to fetch one of a class's row
-ROUND, FETCH = 3, 16
-# cost of sorting a class by size, in products; features that determine its size; ratio of similar sizes
-ORDER, SIZE_FEATURES, SIMILAR_SIZES = 200, 64, 4.0
-# largest cost of rounding, relative to the scores computed without it
-CREDIT = 2
-# rows after which the use of shortlists is decided; entries of the weights that are compared before each call
-DECISION_ROWS, COMPARED_ENTRIES = 64, 512
+MAX_BYTES = 2**32
+# bytes of the columns that are rounded together if a class's weights are adjacent: one cache line
+CACHE_LINE = 64
+# cost of rounding a weight
+ROUND_COST = 3
+# cost of reading a weight if a class's weights are adjacent
+FETCH_COST = 16
+# cost of sorting a class by size
+SORT_COST = 200
+# number of features that determine a class's size
+SIZE_FEATURES = 64
+# classes are not sorted if the largest is less than this many times the median
+SIMILAR_SIZES = 4.0
+# largest cost of rounding, relative to the exact scores so far
+ROUNDING_BUDGET = 2
+# rows after which the use of shortlists is decided
+DECISION_ROWS = 64
+# entries of the weights that are compared before each call
+COMPARED_ENTRIES = 512
 
 _lock = threading.Lock()
 _kept: dict[int, tuple] = {}
@@ -133,15 +142,17 @@ class Shortlist:
         """Whether all ``features`` are there, or could be made for what ``work`` products pay for."""
         with self.lock:
             missing = features[self.rounded[features] == 0]
-            self.credit += work * CREDIT
+            self.credit += work * ROUNDING_BUDGET
             if not len(missing):
                 return True
-            width = 1 if self.by_feature else max(1, LINE // coef.itemsize)
+            width = 1 if self.by_feature else max(1, CACHE_LINE // coef.itemsize)
             groups = np.unique(missing // width)
-            cost = len(groups) * self.n_classes * (width * ROUND + (0 if self.by_feature else FETCH))
-            cost += ORDER * self.n_classes if self.order is None else 0
+            cost = (
+                len(groups) * self.n_classes * (width * ROUND_COST + (0 if self.by_feature else FETCH_COST))
+            )
+            cost += SORT_COST * self.n_classes if self.order is None else 0
             size = len(groups) * width * self.n_parts * kernels.PART
-            if cost > self.credit or self.n_bytes + size > MOST_BYTES:
+            if cost > self.credit or self.n_bytes + size > MAX_BYTES:
                 return False
             self.credit -= cost
             if self.order is None:

@@ -10,7 +10,7 @@ from ..._arrays import is_device, is_sparse, namespace, to_host
 from ..._estimator.device_checks import check_device_X, device_weight, encode_device_labels, flatten_column
 from ..._estimator.labels import encode_labels, warn_of_many_classes
 from ..._estimator.training_data import LabelledData, check_host_data
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..factors.factors import Factor
 from ..graphs.graph import FactorGraph
@@ -60,7 +60,7 @@ def device_indicator(X, y):
         raise ValueError(
             f"y must have one row of labels for each row of X; got {y.shape} for {X.shape[0]} rows"
         )
-    dense = sound(y, "y").toarray() if hasattr(y, "nnz") else y
+    dense = check_sparse(y, "y").toarray() if hasattr(y, "nnz") else y
     if dense.dtype.kind not in "biuf" or not bool(((dense == 0) | (dense == 1)).all()):
         raise ValueError("Unknown label type: y must be an indicator of zeros and ones")
     return dense.astype(np.float64), xp.arange(dense.shape[1]), True

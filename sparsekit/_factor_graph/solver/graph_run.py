@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ..._arrays import beside, is_device, kernel_module, namespace, thread_arguments, to_host
+from ..._arrays import as_like, is_device, kernel_module, namespace, thread_arguments, to_host
 from ..._solver import outcome
 from ..factors.asking import being_asked, lock_of, refuse_own_graph
 from ..factors.structure_rows import own_places
@@ -40,7 +40,7 @@ def _without_masks(scores, additional, limit):
     It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
     so its size costs no digits.
     """
-    limit = beside(limit[:, None], scores)
+    limit = as_like(limit[:, None], scores)
     low, low_too = scores <= limit, additional <= limit
     if not (low.any() or low_too.any()):
         return scores, additional, low, low_too

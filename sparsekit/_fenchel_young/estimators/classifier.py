@@ -49,9 +49,9 @@ _PARAMETERS = """
         Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
         several labels weighs the mean of theirs.
     tol : float, default=1e-5
-        Certifies, where alpha is not 0, that the objective is at most ``10 * tol`` of itself above the
-        lowest, or by as little as rounding leaves of the loss at zero, if that is more. The largest entry of
-        the gradient must be at most tol times that at zero too.
+        If alpha is not 0 the fit certifies that the objective is at most ``10 * tol`` of itself above the
+        lowest. Rounding of the loss at zero coefficients is allowed in addition. The largest entry of the
+        gradient must also be at most tol times that at zero.
     max_iter : int, default=200
         Largest number of steps.
     max_time : float, default=None
@@ -156,7 +156,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             Training data. A CuPy array or CSR matrix is fitted on its GPU, where the fitted arrays stay. y
             and sample_weight must then be CuPy's too, and labels numbers.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Class labels of any kind; or, for several labels a row, an indicator of zeros and ones; or
+            Class labels of any kind. For several labels a row: an indicator of zeros and ones, or
             distributions, rows of numbers >= 0 that sum to 1. Rows of an indicator become uniform
             distributions over their labels; rows without a label are left out.
         sample_weight : float or array-like of shape (n_samples,), default=None

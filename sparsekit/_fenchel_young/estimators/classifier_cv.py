@@ -270,8 +270,8 @@ _CV_DOC = """{what} with alpha chosen by cross-validation.
     alphas : array-like, default=None
         Values > 0 to try, in any order. None: ten powers of 10, from 10 to 1e-8.
     cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds with even shares of the labels (for matrices: of each row's rarest
-        label).
+        As in scikit-learn. None is 5 folds, stratified by the label, or by each row's rarest label if y is a
+        matrix.
     scoring : str or callable, default=None
         Any scikit-learn scorer for classifiers. None is the negative Jensen-Shannon divergence between
         targets and probabilities, which is defined for labels, indicators and distributions alike.

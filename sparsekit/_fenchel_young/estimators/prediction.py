@@ -17,7 +17,7 @@ from ..._estimator.sklearn_twins import largest_score_twin, logistic_twin
 from ..._estimator.validation import validate_data
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
 
@@ -112,7 +112,7 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, Classi
         """
         if namespace(X=X, y=y, sample_weight=sample_weight) is np:
             refuse_missing_labels(y)
-            return super().score(X, sound(y, "y"), sample_weight)
+            return super().score(X, check_sparse(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)
 
     def _twin(self):

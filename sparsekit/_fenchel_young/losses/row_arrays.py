@@ -141,7 +141,7 @@ def targets(
     if xp is np or isinstance(q, Integral):
         q = xp.asarray(q)
     if not hasattr(q, "shape"):
-        raise TypeError(f"q must be an array of targets beside z on the GPU; got {shown(q)}")
+        raise TypeError(f"q must be a CuPy array of targets as z is on the GPU; got {shown(q)}")
     K = z.shape[axis]
     if q.shape == z.shape:
         if q.dtype.kind not in "biuf":

@@ -25,11 +25,16 @@ _FEW = 200
 _TALL = 5.0
 # sweeps between two evaluations of the duality gap
 _BLOCK = 5
-# Hessian products in the time of a sweep; estimated steps of Newton's method; products of each step without a
-# factorisation.
-_SWEEP, _STEPS, _PRODUCTS = 2.5, 30, 60
-# part of Newton's time to spend without progress; factor of the gap from block to block that counts as none
-_PATIENCE, _SLOW = 0.1, 0.8
+# time of a sweep, in Hessian products
+_SWEEP_COST = 2.5
+# estimated number of Newton steps
+_NEWTON_STEPS = 30
+# estimated Hessian products of a Newton step without a factorisation
+_CG_PRODUCTS = 60
+# part of the estimated time of Newton's method that sweeps may always take
+_FREE_PART = 0.1
+# a block makes no progress if it leaves more than this part of the gap
+_SLOW_RATIO = 0.8
 
 
 class Ascent:
@@ -57,7 +62,7 @@ class Ascent:
             self.P[self.used] += point.R[self.used] / self.weight[self.used]
         self.squares = _class_model.squared_norms(loss.design) + loss.fit_intercept
         # what Newton's method costs, in products
-        self.newton = _STEPS * min(_PRODUCTS, loss.factor_products())
+        self.newton = _NEWTON_STEPS * min(_CG_PRODUCTS, loss.factor_products())
         self.spent, self.gap, self.dual = 0.0, np.inf, -np.inf
         # where free intercepts stay near
         self.center = point.T[-1].copy() if run.free else None
@@ -85,12 +90,12 @@ class Ascent:
         ratio, self.gap = gap / self.gap if self.gap > 0.0 else 0.0, gap
         if not gap > self.enough and self.center is not None:
             return False
-        if self.spent <= _PATIENCE * self.newton:
+        if self.spent <= _FREE_PART * self.newton:
             return True
-        if ratio > _SLOW:
+        if ratio > _SLOW_RATIO:
             return False
         blocks = math.log(max(gap / self.enough, 1.0)) / -math.log(max(ratio, 1e-300))
-        return self.spent + blocks * _BLOCK * _SWEEP <= self.newton
+        return self.spent + blocks * _BLOCK * _SWEEP_COST <= self.newton
 
     def block(self):
         """Sweeps; returns the table that belongs to the distributions, and a lower bound of the objective."""
@@ -99,7 +104,7 @@ class Ascent:
         for _ in range(_BLOCK):
             order = self.rng.permutation(self.used)
             self.sweep(order, loss.w, self.squares, self.P, T, loss.fit_intercept, self.alpha)
-        self.spent += _BLOCK * _SWEEP
+        self.spent += _BLOCK * _SWEEP_COST
         T = self._table()  # sweeps accumulate rounding: recompute
         R = self.weight * self._residuals()
         moved = T

@@ -19,8 +19,10 @@ from ..._solver.tolerances import GAP_FACTOR
 from ..losses.loss import FenchelYoungLoss
 from .minimize_model import MESSAGES
 
-# pairs of the L-BFGS matrix, and evaluations of an iteration
-_MEMORY, _EVALUATIONS = 20, 20
+# pairs of the L-BFGS matrix
+_MEMORY = 20
+# largest number of evaluations of one line search
+_EVALUATIONS = 20
 # iterations of L-BFGS that count as one of max_iter
 _WORTH = 50
 

@@ -4,8 +4,10 @@ import numpy as np
 
 from ..._arrays import to_host
 
-# largest sums of a balanced point's residuals; sums at which steps end
-_BALANCED, _EXACT = 1e-12, 1e-14
+# largest sum of a class's residuals at a balanced point
+_BALANCED = 1e-12
+# largest sum of a class's residuals at which Newton steps end
+_EXACT = 1e-14
 # smallest step from the targets to the predictions
 _LEAST = 1e-30
 

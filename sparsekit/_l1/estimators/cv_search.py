@@ -17,7 +17,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._arrays import beside, is_device, namespace, to_host
+from ..._arrays import as_like, is_device, namespace, to_host
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
@@ -70,7 +70,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     def _solver_options(self):
         return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
 
-    def _keep(self, penalties, chosen, scores=None):
+    def _store_search(self, penalties, chosen, scores=None):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
@@ -122,7 +122,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             found = whole.unpacked(found.x)
         coef, intercept = found
         found = whole.as_attributes(whole.columns.expand(coef), intercept)
-        self.coef_, self.intercept_ = (beside(part, X) for part in found) if is_device(X) else found
+        self.coef_, self.intercept_ = (as_like(part, X) for part in found) if is_device(X) else found
         monitor.end()
         search.warn(type(self).__name__)
         return self
@@ -155,7 +155,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[at])
         self.n_iter_ = np.array([n_iter], dtype=np.int32)
         penalties = [self._as_penalty(grid) for grid in grids]
-        self._keep(penalties, at)
+        self._store_search(penalties, at)
         value = float(penalties[at][place])
         setattr(self, f"{self._penalty}_", value)
         if 0 < place == len(grids[0]) - 1:

@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from ..._arrays import beside, is_device, is_in_main_memory, to_host
+from ..._arrays import as_like, is_device, is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
@@ -56,7 +56,7 @@ class FoldSearchMixin(CrossValidationMixin):
         """The penalties of ``l1_ratio_``, the strongest first."""
         return getattr(self, f"{self._penalty}s_")
 
-    def _keep_path(self, path, largest, columns):
+    def _store_path(self, path, largest, columns):
         """Keep, and say, what there is to say of the `ScoredPath` of the chosen ratio.
 
         ``largest`` is the penalty where all is zero, or None of an automatic grid, which begins there;
@@ -83,7 +83,7 @@ class FoldSearchMixin(CrossValidationMixin):
         X, is_automatic = whole.X, isinstance(getattr(self, f"{self._penalty}s"), Integral)
         penalties = [self._as_penalty(grid) for grid in grids]
         scored = self._scored_options(options)
-        light = whole.beside(None)
+        light = whole.with_X(None)
         there = is_device(X)  # where each fold has the whole GPU
         n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
         small = not shared and is_small(X, THREAD_WORK)
@@ -133,10 +133,10 @@ class FoldSearchMixin(CrossValidationMixin):
         lambdas = path.lambdas
         penalties[chosen] = self._as_penalty(lambdas)
         self.l1_ratio_scores_[chosen] = path.mean().max()
-        self._keep(penalties, chosen, all_scores)
+        self._store_search(penalties, chosen, all_scores)
         self._choose(path.scores)
         self.n_iter_ = np.array(n_iters, dtype=np.int32)
-        self._keep_path(path, None if is_automatic else search.largest(ratio) / whole.scale, whole.columns)
+        self._store_path(path, None if is_automatic else search.largest(ratio) / whole.scale, whole.columns)
 
         last = int(np.flatnonzero(penalties[chosen] == getattr(self, f"{self._penalty}_"))[0])
         parts = [fold[last] for fold in path.solutions]
@@ -145,7 +145,7 @@ class FoldSearchMixin(CrossValidationMixin):
             return coef, np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
         x, left, first = search.x_null, self.max_time, 0
         if whole.starts_between:
-            x, first = beside(start_between(whole, parts, x), X), last
+            x, first = as_like(start_between(whole, parts, x), X), last
         for part, how in (lambdas[first:last], scored), (lambdas[last : last + 1], options):
             begin = time.perf_counter()
             for lam, result in zip(part, search.path(part, ratio, x, how, left)):
@@ -194,7 +194,7 @@ def _score_fold(
     whole, X, y, model, fold, index, ratios, grids, options, max_time, scorer, score_params, keep_coefs
 ):
     """Solve the paths on a fold's training part and score each model on the rest."""
-    whole, (_, test) = whole.beside(X), fold
+    whole, (_, test) = whole.with_X(X), fold
     part = whole.training(fold, index)
     loss, l1, x_null, _ = part.start(options)
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import beside
+from ..._arrays import as_like
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -270,7 +270,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         x0, last = None, getattr(self, "coef_", None)
         # of the shape, as a sparse one's size is the number of its entries
         if self.warm_start and last is not None and math.prod(last.shape) == columns.n_features:
-            x0 = beside(pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept), X)
+            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept), X)
         self._minimize(
             X,
             loss,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import beside
+from ..._arrays import as_like
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -267,7 +267,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         # of the shape, as a sparse one's size is the number of its entries
         fits = last is not None and math.prod(last.shape) == columns.n_features
         if self.warm_start and fits:
-            x0 = beside(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
+            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
         result = self._minimize(
             X,
             loss,

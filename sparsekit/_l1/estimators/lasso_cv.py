@@ -1,4 +1,4 @@
-"""The Lasso and the elastic net with alpha, and l1_ratio, chosen by cross-validation over warm paths."""
+"""The Lasso and the elastic net; cross-validation over warm paths chooses alpha and l1_ratio."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     eps : float, default=1e-3
         Ratio of the grid's ends where alphas is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among:
-        ``l1_ratio_`` is the one with the best mean score of any alpha (ties go to the larger one), and
-        ``selection`` chooses alpha for it. Each costs a path in every fold.
+        Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among.
+        ``l1_ratio_`` is the one with the best mean score of any alpha; ties go to the larger one. Then
+        ``selection`` chooses alpha for it. Each value costs a path in every fold.
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`.
     cv : int, cross-validation generator or iterable, default=None
@@ -59,10 +59,10 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        The alpha that ``alpha_`` is: the best mean score (ties go to the larger alpha), or the "one standard
-        error" choice. That is the largest alpha, hence the sparsest model, with a mean score of at least the
-        best one minus its standard error. The criteria run no folds: one path on all rows, see Notes. They
-        ignore ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+        How ``alpha_`` is chosen. "best" is the best mean score; ties go to the larger alpha. "1se" is the
+        largest alpha, hence the sparsest model, whose mean score is at least the best one minus its standard
+        error. The criteria "aic", "bic" and "ebic" run no folds but one path on all rows, see Notes. They
+        ignore ``cv`` and ``refit``, and only `score` uses ``scoring``.
     relaxed : bool, default=False
         Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects, as in
         the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
@@ -269,7 +269,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             return self.alphas_
         return self.alphas_[int(np.flatnonzero(self.l1_ratios_ == self.l1_ratio_)[0])]
 
-    def _keep(self, penalties, chosen, scores=None):
+    def _store_search(self, penalties, chosen, scores=None):
         own = isinstance(self.alphas, Integral) and len(penalties) > 1
         self.alphas_ = np.array(penalties) if own else penalties[0]
         if self.scoring is None and scores is not None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import beside
+from ..._arrays import as_like
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -291,4 +291,4 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             return None
         if self.coef_.shape != (n_outputs, columns.n_features):
             return None
-        return beside(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)
+        return as_like(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)

@@ -266,7 +266,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     def _as_penalty(lambdas):
         return 1.0 / lambdas
 
-    def _keep_path(self, path, largest, columns):
+    def _store_path(self, path, largest, columns):
         self.coefs_paths_ = path.coefficients(self.fit_intercept, MAX_BYTES, columns)
         if self.coefs_paths_ is None:
             del self.coefs_paths_

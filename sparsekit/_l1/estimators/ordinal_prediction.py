@@ -16,7 +16,7 @@ from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.linear_model import no_twin
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._typing import Array, FloatArray, MatrixLike
 from ..losses.ordinal import log_probabilities
 
@@ -44,7 +44,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         check_is_fitted(self)
         refuse_device(type(self).__name__, "use L1LogisticOBA", X=X)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        coef = sound(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
+        coef = check_sparse(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
         return X @ coef
 
     @by_blocks
@@ -132,7 +132,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         float
         """
         refuse_missing_labels(y)
-        return super().score(X, sound(y, "y"), sample_weight)
+        return super().score(X, check_sparse(y, "y"), sample_weight)
 
     def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.

@@ -197,9 +197,9 @@ class SharedFitsMixin:
     def _plain_solver(self, loss):
         """The solver of a fit that shares nothing; sessions of ridges have no history."""
         if self.l1_ratio == 0.0 and not self.history:
-            from ..paths.path_solver import keeps_hessian, session_of  # other fits don't pay for the import
+            from ..paths.path_solver import session_of, uses_hessian  # other fits don't pay for the import
 
-            if keeps_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
+            if uses_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
                 return session_of(loss)[0]
         return solver_of(loss)
 
@@ -210,7 +210,7 @@ class SharedFitsMixin:
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
             yield Sharing(x0, self._plain_solver(loss))
             return
-        from ..paths.path_solver import keeps_hessian, session_of
+        from ..paths.path_solver import session_of, uses_hessian
 
         penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
@@ -221,7 +221,7 @@ class SharedFitsMixin:
             solver, session = solver_of(loss), None
             if isinstance(loss, LeastSquaresSession):
                 session = loss.squares
-            elif keeps_hessian(loss, self.l1_ratio, {}):
+            elif uses_hessian(loss, self.l1_ratio, {}):
                 solver, session = session_of(loss)
             if session is not None and shared.prepared is not None:
                 session.attach(shared.prepared)

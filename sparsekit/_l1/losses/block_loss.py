@@ -95,7 +95,7 @@ class LossOfBlocks:
         ``values`` are codes of classes, or targets less the offset.
         """
         if self.classes is None:
-            return LeastSquaresLoss._of_sound(
+            return LeastSquaresLoss._of_validated(
                 X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads
             )
         return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads, shift)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import kernel_module, namespace
 from ..._linalg.as_design import as_design
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._messages import check_nonnegative, numbers, shown
 from ..._typing import Array, FloatArray, SparseMatrix
 from .linear_problem import LinearProblem, RowState
@@ -53,10 +53,10 @@ class LinearLoss:
         n_threads: int = 1,
         offset: ArrayLike | None = None,
     ) -> None:
-        self._set(sound(X), y, sample_weight, fit_intercept, n_threads, offset)
+        self._set(check_sparse(X), y, sample_weight, fit_intercept, n_threads, offset)
 
     @classmethod
-    def _of_sound(
+    def _of_validated(
         cls,
         X: Any,
         y: Any,
@@ -74,7 +74,7 @@ class LinearLoss:
     def _with_rows(self, X: Any) -> Self:
         """The same loss of another X, with as many rows."""
         weight = self.s if self.s.size else None
-        return self._of_sound(
+        return self._of_validated(
             X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads, offset=self.offset
         )
 

@@ -334,7 +334,7 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads, 
     """The sum of logistic losses over the rows: binary for two classes, multinomial for more."""
     if n_classes == 2:
         signs = np.where(codes == 1, 1.0, -1.0)
-        return LogisticLoss._of_sound(
+        return LogisticLoss._of_validated(
             X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads, offset=offset
         )
     return MultinomialLoss(

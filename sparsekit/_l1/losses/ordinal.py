@@ -5,9 +5,10 @@ log-likelihood of a row is, s+ being log(1 + exp),
 
 .. math:: s^+(x^T w - \theta_k) + s^+(\theta_{k-1} - x^T w) - \log(1 - e^{-(\theta_k - \theta_{k-1})}).
 
-The first two are logistic losses of whether y is above a threshold. The last, which keeps the thresholds in
-order, is the same for all rows of a class. So the variables (w, theta) have two rows for each row of X, one
-at the ends. They have one row for each inner class, with its weight.
+The first two terms are logistic losses of whether y is above a threshold. The last term keeps the thresholds
+in order and is the same for all rows of a class. So the loss is one of a linear predictor in (w, theta). Its
+design has two rows for each row of X, or one if the class is the first or the last. It also has one row for
+each inner class, with the weight of that class.
 """
 
 from __future__ import annotations

@@ -42,15 +42,17 @@ class BlocksMixin:
         return part
 
     def judge(self, rows, y, model, scorer, score_params):
-        def seen(coef):
+        def select(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column
-                columns = self.gathered.held[:1] if len(self.gathered.held) else np.zeros(1, dtype=np.int64)
+                columns = (
+                    self.gathered.stored[:1] if len(self.gathered.stored) else np.zeros(1, dtype=np.int64)
+                )
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
         scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
         offset = None if self.shift is None else self.shift[rows]
-        return Judge(self, seen, y[rows], model, scorer, score_params, offset)
+        return Judge(self, select, y[rows], model, scorer, score_params, offset)
 
     def make_loss(self, X):
         loss = super().make_loss(X)

@@ -11,7 +11,7 @@ from ..._arrays import host_only, is_device, namespace
 from ..._estimator.checks import by_feature, in_type
 from ..._estimator.device_checks import check_device_vector
 from ..._linalg.special import largest
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._messages import numbers, shown
 from ..._typing import Array, DeviceArray, EitherArray, EitherMatrix, PenaltyWeights
 from .magnitudes import check_squares_of_target
@@ -102,7 +102,7 @@ def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64, penalty=1.
 def pack(coef, intercept, fit_intercept):
     """The inverse of `unpack`, as a new float64 vector (coef may be sparse)."""
     xp = namespace(coef=coef)
-    coef = sound(coef, "coef_").toarray() if sp.issparse(coef) else xp.asarray(coef)
+    coef = check_sparse(coef, "coef_").toarray() if sp.issparse(coef) else xp.asarray(coef)
     coef = np.atleast_2d(coef).astype(np.float64)
     parts = [coef.T.ravel()]
     if fit_intercept:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._arrays import beside, is_in_main_memory, to_host
+from ..._arrays import as_like, is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._linalg.special import largest
 from ..._messages import shown
@@ -50,7 +50,7 @@ def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
     """
     weight = None if weight is None else to_host(weight)
     intercept = null_intercept(to_host(codes), weight, n_classes, to_host(offset))
-    null = beside(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
+    null = as_like(pack(np.zeros((len(intercept), n_features)), intercept, True), loss.s)
     unit = largest(np.abs(loss.gradient(null))) or None
     return (null if x0 is None else x0), unit
 
@@ -63,7 +63,7 @@ def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=Fal
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
         return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads, positive=positive)
-    return LeastSquaresLoss._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return LeastSquaresLoss._of_validated(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
 def check_positive(hessian):
@@ -79,7 +79,9 @@ def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
     """`squares_of` coefficients >= 0."""
     if isinstance(X, BlockedMatrix):
         return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
-    return NonnegativeSquares._of_sound(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    return NonnegativeSquares._of_validated(
+        X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads
+    )
 
 
 def least_squares_of(

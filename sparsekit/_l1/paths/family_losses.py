@@ -11,9 +11,9 @@ from .data_losses import centred_loss_of
 
 
 def null_offset(family, y, weight, offset, fit_intercept):
-    """The null model's intercept, and the offset with it added: None where both are zero.
+    """The null model's intercept, and the offset plus that intercept, or None if both are zero.
 
-    A loss with it has its null model at zero, where fits begin, and whose gradient is the unit of tol.
+    With that offset the loss has its null model at zero. Fits start there; tol is relative to its gradient.
 
     Raises
     ------

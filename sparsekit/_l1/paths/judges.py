@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from ..._arrays import DEVICE_BLOCK, beside
+from ..._arrays import DEVICE_BLOCK, as_like
 from ..._estimator.offset import with_rows_offset
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import FACTOR_BUFFER, matmat
@@ -136,7 +136,7 @@ class DeviceAccuracy:
 
     def add(self, part, x):
         """Score the solution x of the fold's problem ``part``."""
-        coef, intercept = (beside(values.astype(np.float64), self.codes) for values in part.unpacked(x))
+        coef, intercept = (as_like(values.astype(np.float64), self.codes) for values in part.unpacked(x))
         margins = matmat(self.design, coef.T) + intercept
         found = margins.argmax(axis=1) if len(coef) > 1 else margins[:, 0] > 0
         self._scores.append(float((found == self.codes).mean()))
@@ -171,7 +171,7 @@ class DeviceSquaredErrors:
 
     def _score(self):
         coefs = np.stack([coef for coef, _ in self._solutions], axis=1)
-        intercepts = beside(np.array([intercept for _, intercept in self._solutions]), self.y)
+        intercepts = as_like(np.array([intercept for _, intercept in self._solutions]), self.y)
         squares = (matmat(self.design, coefs) + intercepts - self.y[:, None]) ** 2
         errors = squares.mean(axis=0) if self.weight is None else self.weight @ squares / self.weight.sum()
         self._scores += (-errors).tolist()

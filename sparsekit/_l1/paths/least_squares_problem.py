@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from ..._arrays import beside, is_device, is_in_main_memory
+from ..._arrays import as_like, is_device, is_in_main_memory
 from ..._estimator.checks import in_type
 from ..._linalg.prepared import Prepared
 from ..._solver import outcome
@@ -56,7 +56,7 @@ class LeastSquaresProblem(PathProblem):
         return self.values if self.shift is None else self.values - self.shift
 
     def prepare(self, folds):
-        if not (self.compiled and self._takes_gram()):
+        if not (self.compiled and self._can_use_gram()):
             return
         n, p = self.X.shape
         self._centre, self._y_centre = self._centres(), self.offset
@@ -141,7 +141,7 @@ class LeastSquaresProblem(PathProblem):
                 result.nit += nit
             yield result
 
-    def _takes_gram(self):
+    def _can_use_gram(self):
         # without a penalty the solution of least norm is asked for, which a Gram matrix alone does not give
         n, p = self.X.shape
         is_unique = n >= p or bool(np.any(self.penalty))
@@ -150,7 +150,7 @@ class LeastSquaresProblem(PathProblem):
     def _solver(self):
         """The solver of paths, whose Gram matrix is known or is worth to be made."""
         if self.moments is None:
-            if not self._takes_gram():
+            if not self._can_use_gram():
                 return self._least_squares()
             self._centre, self._y_centre = self._centres(), self.offset
         sums = self._moments_of(slice(None)) if self.moments is None else self.moments
@@ -168,8 +168,8 @@ class LeastSquaresProblem(PathProblem):
             return super().judge(rows, y, model, scorer, score_params)
         weight = score_params.get("sample_weight")
         if is_device(self.X):
-            seen = beside(rows, self.X)
-            weight = None if weight is None else beside(weight, self.X)
+            seen = as_like(rows, self.X)
+            weight = None if weight is None else as_like(weight, self.X)
             return DeviceSquaredErrors(self.X[seen], self._unshifted()[seen], weight)
         target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
         return SquaredErrors(self.X[rows], target, weight)

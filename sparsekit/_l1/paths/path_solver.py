@@ -149,8 +149,8 @@ def penalty_grid(largest, n_lambdas, eps, l1_ratio=1.0):
     top = largest if largest > 0 else 1.0
     if not np.finfo(np.float64).tiny <= eps * top <= top < np.inf:
         raise ValueError(
-            f"the penalty at which no feature is left is {top:g}, from which no path leads down to {eps:g} "
-            "of it in floating point: bring the columns of X to sizes near 1."
+            f"the penalty at which no feature is left is {top:g}; floating point has no path from there down "
+            f"to {eps:g} of it. Bring the columns of X to sizes near 1."
         )
     return np.geomspace(top, eps * top, n_lambdas) if n_lambdas > 1 else np.array([top])
 
@@ -182,7 +182,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         One per penalty. The path ends early when the callback or the time stops it.
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
-    goes_on = keeps_hessian(loss, l1_ratio, solver_options)
+    goes_on = uses_hessian(loss, l1_ratio, solver_options)
     solver, extra = session_of(loss)[0] if goes_on else solver_of(loss), {}
     if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
         extra["unit"] = unit_of_tol(loss, x0)
@@ -202,7 +202,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         x = None if goes_on else result.x
 
 
-def keeps_hessian(loss, l1_ratio, options):
+def uses_hessian(loss, l1_ratio, options):
     """Whether a `NewtonSession` solves a path: of two classes, or of ridges within the limits of the plan.
 
     It solves a single ridge too. Other ridges are not worth a Hessian that is kept.
@@ -218,7 +218,7 @@ def keeps_hessian(loss, l1_ratio, options):
 
 
 def session_of(loss):
-    """The solver of a path that `keeps_hessian`, and the session behind it."""
+    """The solver of a path that `uses_hessian`, and the session behind it."""
     if isinstance(loss, CentredLoss):
         session = NewtonSession(loss.loss)
         return partial(loss.minimize, solver=session.minimize), session

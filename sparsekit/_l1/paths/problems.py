@@ -10,7 +10,7 @@ import copy
 
 import numpy as np
 
-from ..._arrays import beside, is_device, to_host
+from ..._arrays import as_like, is_device, to_host
 from ..._estimator.checks import as_kernel_input
 from ..._estimator.used_columns import UsedColumns
 from ..._messages import shown
@@ -64,7 +64,7 @@ class PathProblem:
         self.l1_ratio, self.shift = l1_ratio, shift
         self.columns = UsedColumns(X.shape[1])
 
-    def beside(self, X):
+    def with_X(self, X):
         """The same with another X."""
         other = copy.copy(self)
         other.X = X
@@ -91,8 +91,8 @@ class PathProblem:
 
     def training(self, fold, index):
         """The problem on the training rows of a fold."""
-        rows = beside(fold[0], self.X)
-        part = self.beside(self.X[rows])
+        rows = as_like(fold[0], self.X)
+        part = self.with_X(self.X[rows])
         part.values = self.values[rows]
         part.weight = None if self.weight is None else self.weight[rows]
         part.shift = None if self.shift is None else self.shift[rows]
@@ -104,7 +104,7 @@ class PathProblem:
 
         scikit-learn's scorers get copies in main memory of rows on a GPU.
         """
-        seen = beside(rows, self.X)
+        seen = as_like(rows, self.X)
         X, offset = to_host(self.X[seen]), None if self.shift is None else to_host(self.shift[seen])
         return Judge(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
 
@@ -142,18 +142,18 @@ class PathProblem:
         coef = np.zeros((self.n_outputs, p))
         free = np.flatnonzero(np.broadcast_to(to_host(self.penalty), (p,)) == 0)
         if free.size:
-            loss = self.make_loss(as_kernel_input(self.X[:, beside(free, self.X)]))
+            loss = self.make_loss(as_kernel_input(self.X[:, as_like(free, self.X)]))
             start = None
             if self.fit_intercept:
-                start = beside(pack(np.zeros((self.n_outputs, free.size)), intercept, True), self.X)
+                start = as_like(pack(np.zeros((self.n_outputs, free.size)), intercept, True), self.X)
             # the largest penalty is computed from this solution, so it is solved more tightly than the path
             options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
-            result = solver_of(loss)(beside(np.zeros(loss.n_variables), self.X), start, **options)
+            result = solver_of(loss)(as_like(np.zeros(loss.n_variables), self.X), start, **options)
             coef[:, free], free_intercept = unpack(
                 to_host(result.x), self.n_outputs, free.size, self.fit_intercept, penalty=0.0
             )
             intercept = free_intercept if self.fit_intercept else None
-        return beside(pack(coef, intercept, self.fit_intercept), self.X)
+        return as_like(pack(coef, intercept, self.fit_intercept), self.X)
 
     def regularization_path(
         self, penalties, n_penalties, eps, options, *, coefs, callback=None, max_time=None
@@ -206,7 +206,7 @@ class LogisticProblem(PathProblem):
         return part
 
     def _mark_present(self, part, rows, index):
-        present = to_host(np.unique(self.values[beside(rows, self.values)]))
+        present = to_host(np.unique(self.values[as_like(rows, self.values)]))
         if len(present) < 2:
             raise ValueError(
                 f"The training part of fold {index} has only the class "
@@ -214,7 +214,7 @@ class LogisticProblem(PathProblem):
                 "folds."
             )
         part._set_classes(self.classes[present], present, len(self.classes))
-        there = beside(present, part.values)
+        there = as_like(present, part.values)
         part.values = np.minimum(np.searchsorted(there, part.values), len(present) - 1)
         if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
             shift = part.shift[:, there]
@@ -223,7 +223,7 @@ class LogisticProblem(PathProblem):
     def judge(self, rows, y, model, scorer, score_params):
         plain = self.shift is None and not score_params and is_accuracy(scorer)
         if plain and is_device(self.X):
-            seen = beside(rows, self.X)
+            seen = as_like(rows, self.X)
             return DeviceAccuracy(self.X[seen], self.values[seen])
         judge = super().judge(rows, y, model, scorer, score_params)
         if plain:

@@ -121,7 +121,7 @@ def start_from_few_rows(basis, scale, problem, x, unit, opts, minimize, callback
     design, l2, begun, results = problem.inner.design, basis.l2(scale), time.perf_counter(), []
     v, tol = basis.shrink(x, design), opts.tol
 
-    def seen(intermediate_result):
+    def report(intermediate_result):
         one = OptimizeResult(intermediate_result)
         one.x, one.nit = basis.expand(one.x, design), one.nit + sum(r.nit for r in results)
         one.nnz = int(np.count_nonzero(one.x))
@@ -131,7 +131,7 @@ def start_from_few_rows(basis, scale, problem, x, unit, opts, minimize, callback
         used = time.perf_counter() - begun
         left = replace(opts, tol=tol, max_iter=opts.max_iter - sum(r.nit for r in results),
                        max_time=max(opts.max_time - used, 0.0))  # fmt: skip
-        found = minimize(basis.loss, v, l2, left, None if callback is None else seen, history)
+        found = minimize(basis.loss, v, l2, left, None if callback is None else report, history)
         results.append(found)
         v, x = found.x, basis.expand(found.x, design)
         problem.start(x)

@@ -156,7 +156,7 @@ class LeastSquaresSession:
         squares = self.squares
         squares.release()  # OBA has working sets and buffers of its own
         make = NonnegativeSquares if squares.positive else LeastSquaresLoss
-        return make._of_sound(
+        return make._of_validated(
             squares.rows.X, squares.y, squares.rows.s, fit_intercept=self.fit_intercept,
             n_threads=squares.n_threads,
         )  # fmt: skip

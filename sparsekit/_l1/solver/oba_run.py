@@ -16,8 +16,8 @@ from .minimise_model import FIRST_CG, Effort, ModelSolver
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
     unbounded="Stopped where f falls without bound: raise l1, or check that f is convex.",
-    not_finite="Stopped where f, its gradient or its curvature is not finite in floating point, at the last "
-    "point where it was: scale the variables, or f.",
+    not_finite="Stopped where f, its gradient or its curvature is not finite in floating point. x is the "
+    "last point where all are. Scale the variables, or f.",
 )
 CONVERGED_BY_PREDICTION = "Converged: the model predicts a relative reduction of at most predicted_tol."
 

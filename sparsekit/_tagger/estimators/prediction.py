@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._estimator.checks import check_sample_weight
 from ..._linalg.class_design import design_of
 from ..._linalg.class_products import matmat
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
 from ..._typing import FloatArray
@@ -57,7 +57,7 @@ class TaggerPredictionMixin:
         allowed = allowed_by(self.constraints, self.classes_)
         with blas_threads(1):
             if sp.issparse(self.coef_):
-                unary = given.X @ sound(self.coef_, "coef_").T.astype(np.float64)
+                unary = given.X @ check_sparse(self.coef_, "coef_").T.astype(np.float64)
                 unary = unary.toarray() if sp.issparse(unary) else np.ascontiguousarray(unary)
             else:
                 unary = matmat(design_of(given.X, n_threads), self.coef_.T.astype(np.float64, order="C"))
@@ -208,7 +208,7 @@ class TaggerPredictionMixin:
         """
         check_is_fitted(self, "coef_")
         if sp.issparse(self.coef_):
-            self.coef_ = sound(self.coef_, "coef_").toarray()
+            self.coef_ = check_sparse(self.coef_, "coef_").toarray()
         return self
 
 

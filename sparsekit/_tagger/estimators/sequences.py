@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ..._arrays import host_only
 from ..._estimator.checks import apply_class_weight, as_kernel_input, check_sample_weight
 from ..._estimator.labels import refuse_missing_labels
-from ..._linalg.structure import sound
+from ..._linalg.structure import check_sparse
 from ..._messages import shown
 
 ONE_OF = "a list of dicts of features (one a position), a sparse matrix or an array (n_positions, n_features)"
@@ -198,7 +198,7 @@ def _stacked(X, n_features):
     parts = []
     for i, sequence in enumerate(X):
         if sp.issparse(sequence):
-            part = sound(sequence, f"X[{i}]").tocsr()
+            part = check_sparse(sequence, f"X[{i}]").tocsr()
         else:
             part = sequence if hasattr(sequence, "dtype") else np.array(sequence, dtype=np.float64)
             if not len(part) and part.ndim == 1:

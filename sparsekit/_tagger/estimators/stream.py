@@ -19,7 +19,7 @@ from ..losses.constraints import allowed_by, broken
 from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, update_by_batch
-from ..solver.perceptron import Sequences, Steps, take_pass
+from ..solver.perceptron import Sequences, Steps, run_pass
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels
 
@@ -135,7 +135,7 @@ class TaggerStreamMixin:
             steps = self._steps_so_far(known, p, K)
             data = Sequences(rows, given.starts, codes, weight, allowed, self.fit_ends)
             order = data.order()
-            wrong_labels = take_pass(steps, data, order)
+            wrong_labels = run_pass(steps, data, order)
             table = steps.mean()
             self.objective_ = self.optimality_ = wrong_labels / max(data.count_positions(order), 1)
         else:

@@ -80,8 +80,7 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
         the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
         at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified. The fit stops
-        when the share of wrong labels in a pass is at most tol, or has not decreased by more than tol in five
-        passes.
+        when the share of wrong labels in a pass is at most tol, or decreases by at most tol in five passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
     max_time : float, default=None
@@ -238,8 +237,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         Parameters
         ----------
         X : list of n_sequences sequences
-            Each a list of dicts of features, one a position; a data frame, whose rows are such dicts; or a
-            sparse matrix or array of shape (n_positions, n_features). Sequences may be empty.
+            Each is a list of dicts of features, one a position, or a data frame, whose rows are such dicts.
+            Or it is a sparse matrix or array of shape (n_positions, n_features). Sequences may be empty.
         y : list of n_sequences sequences of labels
             Strings or whole numbers, one a position.
         sample_weight : float or array-like of shape (n_sequences,), default=None

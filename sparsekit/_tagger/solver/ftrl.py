@@ -17,8 +17,13 @@ import scipy.sparse as sp
 
 from ..._linalg.class_design import design_of
 
-# sequences in a step, the rate r, and b: the best of four choices on the benchmark's sets "tune", C .1 to 10
-_FEW, _RATE, _FIRST = 8, 0.3, 0.1
+# The best of four choices on the benchmark's sets "tune", C from 0.1 to 10.
+# sequences in a step
+_FEW = 8
+# the rate r
+_RATE = 0.3
+# b, the first sum of squares' root, in units of C
+_FIRST = 0.1
 
 
 def steepness(squares, C):

@@ -88,7 +88,7 @@ class Sequences:
         return int(np.diff(self.starts)[order].sum())
 
 
-def take_pass(steps, data, order):
+def run_pass(steps, data, order):
     """Update ``steps`` by a pass over the sequences ``order``; return how many labels are wrong."""
     K, allowed, starts, free = steps.table.shape[1], data.allowed, data.starts, data.free
     forbidden = ~np.concatenate([allowed.follow, allowed.begin[None], allowed.end[None]])
@@ -126,7 +126,7 @@ def train(steps, data, pack, random, *, tol, max_iter, max_time, callback, histo
     total = max(data.count_positions(order), 1)
     nit, least, stale, status, share = 0, np.inf, 0, None, 0.0
     while status is None:
-        wrong = take_pass(steps, data, random.permutation(order))
+        wrong = run_pass(steps, data, random.permutation(order))
         nit, share = nit + 1, wrong / total
         lines.add(limits.seconds, share, share)
         stale = 0 if share < least - tol else stale + 1

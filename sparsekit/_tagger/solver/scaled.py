@@ -19,8 +19,10 @@ from ..._l1.solver.oba import minimize_oba
 from ..._l1.solver.oba_run import OBAOptions
 from ..._solver import outcome
 
-# length of the difference for the first curvature, relative to the point's norm; number of power steps
-_PART, _POWERS = 1e-5, 3
+# length of the finite difference for the first curvature, relative to the point's norm
+_DIFFERENCE = 1e-5
+# steps of the power method for the largest curvature
+_POWER_STEPS = 3
 # smallest entry of the diagonal, relative to the largest: nearly zero features have hardly any curvature
 _LEAST = 1e-6
 
@@ -62,8 +64,8 @@ class ScaledProblem(ProtocolProblem):
         """
         if self._lipschitz is None:
             g = self.gradient()
-            step, d, norm = _PART * max(1.0, float(np.linalg.norm(self.x))), g, float(np.linalg.norm(g))
-            for _ in range(_POWERS):
+            step, d, norm = _DIFFERENCE * max(1.0, float(np.linalg.norm(self.x))), g, float(np.linalg.norm(g))
+            for _ in range(_POWER_STEPS):
                 if not 0.0 < norm < np.inf:
                     break
                 d = (self.loss.gradient(self.x + step / norm * d) - g) / step

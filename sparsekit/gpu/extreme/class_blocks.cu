@@ -1,8 +1,8 @@
 // Steps with whole blocks of negatives: W (n_features, stride) lies feature by feature, 16 classes side
 // by side.
 //
-// Rounds and phases are those of extreme.cu: a block of threads a row makes the changes, then one for each
-// block of classes that moves makes its moves in the order of the rows, so that nothing is added atomically.
+// Rounds have the two phases of extreme.cu. First a block of threads a row computes the row's changes. Then a block of
+// threads for each block of classes applies its changes in the order of the rows. So nothing is added atomically.
 #include "extreme/softmax_rules.cuh"
 
 namespace sk_class_blocks {
@@ -13,8 +13,8 @@ constexpr int SIZE = 16;
 constexpr long long ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64, LOG_NOISE = 128,
                     NOISE = 256, VALUE = 512, SPARSE = 1;
 
-// Numbers of a call, in the order of _class_blocks.py. ``parts`` rows a round; each has ``most`` places for
-// blocks, and one more for its label.
+// Numbers of a call, in the order of _class_blocks.py. ``parts`` rows a round; each has ``most`` slots for blocks, and
+// one more for its label.
 struct numbers {
     long long flags, width, n_classes, begin, n, parts, method, stride, n_blocks, n_head, n_drawn;
     long long first;
@@ -32,7 +32,7 @@ struct numbers {
     __device__ __forceinline__ long long most() const {
         return n_head + n_drawn < n_blocks ? n_head + n_drawn : n_blocks;
     }
-    // place in the order of a part's row in a round, or -1 after its last
+    // index in the order of a part's row in a round, or -1 after its last
     __device__ __forceinline__ long long at(long long part, long long round) const {
         long long i = n * part / parts + round;
         return i < n * (part + 1) / parts ? begin + i : -1;
@@ -51,7 +51,7 @@ static __device__ long long draw(const numbers& N, unsigned long long* state, co
     }
     if (head == N.n_blocks) return n;
     for (long long i = 0; i < N.n_drawn; i++) {
-        // drawn for a noise distribution as well, whose own draw takes its place
+        // also drawn with a noise distribution, which replaces it: the generator's states then agree with the CPU's
         long long j = N.n_head + sk_below(state, rest), l = head;
         double weight = (double)rest / (double)N.n_drawn;
         if (p) {
@@ -97,11 +97,11 @@ struct problem {
         return data + (start ? (long long)start[i] : i * N.width);
     }
     __device__ __forceinline__ double scale_of(long long k) const { return scale ? scale[k] : 1.0; }
-    // entries of a row's room for one of f, g, r, rho, q
+    // length of each of f, g, r, rho, q in a row's workspace
     __device__ __forceinline__ long long height() const { return N.most() * SIZE + 1; }
 };
 
-// The change of one row; its room holds f, g, r, rho, q (height) and the step length, codes its columns.
+// The change of one row. Its workspace holds f, g, r, rho, q (height) and the step length; codes holds its columns.
 static __device__ void row_changes(const problem& P, long long round, long long part, long long rounds,
                                    double* shared) {
     const numbers& N = P.N;
@@ -116,7 +116,7 @@ static __device__ void row_changes(const problem& P, long long round, long long 
     double *f = P.doubles + part * (5 * height + 1), *g = f + height, *r = g + height, *rho = r + height;
     long long* k = P.codes + part * height;
     double s = 0.0, own = 0.0;
-    // every warp adds up the label's score: cheaper than to wait for one
+    // every warp computes the label's score: cheaper than waiting for one
     for (long long i = lane; i < len; i += SK_WARP) {
         s += (double)x[i] * (double)x[i];
         own += (double)x[i] * (double)P.W[(c ? (long long)c[i] : i) * N.stride + y];
@@ -135,8 +135,8 @@ static __device__ void row_changes(const problem& P, long long round, long long 
             sum += (double)x[i] * (double)P.W[(c ? (long long)c[i] : i) * N.stride + column];
         sum += __shfl_xor_sync(SK_WHOLE_WARP, sum, SIZE);
         if (half) continue;
-        // what is no negative takes the label's place with weight 0; NCE has an infinite noise there, and the
-        // label itself may be one of its negatives
+        // A column that is no negative gets the label's score and weight 0. With NCE padding has infinite noise
+        // instead, and the label may be one of its own negatives.
         const bool nce = N.method == SK_NCE;
         const bool none = column >= N.n_classes || (column == y && !nce);
         f[to] = none ? own : (sum + (P.bias ? (double)P.bias[column] : 0.0)) * P.scale_of(column);
@@ -146,13 +146,13 @@ static __device__ void row_changes(const problem& P, long long round, long long 
     __syncthreads();
     const double eta = N.eta * (P.weight ? P.weight[e] : 1.0);
     double u = P.u ? P.u[e] : 0.0;
-    // a row of zeros moves no weight, but u has its equation still
+    // a row of zeros changes no weight, but u still has its equation
     const double loss = sk_softmax::solve({shared}, P.R, n, k, f, r, g, rho, rho + height,
                                           s > 0.0 ? s : 1e-300, eta, &u);
     if (threadIdx.x == 0) {
         f[5 * height] = eta;
         if (P.u) P.u[e] = u;
-        if ((N.flags & VALUE) && round % SK_LOOK == 0) {
+        if ((N.flags & VALUE) && round % SK_VALUE_EVERY == 0) {
             P.values[local] = loss;
             P.values[rounds * N.parts + local] = 1.0;
         }
@@ -161,7 +161,7 @@ static __device__ void row_changes(const problem& P, long long round, long long 
     }
 }
 
-// All moves of the block of classes that stands at ``at`` among the sorted places, if it is the first there.
+// All changes of the block of classes at index ``at`` of the sorted keys, if that is its first key.
 static __device__ void block_moves(const problem& P, long long round, long long at) {
     const numbers& N = P.N;
     const long long most = N.most(), size = N.parts * (most + 1), local = round - N.first;
@@ -171,7 +171,7 @@ static __device__ void block_moves(const problem& P, long long round, long long 
     if (block >= N.n_blocks || (at > 0 && keys[at - 1] / size - base == block)) return;
     const long long t = threadIdx.x % SIZE, from = threadIdx.x / SIZE, by = blockDim.x / SIZE;
     const long long column = block * SIZE + t;
-    // every thread knows bias and scale of its column; those from == 0 write them
+    // every thread has bias and scale of its column; those with from == 0 write them
     real bias = P.bias ? P.bias[column] : real(0);
     double scale = P.scale_of(column);
     while (at < size && keys[at] / size - base == block) {
@@ -181,7 +181,7 @@ static __device__ void block_moves(const problem& P, long long round, long long 
         long long len, slot, end = at;
         const real* x = P.row(e, &c, &len);
         double shrink = 1.0;
-        // a row's changes, of which the label's comes last, are made before any of its shrinkages
+        // apply a row's changes, the label's last, before any of its shrinkages
         for (; end < size && keys[end] / size == keys[at] / size; end++) {
             if (keys[end] % size / (most + 1) != part) break;
             slot = keys[end] % size % (most + 1);
@@ -213,8 +213,8 @@ static __device__ void block_moves(const problem& P, long long round, long long 
 
 }  // namespace sk_class_blocks
 
-// Blocks of the rounds from ``first`` on, a thread a part, and their keys: sorted, they stand by round,
-// block, part and place of the row, the label's last.
+// Draw the blocks of the rounds from ``first`` on, a thread a part, and write their keys. Sorted keys are in the order
+// of round, block, part and slot; the label's slot is the last.
 extern "C" __global__ void sk_blocks_draw(const long long* order, const long long* y, const double* p,
                                           const double* keep, const long long* alias,
                                           unsigned long long* states, long long* blocks, double* weights,
@@ -243,7 +243,7 @@ extern "C" __global__ void sk_blocks_draw(const long long* order, const long lon
     }
 }
 
-// Phase 0: the rows' changes in a round, a block of threads a row. 1: the moves, a block of threads a place.
+// Phase 0: the rows' changes in a round, a block of threads a row. Phase 1: the classes' changes, a block of threads a key.
 extern "C" __global__ void sk_blocks_steps(
     const real* data, const index_t* col, const index_t* start, const long long* order,
     const long long* row_of,

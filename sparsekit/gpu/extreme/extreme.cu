@@ -1,12 +1,13 @@
 // Steps of softmax with very many classes: draws, rounds of rows that step at once, hashed scores.
 //
-// The classes of many rounds are drawn and sorted ahead, by round and class. A round then has two phases:
-// every unit, a row, computes its changes from the weights as they are, one block a unit; and every class that moves gets its changes in the order of the units, one block a
-// class. So no two blocks write to one number and the result does not depend on which is first. A hashed
-// table is the exception: its classes share entries, and atomic additions make the sums.
+// The classes of many rounds are drawn and sorted ahead, by round and class. A round then has two phases. First every
+// unit, a row, computes its changes from the weights as they are, one block a unit. Then every class that changes gets
+// its changes in the order of the units, one block a class. So no two blocks write to one number and the result does
+// not depend on which is first. A hashed table is the exception: its classes share entries, and atomic additions make
+// the sums.
 #include "extreme/extreme.cuh"
 
-// whether one block makes all rounds; compiled by itself, because it takes twice the registers
+// whether one block makes all rounds; compiled separately, because it needs twice the registers
 #ifndef SK_EXTREME_ALONE
 #define SK_EXTREME_ALONE 0
 #endif
@@ -16,7 +17,7 @@ namespace sk_extreme {
 using sk_softmax::rule;
 using sk_softmax::team;
 
-constexpr long long FEW = 64;  // so many negatives are left to one warp
+constexpr long long FEW = 64;  // largest number of negatives that one warp solves alone
 
 // Negatives of label y into k[1 ..] with inverse probabilities r[1 ..], by one thread; returns their number.
 // As in _cython/extreme/softmax_rules.h, draw for draw.
@@ -93,21 +94,21 @@ struct problem {
     __device__ __forceinline__ long long rounds_units(long long round, long long unit) const {
         return (round - N.first) * N.units + unit;
     }
-    __device__ __forceinline__ void look(long long round, long long unit, double loss, double n_rows,
+    __device__ __forceinline__ void record(long long round, long long unit, double loss, double n_rows,
                                          long long rounds) const {
-        if (!N.has(VALUE) || round % SK_LOOK != 0) return;
+        if (!N.has(VALUE) || round % SK_VALUE_EVERY != 0) return;
         long long i = rounds_units(round, unit);
         values[i] = loss;
         values[rounds * N.units + i] = n_rows;
     }
-    // the first bad round, and in it the first place, is what counts
+    // the smallest number is reported: the first bad round, and in it the first row
     __device__ __forceinline__ void report(long long round, long long place) const {
         atomicMin(bad, (unsigned long long)(round * N.n + place - N.begin));
     }
-    __device__ __forceinline__ long long room() const { return 4 * N.stride + 2; }
+    __device__ __forceinline__ long long unit_size() const { return 4 * N.stride + 2; }
 };
 
-// The change of one row; its room holds f, g, rho, q (stride), the squared norm and the step length.
+// The change of one row. Its workspace holds f, g, rho, q (stride), the squared norm and the step length.
 static __device__ void row_unit(const problem& P, long long round, long long unit, long long rounds,
                                 double* shared) {
     const numbers& N = P.N;
@@ -118,7 +119,7 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
                     n = P.count[P.rounds_units(round, unit)];
     const long long* k = P.k + first;
     const row x = P.X.at(e);
-    double *f = P.doubles + unit * P.room(), *norm = f + 4 * N.stride;
+    double *f = P.doubles + unit * P.unit_size(), *norm = f + 4 * N.stride;
     const bool norms = N.method == SK_IMPLICIT;
     for (long long j = warp; j <= n + norms; j += warps) {
         double value = j <= n ? score(P.T, x, k[j]) : squared_norm(x) + (P.T.bias ? 1.0 : 0.0);
@@ -127,7 +128,7 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     __syncthreads();
     const double share = size > 1 ? 1.0 / (double)size : 1.0;
     const double eta = N.eta * (P.X.weight ? P.X.weight[e] : 1.0) * share;
-    // a row of zeros moves no entry of W, but u has its equation still
+    // a row of zeros changes no entry of W, but u still has its equation
     const double s = norms && *norm > 0.0 ? *norm : 1e-300;
     const bool few = n <= FEW || blockDim.x == SK_WARP;
     if (few && warp > 0) return;
@@ -138,13 +139,12 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     if (threadIdx.x == 0) {
         f[4 * N.stride + 1] = eta;
         if (P.X.u) P.X.u[e] = u;
-        P.look(round, unit, loss, 1.0, rounds);
+        P.record(round, unit, loss, 1.0, rounds);
         if (!(fabs(g[0]) < sk_softmax::BEYOND) || !(fabs(u) < sk_softmax::BEYOND)) P.report(round, at + b);
     }
 }
 
-// All changes of the class that stands at ``at`` among the sorted places of a round, if it is the first
-// one there.
+// All changes of the class at index ``at`` of the sorted keys of a round, if that is its first key.
 static __device__ void class_moves(const problem& P, long long round, long long at) {
     const numbers& N = P.N;
     const long long size = N.units * N.stride, local = round - N.first, base = local * (N.n_classes + 1);
@@ -154,7 +154,7 @@ static __device__ void class_moves(const problem& P, long long round, long long 
     klass C(P.T, k);
     for (; at < size && keys[at] / size - base == k; at++) {
         const long long unit = keys[at] % size / N.stride, slot = keys[at] % size % N.stride;
-        const double* f = P.doubles + unit * P.room();
+        const double* f = P.doubles + unit * P.unit_size();
         long long from, b = unit % N.batch_size;
         N.batch(unit / N.batch_size, round, &from);
         move(P.T, C, P.X.at(P.order[from + b]), f[N.stride + slot],
@@ -165,8 +165,8 @@ static __device__ void class_moves(const problem& P, long long round, long long 
 
 }  // namespace sk_extreme
 
-// Classes of the rounds ``first`` .. first + rounds, a thread a part, and their keys: sorted, they stand by
-// round, class, unit and place of the unit.
+// Draw the classes of the rounds ``first`` .. first + rounds, a thread a part, and write their keys. Sorted keys are in
+// the order of round, class, unit and slot of the unit.
 extern "C" __global__ void sk_extreme_draw(
     const long long* order, const long long* y, const long long* classes, const long long* place,
     const double* noise, const double* keep, const long long* alias, unsigned long long* states, long long* k,
@@ -198,8 +198,8 @@ extern "C" __global__ void sk_extreme_draw(
     }
 }
 
-// Phase 0: the units' changes in a round, a block a unit. 1: the classes' moves, a block a place. Alone:
-// both, of so many rounds, where a round has one unit.
+// Phase 0: the units' changes in a round, a block a unit. Phase 1: the classes' changes, a block a key.
+// SK_EXTREME_ALONE: both phases of ``rounds`` rounds of one unit.
 extern "C" __global__ void sk_extreme_steps(
     const real* data, const index_t* col, const index_t* start, const long long* order,
     const long long* row_of,

@@ -5,13 +5,13 @@
 
 namespace sk_extreme {
 
-// which of the arrays are there
+// bits of ``flags``: which of the arrays are not NULL
 constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64,
                     LOG_NOISE = 128, CLASSES = 256, NOISE = 512, VALUE = 1024;
 
-// Numbers of a call, in the order of _extreme/estimators/classifier.py. In a round each of ``parts`` ranges of the order takes its
-// next batch of ``batch_size`` rows. A unit is a row, which draws
-// classes of its own and has ``stride`` places for them. The arrays of drawn classes begin with round ``first``.
+// Numbers of a call, in the order of _extreme/estimators/classifier.py. In a round each of ``parts`` ranges of the
+// order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``
+// slots for them. The arrays of drawn classes begin with round ``first``.
 struct numbers {
     long long flags, width, n_classes, shift, begin, n, parts, batch_size, method, n_negatives,
         stride, units, first;
@@ -27,7 +27,7 @@ struct numbers {
     __device__ __forceinline__ T* if_has(long long flag, T* array) const {
         return flags & flag ? array : nullptr;
     }
-    // place in the order, from ``begin`` on, at which a part starts
+    // index in the order, from ``begin`` on, at which a part starts
     __device__ __forceinline__ long long bound(long long part) const {
         long long batches = (n + batch_size - 1) / batch_size, at = batch_size * (batches * part / parts);
         return at < n ? at : n;
@@ -38,7 +38,7 @@ struct numbers {
         *at = begin + from;
         return size < 0 ? 0 : size < batch_size ? size : batch_size;
     }
-    // number of the first of a unit's places among the drawn classes
+    // index of a unit's first slot among the drawn classes
     __device__ __forceinline__ long long places(long long round, long long unit) const {
         return ((round - first) * units + unit) * stride;
     }
@@ -65,7 +65,7 @@ struct rows {
     }
 };
 
-// The model: W (n_classes, n_features) or hashed, and what is lazy about it; see _cython/extreme/extreme.h.
+// The model: W (n_classes, n_features) or hashed, bias, and lazy scales; see _cython/extreme/extreme.h.
 struct table {
     long long n_features;
     int shift;  // 0: not hashed
@@ -78,7 +78,7 @@ struct table {
         *minus = !((h >> (shift - 1)) & 1);
         return (long long)(h >> shift);
     }
-    // this thread's share, of ``by`` threads, of the sum over a row
+    // this thread's part of the sum over a row that ``by`` threads share
     __device__ __forceinline__ double dot(row R, long long k, long long from, long long by) const {
         double sum_ = 0.0;
         if (!shift) {
@@ -129,7 +129,7 @@ static __device__ __forceinline__ double squared_norm(row R) {
     return sk::warp_sum(s);
 }
 
-// What a block keeps of the class whose changes it makes, all threads the same.
+// A block's copy of the class that it changes, the same in all threads.
 struct klass {
     long long k;
     double scale;

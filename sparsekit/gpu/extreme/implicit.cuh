@@ -1,8 +1,8 @@
 // Implicit steps of the double-sum softmax for one row, as in _cython/extreme/implicit.h, where the equations are.
 //
-// A team of threads, a whole block or its first warp, solves for one row: every thread holds some of the
-// negatives, and all of them the same u. The start is that of the safe solver there: a device has no use
-// for rough logarithms.
+// A team of threads, a whole block or its first warp, solves for one row. Every thread holds some of the negatives, and
+// all threads hold the same u. The initial point is that of the safe solver there: approximate logarithms save no time
+// on a GPU.
 #include "shared/common.cuh"
 #include "omega.h"
 #ifndef SK_IMPLICIT_CUH
@@ -10,23 +10,23 @@
 
 namespace sk_implicit {
 
-constexpr double LAST_STEP = 1e-6;  // of Newton's method, whose square is left
+constexpr double LAST_STEP = 1e-6;  // last step of Newton's method; its error is the square
 
-// All threads of a block, or, without ``room`` (33 doubles of shared memory), those of its first warp.
+// All threads of a block, or, without ``buffer`` (33 doubles of shared memory), those of its first warp.
 struct team {
-    double* room;
+    double* buffer;
     __device__ __forceinline__ long long rank() const { return threadIdx.x; }
-    __device__ __forceinline__ long long size() const { return room ? (long long)blockDim.x : SK_WARP; }
+    __device__ __forceinline__ long long size() const { return buffer ? (long long)blockDim.x : SK_WARP; }
     __device__ __forceinline__ double sum(double x) const {
-        return room ? sk::block_sum(x, room) : sk::warp_sum(x);
+        return buffer ? sk::block_sum(x, buffer) : sk::warp_sum(x);
     }
     __device__ __forceinline__ double max(double x) const {
-        return room ? sk::block_max(x, room) : sk::warp_max(x);
+        return buffer ? sk::block_max(x, buffer) : sk::warp_max(x);
     }
 };
 
-// m negatives of scores z, which b overwrites; q (m) is room. Every thread reads and writes its own entries,
-// those of rank(), rank() + size(), ... Returns c and sets u in all threads.
+// m negatives of scores z, which b overwrites; q (m) is workspace. Every thread reads and writes its own entries, those
+// of rank(), rank() + size(), ... Returns c and sets u in all threads.
 static __device__ double many(team t, long long m, double* z, const double* r, const double* rho, double* q,
                               double eta, double s, double rho_y, double u_old, double* u_new) {
     // the root is not negative where u_old is not
@@ -49,7 +49,7 @@ static __device__ double many(team t, long long m, double* z, const double* r, c
         double g = c - total;
         if (g > 0.0) high = u;
         else low = u;
-        double g1 = 1.0 + eta * P, reach = s * rho_y * g1 + 1.0;  // c', and how fast the a's move with u
+        double g1 = 1.0 + eta * P, reach = s * rho_y * g1 + 1.0;  // dc/du, and minus d(shift)/du
         double step = -g / (g1 + slope * reach);
         if (fabs(step) * reach < LAST_STEP || i == SK_ROOT_STEPS - 1) {
             // b to first order in the last step: what is left is its square

@@ -1,5 +1,5 @@
-// What the steps of softmax with very many classes share, wherever the weights lie: generator, hash, and the
-// changes of the scores that each method asks for. The rules are those of _cython/extreme/softmax_rules.h.
+// What the steps of softmax with very many classes share, whatever the layout of the weights. It holds the changes of
+// the scores by each method. The rules are those of _cython/extreme/softmax_rules.h.
 #include "draws.h"
 #include "extreme/implicit.cuh"
 #include "losses.h"
@@ -11,7 +11,7 @@ namespace sk_softmax {
 
 using sk_implicit::team;
 
-constexpr double BEYOND = 1e300;  // what is not below it counts as not finite
+constexpr double BEYOND = 1e300;  // a magnitude not below this is treated as not finite
 
 struct rule {
     long long method, n_negatives, n_classes;
@@ -37,8 +37,8 @@ static __device__ __forceinline__ double log_sum(team t, long long n, const doub
     return high + log(exp(-high) + t.sum(sum));
 }
 
-// What the drawn classes say of u: log K where all scores are equal. Sums that are NaN by themselves, of r =
-// 0 with a score out of range, do not come up: what is no negative has the label's score.
+// Initial u, estimated from the drawn classes: log K where all scores are equal. Entries that are no negative have r =
+// 0 and the label's score, so no product 0 * inf occurs.
 static __device__ __forceinline__ double first_u(team t, long long n, const double* f, const double* r) {
     double high = 0.0, total = 0.0;
     for (long long j = 1 + t.rank(); j <= n; j += t.size()) high = f[j] - f[0] > high ? f[j] - f[0] : high;
@@ -106,14 +106,14 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
     return loss;
 }
 
-// The step of one row from the scores f of its classes k, entry 0 the label's; eta has the batch's share in
-// it; rho and q are room. Leaves the changes of the classes (before the shrinkage) in g: each thread its own
-// entries, and g[0] the first. Returns the value of the sampled objective; it and u in all threads.
+// The step of one row from the scores f of its classes k; entry 0 is the label's. eta is divided by the batch's size
+// already; rho and q are workspace. Writes the changes of the classes (before the shrinkage) to g: each thread its own
+// entries, and the first thread g[0]. Returns the value of the sampled objective; it and u in all threads.
 static __device__ double solve(team t, const rule& R, long long n, const long long* k, const double* f,
                                const double* r, double* g, double* rho, double* q, double s, double eta,
                                double* u) {
     double own = 0.0, loss = 0.0;
-    if (*u != *u) *u = first_u(t, n, f, r);  // not seen yet
+    if (*u != *u) *u = first_u(t, n, f, r);  // NaN: the row's first step
     if (R.method != SK_IMPLICIT) {
         loss = slopes(t, R, n, eta, k, f, r, g, &own, u);
         for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] *= -eta;

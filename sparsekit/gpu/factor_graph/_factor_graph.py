@@ -81,9 +81,8 @@ class Plan:
         if elsewhere:
             names = sorted({_STRUCTURED[given["kind"]] for given in elsewhere})
             raise TypeError(
-                f"of factors with a MAP oracle only Dense ones, of up to {DENSE_MOST} scores, are solved on "
-                f"the GPU, and the graph holds {', '.join(names)}: pass NumPy scores (cupy.asnumpy), which "
-                "solves it in main memory"
+                f"of factors with a MAP oracle a GPU solves only Dense ones up to {DENSE_MOST} scores; got "
+                f"{', '.join(names)}. Pass NumPy scores (cupy.asnumpy), which are solved in main memory."
             )
         # all arrays but those of counts have one entry more than they need
         ints = {
@@ -249,7 +248,7 @@ class States:
 def plain_options(options: dict[str, float]) -> list[float]:
     """fg_options' fields in the kernels' order."""
     if options["max_time"] < float("inf"):
-        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU looks at no clock")
+        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU reads no clock")
     floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
     flags = ("adaptive", "exact", "quadratic")
     return [

@@ -1,7 +1,7 @@
-// SparseMAP of Dense factors, by the active set method, and its Jacobian: the twin of
-// _cython/factor_graph/factor_active.h, whose comments say why. A factor is one thread's. Structures that are in use are
-// affinely independent, which bounds their number by that of the variables, and so a factor's room. The longer functions
-// are called and not put in place: it halves the time of compilation, and takes registers from nobody else.
+// SparseMAP of Dense factors, by the active set method, and its Jacobian. The GPU version of
+// _cython/factor_graph/factor_active.h, whose comments say why. One thread works at a factor. Structures in use are
+// affinely independent. So the variables bound their number, and the size of a factor's workspace. The longer functions
+// are not inlined: this halves the time of compilation and saves registers.
 #ifndef SK_FACTOR_ACTIVE_CUH
 #define SK_FACTOR_ACTIVE_CUH
 
@@ -15,8 +15,8 @@ enum { D_SLOT, D_SIZE, D_ADD, D_N_ADD, D_VARIABLES, D_MOST, D_ROOM, D_TABLE };
 struct Active {
     int d, n_add, K, most;        // variables; joint assignments; variables of several values; structures at most
     const int *sizes, *offsets;   // (K): values of each, and where their indicators begin
-    // number of structures, shift, whether the last call ended as none is better; of the last so many that have no
-    // weight (factor_face.cuh), and the last call's `inv`
+    // number of structures, shift, whether the last call ended since no structure is better, number of last structures
+    // without weight (factor_face.cuh), and the last call's `inv`
     double* head;
     double *p, *ones, *target, *L;
     double *u, *wu;               // (d)

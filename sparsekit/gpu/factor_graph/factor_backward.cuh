@@ -1,4 +1,4 @@
-// Derivatives of the marginals: what Algorithm 2 tends to, by conjugate gradients. The twin of
+// Derivatives of the marginals: the limit of Algorithm 2, by conjugate gradients. The GPU version of
 // _cython/factor_graph/factor_backward.h.
 #ifndef SK_FACTOR_BACKWARD_CUH
 #define SK_FACTOR_BACKWARD_CUH
@@ -30,7 +30,7 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     __syncthreads();
 }
 
-// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); room as for complete_all
+// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); room is workspace, as for complete_all
 static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add,
                                            double* room) {
     complete_all(g, t, room);

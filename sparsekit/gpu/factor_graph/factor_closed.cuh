@@ -1,6 +1,6 @@
-// Local problems with a closed form: pairs (Proposition 10), a box cut by one linear constraint (D.1.3), OrOut (D.2.6),
-// and their Jacobians f + e coef (w e)'. The twin of _cython/factor_graph/factor_closed.h; a pair is a thread's, the
-// others belong to one thread or a warp.
+// Local problems with a closed form, and their Jacobians f + e coef (w e)'. They are pairs (Proposition 10), a box cut
+// by one linear constraint (D.1.3), and OrOut (D.2.6). The GPU version of _cython/factor_graph/factor_closed.h. One
+// thread works at a pair, one thread or a warp at the others.
 #ifndef SK_FACTOR_CLOSED_CUH
 #define SK_FACTOR_CLOSED_CUH
 
@@ -70,8 +70,8 @@ static __device__ __forceinline__ double next_bend(Lanes lanes, int d, const dou
     return lanes.least(best);
 }
 
-// Projection on the box cut by a.x <=, = or >= b: x = clip(v + tau ad) with the tau at which a.x, which rises with tau,
-// is b; 0 where an inequality holds by itself. Newton's method in a bracket, from the last tau.
+// Projection on the box cut by a.x <=, = or >= b: x = clip(v + tau ad). a.x increases with tau, and equals b at the
+// solution. tau is 0 if that satisfies an inequality. Newton's method in a bracket, from the last tau.
 static __device__ __forceinline__ void linear(Lanes lanes, int d, const double* v, const double* a, const double* ad, int relation,
                                            double b, double* tau, double* x, double* f, double* e, double* coef) {
     double t = *tau, lo = -MOST_DOUBLE, hi = MOST_DOUBLE, sum, slope;
@@ -170,8 +170,8 @@ static __device__ __forceinline__ bool orout(Lanes lanes, int d, const double* v
     return false;
 }
 
-// Largest rho.x over the box cut by a.x <=, = or >= b, by its dual: the least over t, of the constraint's sign, of
-// t b + sum max(0, rho - t a), a convex function with bends at rho / a. Each lane tries its own bends.
+// Largest rho.x over the box cut by a.x <=, = or >= b, by its dual. That is the minimum of t b + sum max(0, rho - t a)
+// over t with the constraint's sign. The function is convex with kinks at rho / a. Each lane evaluates its own kinks.
 static __device__ __forceinline__ double linear_support(Lanes lanes, int d, const double* rho, const double* a, int relation,
                                                         double b) {
     double best = MOST_DOUBLE;

@@ -1,6 +1,6 @@
-// The face that a factor's answer lies in, where scores tie: Jacobians become those of the smallest faces. The twin of
-// _cython/factor_graph/factor_face.h, whose comments say why. A Dense factor is one thread's, and has room of its own for
-// it; closed forms belong to one thread or a warp. Doing it twice is doing it once.
+// The face that a factor's answer lies in, where scores tie: Jacobians become those of the smallest faces. The GPU
+// version of _cython/factor_graph/factor_face.h, whose comments say why. One thread works at a Dense factor, with its
+// own workspace, and one thread or a warp at a closed form. A second call changes nothing.
 #ifndef SK_FACTOR_FACE_CUH
 #define SK_FACTOR_FACE_CUH
 
@@ -142,8 +142,8 @@ struct Face {
             q.head[0] = k + 1;
         }
     }
-    // Whether the answer can move away from the structures that joined. If not, what holds it back is a direction in
-    // which the scores may move and the answer stays: g moves, and those that are tied no longer leave.
+    // Whether the answer can move away from the structures that joined. If not, there is a direction of the scores
+    // along which the answer stays. Then g moves along it, and tied structures no longer leave.
     __device__ __noinline__ bool move_away() {
         const int d = t.d, m = t.count(), used = m - extra();
         double *e = r, most = 0.0;

@@ -2,8 +2,8 @@
 #include "factor_graph/factor_solve.cuh"
 #include "factor_graph/factor_backward.cuh"
 
-// Kernels of gpu/factor_graph/_factor_graph.py: a block a graph. A state lies in shared memory while its block is at work
-// where it fits (n_shared doubles, else 0), and in global memory between the launches.
+// Kernels of gpu/factor_graph/_factor_graph.py: a block a graph. While a block works, its state is in shared memory if
+// it fits (n_shared doubles, else 0). Between launches it is in global memory.
 
 namespace factors {
 
@@ -68,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
 }
 
-// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). rooms (n, size):
-// what the faces of Dense factors need.
+// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). rooms (n,
+// size): workspace for the faces of Dense factors.
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_vjp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,

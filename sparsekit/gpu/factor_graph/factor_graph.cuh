@@ -1,6 +1,6 @@
-// What an LP-SparseMAP problem is in device memory, and how the threads of a block work at it together. The twin of
-// _cython/factor_graph/factor_graph.h, whose slots, coordinates and names these are: a block is one graph, every thread
-// runs the same control flow on the same numbers, and arrays are shared out entry by entry.
+// An LP-SparseMAP problem in device memory, and how the threads of a block share the work. The GPU version of
+// _cython/factor_graph/factor_graph.h, with the same slots, coordinates and names. A block works at one graph. Every
+// thread runs the same control flow on the same numbers, and the threads share the entries of arrays.
 #ifndef SK_FACTOR_GRAPH_CUH
 #define SK_FACTOR_GRAPH_CUH
 
@@ -123,7 +123,7 @@ struct Report {
 };
 
 // The threads of a block: sums of one number a thread, the same bits in all of them. Each call is a barrier as well.
-// Two rooms take turns, so one barrier a call is enough: nobody writes to a room before all have read it.
+// Two buffers alternate, so one barrier a call is enough: no thread writes to a buffer before all have read it.
 struct Team {
     double* room; // 128 doubles of shared memory
     int turn;

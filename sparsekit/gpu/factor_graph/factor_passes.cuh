@@ -1,6 +1,6 @@
 // Passes over all factors of a graph by the threads of a block: their answers, products with their Jacobians, conjugate
-// gradients, proofs of infeasibility. The twin of _cython/factor_graph/factor_passes.h. No pass begins with a barrier; each
-// says whether it ends with one.
+// gradients, certificates of infeasibility. The GPU version of _cython/factor_graph/factor_passes.h. No pass begins
+// with a barrier; each says whether it ends with one.
 #ifndef SK_FACTOR_PASSES_CUH
 #define SK_FACTOR_PASSES_CUH
 
@@ -138,8 +138,8 @@ static __device__ __forceinline__ void product(const Plan& g, const State& t, co
 #endif
 }
 
-// solution (n_var) of ((1 + eps) I - B) solution = right, B = mean J (copies of .); with eps = 0, where the matrix is
-// singular, the one of least norm for a right side in its range. The residual is brought down to `tol`. Ends with a
+// solution (n_var) of ((1 + eps) I - B) solution = right, with B = mean J (copies of .), to a residual of `tol`. With
+// eps = 0 the matrix is singular; then it is the solution of least norm, for a right side in the range. Ends with a
 // barrier.
 static __device__ __forceinline__ void conjugate_gradients(Team& team, const Plan& g, const State& t, double eps,
                                                         const double* right, double tol, double* solution) {
@@ -192,8 +192,9 @@ static __device__ __forceinline__ double support_closed(const Plan& g, const dou
     return lanes.lane() == 0 ? total : 0.0;
 }
 
-// Whether the slots' vector r, of mean 0 over every variable's copies, proves that no mu serves all factors: any mu has
-// <r, copies of mu> = 0, so the factors' largest <r_f, x_f> cannot sum to less. Overwrites s.
+// Whether the slots' vector r certifies that no mu satisfies all factors. r has mean 0 over every variable's copies, so
+// any mu has <r, copies of mu> = 0. The graph is infeasible if the factors' largest <r_f, x_f> sum to less. Overwrites
+// s.
 static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, const State& t, const double* r) {
     double size = 0.0, total = 0.0, *rho = t.s;
     SK_SHARE(s, g.n_slot) size += fabs(g.w[s] * r[s]);

@@ -1,6 +1,6 @@
-// Forward: ADMM (Algorithm 1), then Newton's method on the dual; LP-MAP by proximal points. The twin of
-// _cython/factor_graph/factor_solve.h, whose comments say why: the same steps on the same numbers, so that passes and
-// exits are the same. All threads hold the same Report and take the same branches.
+// Forward: ADMM (Algorithm 1), then Newton's method on the dual; LP-MAP by proximal points. The GPU version of
+// _cython/factor_graph/factor_solve.h, whose comments say why. The steps are the same, so passes and exits are the
+// same. All threads hold the same Report and take the same branches.
 #ifndef SK_FACTOR_SOLVE_CUH
 #define SK_FACTOR_SOLVE_CUH
 
@@ -77,8 +77,8 @@ static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, cons
     return slope;
 }
 
-// The direction s of Newton's method at l: s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), less its means, with
-// r = mu - x. The dual's slope along it.
+// The direction s of Newton's method at l, with r = mu - x. s is (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps)
+// minus its means. Returns the dual's slope along s.
 static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, const State& t, double residual) {
     double *nu = t.cg + 3 * g.n_var, *right = nu + g.n_var, slope = 0.0;
     const double eps = residual > 1e-2 ? 1e-2 : (residual < 1e-4 ? 1e-4 : residual);
@@ -120,9 +120,9 @@ static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const
 #endif
 }
 
-// Newton's method on the dual from l, until the residual is `tol`. Whether it converged; l is then the solution's, else
-// the best that was met. Every pass begins with an answer, which belongs to the search along s, to its end without
-// success, or before the first s to l itself.
+// Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
+// solution's, else the best one so far. Every pass begins with an answer. It belongs to l before the first s, to the
+// line search along s, or to the end of a search that failed.
 static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const State& t, Report& report, double tol,
                                               long long most) {
     enum { FIRST, SEARCH, LAST } phase = FIRST;
@@ -385,7 +385,7 @@ static __device__ __forceinline__ int solve(Team& team, const Plan& g, const Sta
         if (is_map) {
             SK_SHARE(k, g.n_add) t.add[k] = t.add0[k] / rho;
             o.max_iter = given.max_iter - passes;
-            // scores that are large beside rho leave fewer digits for the marginals
+            // scores that are large relative to rho leave fewer digits for the marginals
             o.tol_primal = given.tol_primal * (1e-3 * most / rho > 1.0 ? 1e-3 * most / rho : 1.0);
             if (o.tol_primal > 1e-7 && given.tol_primal < 1e-7) o.tol_primal = 1e-7;
         }

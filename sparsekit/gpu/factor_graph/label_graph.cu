@@ -1,14 +1,14 @@
 #include "shared/common.cuh"
 #include "factor_graph/label_graph.cuh"
 
-// length of a linear factor or an OrOut from which a warp works at one
+// smallest length of a linear factor or an OrOut at which a warp works
 #define SK_WARP_FROM 24
 
 // Kernels of gpu/factor_graph/_label_graph.py.
 
-// mu (n, K) of scores eta (n, K), statuses and passes (n). Blocks take rows from the counter `next` (1, zero at first)
-// until there are none. What a row needs lies in shared memory (n_shared doubles) where it fits, else in the block's own
-// part of `spare` (n_blocks, n_spare); pair_place is (n_blocks, n_pairs).
+// mu (n, K) of scores eta (n, K), statuses and passes (n). Blocks get rows from the counter `next` (1, zero at first)
+// until there are none. A row's workspace is in shared memory (n_shared doubles) if it fits, else in the block's part
+// of `spare` (n_blocks, n_spare). pair_place is (n_blocks, n_pairs).
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_label_graph_marginals(const long long* __restrict__ counts, const int* __restrict__ ints,
                              const double* __restrict__ reals, const int* __restrict__ start,

@@ -1,5 +1,6 @@
-// Marginals of labels with pair scores, and perhaps factors over them, for one row of scores: labels that are decided
-// before any iteration, and the graph of those that are left. The twin of _cython/factor_graph/label_graph.h.
+// Marginals of labels with pair scores, and factors over them if there are any, for one row of scores. Bounds decide
+// some labels before any iteration; a graph of the others is solved. The GPU version of
+// _cython/factor_graph/label_graph.h.
 #ifndef SK_LABEL_GRAPH_CUH
 #define SK_LABEL_GRAPH_CUH
 
@@ -82,8 +83,8 @@ static __device__ __forceinline__ int decision(const Labels& g, const Row& r, in
     return g.may_rise[j] && r.score[j] - r.down[j] >= enough ? ON : OPEN;
 }
 
-// Labels whose score stays on one side whatever the others are, and what follows from them, in rounds: bounds only ever
-// tighten, so the order is of no account. A warp works at a label. Ends with a barrier.
+// Decide labels whose score has one sign whatever the others are, then labels that this decides, in rounds. Bounds only
+// tighten, so the order does not matter. A warp works at a label. Ends with a barrier.
 static __device__ __forceinline__ void decide(Team& team, const Labels& g, const Row& r, const double* eta,
                                               double enough) {
     const int lane = threadIdx.x % SK_WARP, warps = blockDim.x / SK_WARP;

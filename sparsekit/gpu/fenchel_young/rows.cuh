@@ -1,7 +1,7 @@
 // A short row of a matrix in registers: LANES neighbouring threads, or a whole block, hold EACH entries each.
 //
-// WIDE entries are read and written at once: 16 bytes where every row begins at a multiple of them and its
-// length is one, else 1 entry. Either way neighbouring threads touch neighbouring memory.
+// WIDE entries are read and written at once. That is 16 bytes where the rows' addresses and lengths are multiples of 16
+// bytes, else 1 entry. Either way neighbouring threads touch neighbouring memory.
 #include "shared/common.cuh"
 #ifndef SK_ROWS_CUH
 #define SK_ROWS_CUH
@@ -23,7 +23,7 @@ struct alignas(WIDE * sizeof(real)) Pack {
 };
 
 // number in the row of entry e of this thread
-static __device__ __forceinline__ int place(int e, int lane, int lanes) {
+static __device__ __forceinline__ int index_of(int e, int lane, int lanes) {
     return (e / WIDE * lanes + lane) * WIDE + e % WIDE;
 }
 
@@ -31,7 +31,7 @@ static __device__ __forceinline__ int place(int e, int lane, int lanes) {
 static __device__ __forceinline__ void load(const real* row, int K, int lane, int lanes, real fill, real (&x)[EACH]) {
 #pragma unroll
     for (int c = 0; c < EACH / WIDE; ++c) {
-        const int k = place(c * WIDE, lane, lanes);
+        const int k = index_of(c * WIDE, lane, lanes);
         Pack pack;
 #pragma unroll
         for (int i = 0; i < WIDE; ++i) pack.at[i] = fill;
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void load(const real* row, int K, int lane, in
 static __device__ __forceinline__ void store(real* row, int K, int lane, int lanes, const real (&x)[EACH]) {
 #pragma unroll
     for (int c = 0; c < EACH / WIDE; ++c) {
-        const int k = place(c * WIDE, lane, lanes);
+        const int k = index_of(c * WIDE, lane, lanes);
         Pack pack;
 #pragma unroll
         for (int i = 0; i < WIDE; ++i) pack.at[i] = x[c * WIDE + i];
@@ -64,25 +64,25 @@ static __device__ __forceinline__ int sum_before(int x, int lane, int& total) {
     return up_to - x;
 }
 
-// The same sums for every thread of a block of whole warps, with one barrier: ``room`` holds a value a warp,
+// The same sums for every thread of a block of whole warps, with one barrier: ``buffer`` holds a value a warp,
 // and may be written again only after a further barrier.
 template <typename T>
-static __device__ __forceinline__ T block_sum(T x, T* room) {
+static __device__ __forceinline__ T block_sum(T x, T* buffer) {
     const int lane = threadIdx.x % SK_WARP;
     x = sk::warp_sum(x);
-    if (lane == 0) room[threadIdx.x / SK_WARP] = x;
+    if (lane == 0) buffer[threadIdx.x / SK_WARP] = x;
     __syncthreads();
-    return sk::warp_sum(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : T(0));
+    return sk::warp_sum(lane < (int)(blockDim.x / SK_WARP) ? buffer[lane] : T(0));
 }
 
 // Largest value over a block, as above.
 template <typename T>
-static __device__ __forceinline__ T block_max(T x, T* room) {
+static __device__ __forceinline__ T block_max(T x, T* buffer) {
     const int lane = threadIdx.x % SK_WARP;
     x = sk::warp_max(x);
-    if (lane == 0) room[threadIdx.x / SK_WARP] = x;
+    if (lane == 0) buffer[threadIdx.x / SK_WARP] = x;
     __syncthreads();
-    return sk::warp_max(lane < (int)(blockDim.x / SK_WARP) ? room[lane] : x);
+    return sk::warp_max(lane < (int)(blockDim.x / SK_WARP) ? buffer[lane] : x);
 }
 
 }  // namespace rows

@@ -11,7 +11,7 @@ extern "C" __global__ void __launch_bounds__(128)
     using namespace sparsemax;
     const int lane = threadIdx.x % LANES, wanted = (int)wanted_;
     const long long row = sk::thread_of_grid() / LANES;
-    const int K = row < n ? (int)K_ : 0;  // lanes without a row go along: their warp waits for them
+    const int K = row < n ? (int)K_ : 0;  // lanes without a row take part: their warp waits for them
     real x[EACH];
     rows::load(z + row * z_step, K, lane, LANES, -(real)INFINITY, x);
     const real own = highest(x);
@@ -23,13 +23,13 @@ extern "C" __global__ void __launch_bounds__(128)
 
     Search found(LANES >= 8 ? bound<LANES>(own - high, 3) : real(-1));
 #if LANES == 32 && EACH >= 16
-    // few are above the bound: one or two a lane are a fraction of the work
+    // few entries are above the bound: one or two a lane cost a fraction of EACH
     __shared__ real kept[128 / SK_WARP * SK_KEPT];
     real* keep = kept + threadIdx.x / SK_WARP * SK_KEPT;
     int above;
     const int before = rows::sum_before(odd ? 0 : count_above(x, found.t), lane, above);
     if (above <= SK_KEPT) {
-        if (above) keep_above(x, found.t, keep + before);
+        if (above) list_above(x, found.t, keep + before);
         __syncwarp();
         const real two[2] = {lane < above ? keep[lane] : -(real)INFINITY,
                              lane + SK_WARP < above ? keep[lane + SK_WARP] : -(real)INFINITY};

@@ -1,11 +1,10 @@
 // Sparsemax of a row that threads hold in registers: its threshold without a sort, and what follows from it.
 //
-// The threshold tau solves sum_j max(z_j - tau, 0) = 1. The sum is convex, so Newton's method from any lower
-// bound rises to tau and ends exactly when the support no longer changes (Michelot 1986). Entries are taken
-// relative to the row's maximum, and tau is t + rest, two numbers: rest is what rounding took off t. A step is
-// taken from the sum's excess over 1, whose terms are few digits long near the end. So probabilities
-// (z_j - t) - rest sum to one up to the rounding of each, and many equal scores that hardly exceed tau
-// stay members, also in single precision.
+// The threshold tau solves sum_j max(z_j - tau, 0) = 1. The sum is convex, so Newton's method from any lower bound
+// rises to tau and ends exactly when the support no longer changes (Michelot 1986). Entries are taken relative to the
+// row's maximum, and tau is t + rest, two numbers: rest is the rounding error of t. A step is computed from the sum's
+// excess over 1, whose terms are few digits long near the end. So the probabilities (z_j - t) - rest sum to one up to
+// the rounding of each. Many equal scores that hardly exceed tau stay members, also in single precision.
 #include "fenchel_young/rows.cuh"
 #ifndef SK_SPARSEMAX_CUH
 #define SK_SPARSEMAX_CUH
@@ -19,13 +18,13 @@ namespace sparsemax {
 // bits of ``wanted``
 enum { PROBABILITIES = 1, THRESHOLD = 2, SIZE = 4, MINUS = 8, DISTRIBUTION = 16, CODE = 32, LOSS = 64 };
 
-// More than rounding can add to a lower bound on tau: one from the maxima of 32 lanes errs by 16 units of rounding at
-// the very most, one from a part of a row by few; a unit is 6e-8 in float and 1.1e-16 in double.
+// More than rounding can add to a lower bound on tau. A bound from the maxima of 32 lanes errs by at most 16 units of
+// rounding, one from a part of a row by less. A unit is 6e-8 in float and 1.1e-16 in double.
 static __device__ __forceinline__ real slack() { return sizeof(real) == 4 ? real(4e-6) : real(1e-14); }
 // how far from 1 the sum of a target distribution may lie
 static __device__ __forceinline__ double sum_tolerance() { return sizeof(real) == 4 ? 1e-4 : 1e-6; }
 
-// A step need not be rounded well: what it lacks is left for the next one.
+// A step may be rounded badly: the next one corrects it.
 static __device__ __forceinline__ real quotient(real a, real b) {
 #ifndef SK_EMULATED
     if (sizeof(real) == 4) return __fdividef((float)a, (float)b);
@@ -71,7 +70,7 @@ static __device__ __forceinline__ void search(const real (&x)[N], Search& s, int
     }
 }
 
-// From the largest value of each of L lanes, relative to the row's: a subset has a lower threshold.
+// Lower bound on tau from the largest value of each of L lanes, relative to the row's: a subset has a lower threshold.
 template <int L>
 static __device__ __forceinline__ real bound(real own, int passes) {
     const real one[1] = {own};
@@ -87,7 +86,7 @@ static __device__ __forceinline__ int count_above(const real (&x)[EACH], real t)
     return count;
 }
 
-static __device__ __forceinline__ void keep_above(const real (&x)[EACH], real t, real* keep) {
+static __device__ __forceinline__ void list_above(const real (&x)[EACH], real t, real* keep) {
     int n = 0;
 #pragma unroll
     for (int e = 0; e < EACH; ++e)
@@ -159,7 +158,7 @@ static __device__ __forceinline__ int finish(real (&x)[EACH], const real* q, lon
     int size = 0;
 #pragma unroll
     for (int c = 0; c < EACH / WIDE; ++c) {
-        const int k = rows::place(c * WIDE, lane, lanes);
+        const int k = rows::index_of(c * WIDE, lane, lanes);
         rows::Pack target;
 #pragma unroll
         for (int i = 0; i < WIDE; ++i) target.at[i] = k + i == y ? real(1) : real(0);

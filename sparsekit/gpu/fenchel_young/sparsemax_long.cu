@@ -2,11 +2,11 @@
 #include "fenchel_young/sparsemax_block.cuh"
 // Rows too long for a block: several blocks each, in three launches.
 //
-// A part's own threshold is a lower bound of the row's, so what lies below it has probability 0. Each block
-// solves its part in registers, writes zeros, and lists what is left (sk_sparsemax_parts); one block a row
-// solves over the lists and writes the few probabilities (sk_sparsemax_join). So z is read and p written once.
-// A part with more left than fits its list is read again, and so is every part where there are targets or
-// the row's maximum is not finite (sk_sparsemax_spread).
+// A part's own threshold is a lower bound of the row's, so what lies below it has probability 0. sk_sparsemax_parts:
+// each block solves its part in registers, writes zeros, and lists the entries above its bound. sk_sparsemax_join: one
+// block a row solves over the lists and writes the few probabilities. So z is read and p written once.
+// sk_sparsemax_spread reads a part again if its entries did not fit its list. It reads every part again if there are
+// targets or the row's maximum is not finite.
 
 namespace sparsemax {
 
@@ -19,7 +19,7 @@ struct Found {
 
 }  // namespace sparsemax
 
-// blocks of 512 threads that shall fit on a multiprocessor: while one computes, another one reads and writes
+// blocks of 512 threads that must fit on a multiprocessor: while one computes, another one reads and writes
 #define SK_PART_BLOCKS (sizeof(real) == 4 ? 2 : 1)
 
 // Block (part, row). tops, lows: the part's maximum and, relative to it, a bound on its threshold.
@@ -27,30 +27,30 @@ extern "C" __global__ void __launch_bounds__(512, SK_PART_BLOCKS)
     sk_sparsemax_parts(const real* z, long long z_step, real* p, long long p_step, real* kept, int* where, int* counts,
                        real* tops, real* lows, long long wanted, long long K, long long chunk, long long space) {
     using namespace sparsemax;
-    __shared__ Room room;
+    __shared__ Workspace work;
     const long long row = blockIdx.y, cell = row * gridDim.x + blockIdx.x, start = blockIdx.x * chunk;
     const int size = (int)(K - start < chunk ? K - start : chunk), lane = threadIdx.x, lanes = blockDim.x;
     const real* from = z + row * z_step + start;
     real x[EACH], t, rest;
     bool odd;
     rows::load(from, size, lane, lanes, -(real)INFINITY, x);
-    real high = solve_block(x, room, odd, t, rest);
+    real high = solve_block(x, work, odd, t, rest);
     real low = t + rest - slack();
     int all = SK_NO_LIST;
     if (odd) {
         double bad, infinite;
-        count_special_block(x, room, bad, infinite);
+        count_special_block(x, work, bad, infinite);
         if (bad > 0.0) high = (real)NAN;
         if (high < real(0)) all = 0;  // nothing but -inf
         low = -(real)INFINITY;
     } else {
-        int n = list_place(count_above(x, low), room, all);
+        int n = list_index(count_above(x, low), work, all);
         if (all > space) all = SK_NO_LIST;
         if (all != SK_NO_LIST)
 #pragma unroll
             for (int e = 0; e < EACH; ++e)
                 if (x[e] > low) {
-                    const int k = rows::place(e, lane, lanes);
+                    const int k = rows::index_of(e, lane, lanes);
                     kept[cell * space + n] = from[k];
                     where[cell * space + n++] = k;
                 }
@@ -69,8 +69,8 @@ extern "C" __global__ void __launch_bounds__(512, SK_PART_BLOCKS)
 
 namespace sparsemax {
 
-// Calls use(entry relative to the maximum, part, place in the list) for what is left of a row, in a fixed
-// order for each thread: lists by warps, parts without one by the block.
+// Calls use(entry relative to the maximum, part, index in the list) for the listed entries of a row. Warps read the
+// lists; the block reads parts without a list. The order is fixed for each thread.
 template <typename Use>
 static __device__ __forceinline__ void each_left(const real* z, const real* kept, const int* counts, long long parts,
                                                  long long chunk, long long space, long long K, real high, Use use) {
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                       long long* size, long long wanted, long long K, long long parts, long long chunk,
                       long long space) {
     using namespace sparsemax;
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     const long long row = blockIdx.x;
     z += row * z_step;
     kept += row * parts * space;
@@ -107,14 +107,14 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
         if (tops[b] != tops[b]) bad = 1.0;
         if ((double)tops[b] > top) top = (double)tops[b];
     }
-    top = sk::block_max(top, room);
-    if (sk::block_sum(bad, room) > 0.0) top = NAN;
+    top = sk::block_max(top, buffer);
+    if (sk::block_sum(bad, buffer) > 0.0) top = NAN;
     Found all = {top, 0.0, 0.0, 0.0};
     double count = 0.0;
     if (!(top - top == 0.0)) {
         if (top > 0.0)
             for (long long k = threadIdx.x; k < K; k += blockDim.x) count += z[k] == (real)INFINITY;
-        count = all.infinite = sk::block_sum(count, room);
+        count = all.infinite = sk::block_sum(count, buffer);
     } else {
         const real high = (real)top;
         double low = -1.0;
@@ -122,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             const double own = (double)(tops[b] - high) + (double)lows[b];
             if (own > low) low = own;
         }
-        Search s((real)sk::block_max(low, room));
+        Search s((real)sk::block_max(low, buffer));
         for (int pass = 0; pass < 100 && !s.done; ++pass) {
             double over = 0.0, members = 0.0;
             each_left(z, kept, counts, parts, chunk, space, K, high, [&](real x, long long, int) {
@@ -132,8 +132,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
                     members += 1.0;
                 }
             });
-            over = sk::block_sum(over, room);
-            s.step(over, sk::block_sum(members, room));
+            over = sk::block_sum(over, buffer);
+            s.step(over, sk::block_sum(members, buffer));
         }
         all.t = (double)s.t;
         all.rest = (double)s.rest;
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1)
             if (!TARGETS && wanted & PROBABILITIES && i >= 0)
                 p[row * p_step + b * chunk + where[b * space + i]] = share;
         });
-        count = sk::block_sum(count, room);
+        count = sk::block_sum(count, buffer);
     }
     if (threadIdx.x == 0) {
         found[4 * row] = all.high;
@@ -182,8 +182,8 @@ extern "C" __global__ void __launch_bounds__(512, 1)
            (real)found[4 * row + 1], (real)found[4 * row + 2], sums);
     if (wanted & PROBABILITIES) rows::store(p + row * p_step + start, size, lane, lanes, x);
     if (TARGETS) {
-        __shared__ Room room;
-        sum_block(sums, room, true);
+        __shared__ Workspace work;
+        sum_block(sums, work, true);
         if (threadIdx.x == 0) {
             sums_of_parts[4 * cell] = sums.square;
             sums_of_parts[4 * cell + 1] = sums.far;

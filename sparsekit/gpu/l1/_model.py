@@ -20,7 +20,7 @@ from ..shared._operators import QuadOperator
 from ..shared._reduce import block_of, finish, over, reduced
 
 # steps of conjugate gradients between two tests of whether they are done
-_LOOK = 4
+_STEPS_A_CHECK = 4
 
 
 class Effort(Protocol):
@@ -53,19 +53,19 @@ def solve_model(
         return 0.0, 0, 0, 0, 0
     q, x[:] = 0.0, x0
     search = _Search(op, x0, g0, l1, x, one_sided)
-    res, moving, _ = search.settle(x, np.zeros_like(x), None)
-    search.take()
+    res, moving, _ = search.evaluate(x, np.zeros_like(x), None)
+    search.swap()
     goal, holds, cycle, n_cycles, first = effort.forcing * res, effort.holds, 0, 0, 0
     while cycle < effort.max_cycles and moving and (cycle == 0 or res > goal):
         cycle += 1
         n_cycles += 1
-        rounds, held = search.correct(effort.cg_tol, effort.cg_max, holds)
+        rounds, n_fixed = search.correct(effort.cg_tol, effort.cg_max, holds)
         if cycle == 1:
             first = rounds
         alpha, trials = 1.0, 0
         while True:
             found = search.try_step(alpha)
-            # beyond zero there is nothing where variables have one side
+            # one-sided variables cannot cross zero
             may_cross = trials == 0 and not one_sided
             straight = search.try_straight(min(found[2], q)) if may_cross else None
             op.crossed += straight is not None
@@ -74,16 +74,16 @@ def solve_model(
                 break
             alpha *= 0.5
             trials += 1
-            if trials > 40 or (held and trials > 2):
+            if trials > 40 or (n_fixed and trials > 2):
                 break
         if not q_new <= q:
-            if not held:
+            if not n_fixed:
                 break
-            # the variables fixed at zero spoilt the descent: this cycle again without fixing any
+            # no descent because of the fixed variables: repeat this cycle without fixing any
             holds = 0
             cycle -= 1
-            search.settle(x, search.step_of(x), search.hp)
-            search.take()
+            search.evaluate(x, search.step_of(x), search.hp)
+            search.swap()
             continue
         stalled = q - q_new <= 1e-15 * abs(q)
         holds, q, res, moving = effort.holds, q_new, res_new, moving_new
@@ -108,7 +108,7 @@ def crossing_step(x: Array, grad: Array, l1: Array, d: Array, hd: Array) -> Arra
     order = np.argsort(at, kind="stable")
     crossing, at = crossing[order], at[order]
     slopes = slope + np.append(0.0, 2.0 * np.cumsum(jumps[crossing]))
-    # the first crossing after which q rises; before it q may have had its minimum already
+    # the first crossing after which q rises; the minimum is there or before
     ends = np.flatnonzero(slopes[1:] + at * curve >= 0.0)
     k = int(ends[0]) if len(ends) else len(at)
     t = -slopes[k] / curve
@@ -145,15 +145,15 @@ class _Search:
         self.op.product(self.step, self.hp)
         return self.step
 
-    def settle(self, x: DeviceArray, step: DeviceArray, hp: DeviceArray | None) -> tuple[float, int, float]:
-        """Residual, number of moving variables and value of q at x = x0 + step; the face for ``take``."""
+    def evaluate(self, x: DeviceArray, step: DeviceArray, hp: DeviceArray | None) -> tuple[float, int, float]:
+        """Residual, number of moving variables and value of q at x = x0 + step. `swap` adopts its face."""
         hp = step if hp is None else hp  # a step of zeros is its own product
         given = (x, step, hp, self.x0, self.g0, self.l1, self.one_sided, self.m)
         args = (*given, self.grad_new, self.pg_new, self.kind_new)
-        res, moving, q = finish(reduced("shared/model", "sk_model_settle", self.m, args, x, 3), maxima=1)
+        res, moving, q = finish(reduced("shared/model", "sk_model_evaluate", self.m, args, x, 3), maxima=1)
         return float(res), int(moving), float(q)
 
-    def take(self) -> None:
+    def swap(self) -> None:
         self.grad, self.grad_new = self.grad_new, self.grad
         self.pg, self.pg_new = self.pg_new, self.pg
         self.kind, self.kind_new = self.kind_new, self.kind
@@ -162,7 +162,7 @@ class _Search:
         args = (self.x, self.d, self.x0, self.kind, float(alpha), self.m, self.trial, self.step)
         over("shared/model", "sk_model_trial", self.m, args)
         self.op.product(self.step, self.hp)
-        return self.settle(self.trial, self.step, self.hp)
+        return self.evaluate(self.trial, self.step, self.hp)
 
     def try_straight(self, least: float) -> tuple[float, int, float] | None:
         """The best point of x + t d, 0 <= t <= 1, if d crosses zeros and q is below ``least`` there."""
@@ -176,41 +176,43 @@ class _Search:
         kept, kept_step, kept_hp = self.trial.copy(), self.step.copy(), self.hp.copy()
         self.trial[:] = np.asarray(trial, like=self.x)
         self.step_of(self.trial)
-        found = self.settle(self.trial, self.step, self.hp)
+        found = self.evaluate(self.trial, self.step, self.hp)
         if found[2] < least:
             return found
         self.trial[:], self.step[:], self.hp[:] = kept, kept_step, kept_hp
-        self.settle(self.trial, self.step, self.hp)
+        self.evaluate(self.trial, self.step, self.hp)
         return None
 
     def accept(self) -> None:
         self.x[:] = self.trial
-        self.take()
+        self.swap()
 
     def correct(self, cg_tol: float, cg_max: int, holds: int) -> tuple[int, int]:
         """The direction d on the face, corrected; rounds of correction and variables fixed at zero."""
         self.d[:] = 0.0
-        rounds = held = 0
+        rounds = n_fixed = 0
         while True:
-            if self.op.direct and self._solve(held):
+            if self.op.direct and self._solve(n_fixed):
                 self.n_direct += 1
             else:
                 self.n_cg += self._cg(cg_tol, cg_max, warm=rounds > 0)
             args = (self.x, self.pg, int(rounds < holds), self.m, self.d, self.kind)
-            bad, now_held, left = finish(reduced("shared/model", "sk_model_correct", self.m, args, self.x, 3))
-            held += int(now_held)
+            bad, now_fixed, left = finish(
+                reduced("shared/model", "sk_model_correct", self.m, args, self.x, 3)
+            )
+            n_fixed += int(now_fixed)
             if not bad:
-                return rounds, held
+                return rounds, n_fixed
             rounds += 1
             if not left:
-                return rounds, held
+                return rounds, n_fixed
 
-    def _solve(self, held: int) -> bool:
+    def _solve(self, n_fixed: int) -> bool:
         """The direct solve on the face; False where rounding left no positive definite matrix."""
         face = (self.kind == 1) | (self.kind == 2)
         self.r[:] = np.where(face, -self.pg, 0.0)
-        if held:
-            # what the variables on their way to zero do to the others
+        if n_fixed:
+            # product of H and the steps of the fixed variables
             self.op.product(np.where(face, 0.0, self.d), self.hd)
             self.r[:] = np.where(face, self.r - self.hd, 0.0)
         found = self.op.solve_face(self.kind, self.r)
@@ -220,7 +222,7 @@ class _Search:
         return True
 
     def _cg(self, tol: float, max_steps: int, warm: bool) -> int:
-        """Steps of conjugate gradients on the face from the d that is there, (d of the others given)."""
+        """Steps of conjugate gradients on the face from the given d; d of the other variables is fixed."""
         op, m = self.op, self.m
         if warm:
             op.product(self.d, self.hd)
@@ -231,7 +233,7 @@ class _Search:
             1, block_of(len(part)), (part, len(part), float(tol), state)
         )
         for step in range(max_steps):
-            if step % _LOOK == 0 and step:
+            if step % _STEPS_A_CHECK == 0 and step:
                 found = to_host(state)
                 if found[2]:
                     return int(found[3])

@@ -19,7 +19,7 @@ from ._operators import QuadOperator
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
 _ROOM = 2**22  # numbers in the blocks' Gram matrices at most
 
-ROOM = 64  # pairs that the first buffer holds
+INITIAL_CAPACITY = 64  # pairs that the first buffer holds
 
 
 class Pairs:
@@ -38,22 +38,25 @@ class Pairs:
         self.sts, self.sty, self.yty = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(0)
         self.gram = np.zeros((0, 0))  # of the free rows
         self.order: list[int] = []  # slots, the oldest first
-        self._make_room(min(self.most, ROOM))
+        self._allocate(min(self.most, INITIAL_CAPACITY))
 
-    def _make_room(self, room: int) -> None:
+    def _allocate(self, capacity: int) -> None:
         import cupy
 
-        old, self.memory, self.c = self.memory, room, 2 * room
+        old, self.memory, self.c = self.memory, capacity, 2 * capacity
         c, former, gram = self.c, self.W, self.gram
         self.W, self.gram = cupy.zeros((self.n, c)), np.zeros((c, c))
         # the steps' halves stay first, those of the gradients come after the new capacity
-        halves = (slice(0, old), slice(0, old)), (slice(room, room + old), slice(old, 2 * old))
+        halves = (slice(0, old), slice(0, old)), (slice(capacity, capacity + old), slice(old, 2 * old))
         for here, there in halves:
             self.W[:, here] = former[:, there]
             for also, too in halves:
                 self.gram[here, also] = gram[there, too]
-        self.sts, self.sty = enlarged(self.sts, (room, room)), enlarged(self.sty, (room, room))
-        self.yty = enlarged(self.yty, (room,))
+        self.sts, self.sty = (
+            enlarged(self.sts, (capacity, capacity)),
+            enlarged(self.sty, (capacity, capacity)),
+        )
+        self.yty = enlarged(self.yty, (capacity,))
         side = -(-c // _TILE)
         self.tiles = [(j, k) for j in range(side) for k in range(j + 1)]
         # variables that changed and that are free, W_F^T g_F, tiles of the Gram matrix's change
@@ -90,7 +93,7 @@ class Pairs:
             self._settle(self.box.get())
         slot = self.order.pop(0) if len(self.order) == self.most else len(self.order)
         if slot == self.memory:
-            self._make_room(min(2 * slot, self.most))
+            self._allocate(min(2 * slot, self.most))
         if not self.order:
             self.unit = unit
         m = self.memory
@@ -126,7 +129,7 @@ class Pairs:
         k, slots = len(self.order), np.array(self.order, dtype=np.intp)
         part, W = Pairs(self.n if rows is None else len(rows), k), self.W if rows is None else self.W[rows]
         if k > part.memory:
-            part._make_room(k)
+            part._allocate(k)
         part.W[:, :k], part.W[:, k:] = W[:, slots], W[:, self.memory + slots]
         pick = np.ix_(slots, slots)
         part.sts, part.sty, part.yty = self.sts[pick], self.sty[pick], self.yty[slots]

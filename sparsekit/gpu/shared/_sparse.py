@@ -15,8 +15,10 @@ from ..._typing import CompressedParts, DeviceArray
 from ._compile import THREADS, grid1d, kernel
 from ._reduce import WARP, block_of
 
-# entries of a line, for each thread that shares it, from which the line gets a block of its own; at least
-_LONG, _LONG_LEAST = 32, 512
+# A line with more entries than this for each of its threads is summed by a block.
+_MAX_ENTRIES_PER_THREAD = 32
+# Shorter lines never are.
+_MIN_LONG_LINE = 512
 
 
 class Lines:
@@ -30,7 +32,7 @@ class Lines:
         self.indptr, self.indices, self.data = indptr.astype(np.int64, copy=False), indices, data
         self.parts = self.indptr, indices, data
         self.width = width_of(data.size, len(indptr) - 1)
-        self.limit = max(_LONG_LEAST, _LONG * self.width)
+        self.limit = max(_MIN_LONG_LINE, _MAX_ENTRIES_PER_THREAD * self.width)
         self.longs = np.flatnonzero(self.counts > self.limit)
 
     def with_values(self, data: DeviceArray) -> Self:

@@ -70,49 +70,49 @@ static __device__ __forceinline__ T warp_sum(T x) { return lanes_sum<SK_WARP>(x)
 template <typename T>
 static __device__ __forceinline__ T warp_max(T x) { return lanes_max<SK_WARP>(x); }
 
-// Sum over a one-dimensional block of whole warps, the same bits in every thread; ``room`` holds 33
-// values in shared memory and may be used again at once. All threads must call it.
+// Sum over a one-dimensional block of whole warps, the same bits in every thread. ``buffer`` holds 33 values in shared
+// memory and may be used again at once. All threads must call it.
 template <typename T>
-static __device__ __forceinline__ T block_sum(T x, T* room) {
+static __device__ __forceinline__ T block_sum(T x, T* buffer) {
     const int lane = threadIdx.x % SK_WARP, warp = threadIdx.x / SK_WARP;
     x = warp_sum(x);
-    if (lane == 0) room[warp] = x;
+    if (lane == 0) buffer[warp] = x;
     __syncthreads();
     if (warp == 0) {
-        T y = lane < (int)(blockDim.x / SK_WARP) ? room[lane] : T(0);
+        T y = lane < (int)(blockDim.x / SK_WARP) ? buffer[lane] : T(0);
         y = warp_sum(y);
-        if (lane == 0) room[32] = y;
+        if (lane == 0) buffer[32] = y;
     }
     __syncthreads();
-    x = room[32];
+    x = buffer[32];
     __syncthreads();
     return x;
 }
 
 // Largest value over a block, as above.
 template <typename T>
-static __device__ __forceinline__ T block_max(T x, T* room) {
+static __device__ __forceinline__ T block_max(T x, T* buffer) {
     const int lane = threadIdx.x % SK_WARP, warp = threadIdx.x / SK_WARP;
     x = warp_max(x);
-    if (lane == 0) room[warp] = x;
+    if (lane == 0) buffer[warp] = x;
     __syncthreads();
     if (warp == 0) {
-        T y = lane < (int)(blockDim.x / SK_WARP) ? room[lane] : x;
+        T y = lane < (int)(blockDim.x / SK_WARP) ? buffer[lane] : x;
         y = warp_max(y);
-        if (lane == 0) room[32] = y;
+        if (lane == 0) buffer[32] = y;
     }
     __syncthreads();
-    x = room[32];
+    x = buffer[32];
     __syncthreads();
     return x;
 }
 
 // Column c of parts (blocks, k), which an earlier kernel left, summed; the same bits in every thread.
-static __device__ __forceinline__ double sum_parts(const double* __restrict__ parts, long long blocks, double* room,
+static __device__ __forceinline__ double sum_parts(const double* __restrict__ parts, long long blocks, double* buffer,
                                                    long long k = 1, long long c = 0) {
     double total = 0.0;
     for (long long b = threadIdx.x; b < blocks; b += blockDim.x) total += parts[b * k + c];
-    return block_sum(total, room);
+    return block_sum(total, buffer);
 }
 
 }  // namespace sk

@@ -24,24 +24,24 @@ static __device__ __forceinline__ bool moves(signed char kind) { return kind == 
 
 // the largest of 0 and of column c of parts (blocks, k), the same in every thread
 static __device__ __forceinline__ double max_parts(const double* parts, long long blocks, long long k,
-                                                   long long c, double* room) {
+                                                   long long c, double* buffer) {
     double most = 0.0;
     for (long long b = threadIdx.x; b < blocks; b += blockDim.x)
         most = parts[b * k + c] > most ? parts[b * k + c] : most;
-    return sk::block_max(most, room);
+    return sk::block_max(most, buffer);
 }
 
 }  // namespace model
 
 // The point x = x0 + step with H step = hp: its gradient, the model's value there, and the faces of
 // eqs. (2.4)-(2.7). part (blocks, 3): residual, variables that move, value of q.
-extern "C" __global__ void sk_model_settle(const double* __restrict__ x, const double* __restrict__ step,
+extern "C" __global__ void sk_model_evaluate(const double* __restrict__ x, const double* __restrict__ step,
                                            const double* __restrict__ hp, const double* __restrict__ x0,
                                            const double* __restrict__ g0, const double* __restrict__ l1,
                                            long long one_sided, long long m, double* __restrict__ grad,
                                            double* __restrict__ pg,
                                            signed char* __restrict__ kind, double* part) {
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     double worst = 0.0, n_free = 0.0, q = 0.0;
     for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
         const double g = g0[j] + hp[j], up = g + l1[j], down = g - model::below(l1[j], one_sided);
@@ -67,9 +67,9 @@ extern "C" __global__ void sk_model_settle(const double* __restrict__ x, const d
         n_free += what ? 1.0 : 0.0;
         if (r > worst) worst = r;
     }
-    worst = sk::block_max(worst, room);
-    n_free = sk::block_sum(n_free, room);
-    q = sk::block_sum(q, room);
+    worst = sk::block_max(worst, buffer);
+    n_free = sk::block_sum(n_free, buffer);
+    q = sk::block_sum(q, buffer);
     if (threadIdx.x == 0) {
         double* out = part + 3 * (long long)blockIdx.x;
         out[0] = worst;
@@ -78,34 +78,33 @@ extern "C" __global__ void sk_model_settle(const double* __restrict__ x, const d
     }
 }
 
-// A round of the corrective cycle: eq. (2.11) for U, and, where ``hold`` is not 0, members of F that
-// would leave the orthant end at zero. part (blocks, 3): variables dropped or held, of these held,
-// variables left that move.
+// A round of the corrective cycle: eq. (2.11) for U. If ``fix`` is not 0, members of F that would leave the orthant are
+// fixed at zero. part (blocks, 3): variables dropped or fixed, variables fixed, variables that still move.
 extern "C" __global__ void sk_model_correct(const double* __restrict__ x, const double* __restrict__ pg,
-                                            long long hold, long long m, double* __restrict__ d,
+                                            long long fix, long long m, double* __restrict__ d,
                                             signed char* __restrict__ kind, double* part) {
-    __shared__ double room[33];
-    double n_bad = 0.0, n_held = 0.0, n_left = 0.0;
+    __shared__ double buffer[33];
+    double n_bad = 0.0, n_fixed = 0.0, n_left = 0.0;
     for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
         if (kind[j] == 2 && !(d[j] * pg[j] < 0.0)) {
             kind[j] = 0;
             d[j] = 0.0;
             n_bad += 1.0;
-        } else if (hold && kind[j] == 1 && (x[j] + d[j]) * x[j] < 0.0) {
+        } else if (fix && kind[j] == 1 && (x[j] + d[j]) * x[j] < 0.0) {
             kind[j] = 3;
             d[j] = -x[j];
             n_bad += 1.0;
-            n_held += 1.0;
+            n_fixed += 1.0;
         }
         if (model::moves(kind[j])) n_left += 1.0;
     }
-    n_bad = sk::block_sum(n_bad, room);
-    n_held = sk::block_sum(n_held, room);
-    n_left = sk::block_sum(n_left, room);
+    n_bad = sk::block_sum(n_bad, buffer);
+    n_fixed = sk::block_sum(n_fixed, buffer);
+    n_left = sk::block_sum(n_left, buffer);
     if (threadIdx.x == 0) {
         double* out = part + 3 * (long long)blockIdx.x;
         out[0] = n_bad;
-        out[1] = n_held;
+        out[1] = n_fixed;
         out[2] = n_left;
     }
 }
@@ -131,7 +130,7 @@ extern "C" __global__ void sk_model_cg_start(const double* __restrict__ pg, cons
                                        const signed char* __restrict__ kind,
                                        const double* __restrict__ diagonal, long long warm, long long m,
                                        double* __restrict__ r, double* __restrict__ p, double* part) {
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     double rz = 0.0, worst = 0.0, bound = 0.0;
     for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
         double rj = 0.0, pj = 0.0;
@@ -145,9 +144,9 @@ extern "C" __global__ void sk_model_cg_start(const double* __restrict__ pg, cons
         r[j] = rj;
         p[j] = pj;
     }
-    rz = sk::block_sum(rz, room);
-    worst = sk::block_max(worst, room);
-    bound = sk::block_max(bound, room);
+    rz = sk::block_sum(rz, buffer);
+    worst = sk::block_max(worst, buffer);
+    bound = sk::block_max(bound, buffer);
     if (threadIdx.x == 0) {
         double* out = part + 3 * (long long)blockIdx.x;
         out[0] = rz;
@@ -157,10 +156,10 @@ extern "C" __global__ void sk_model_cg_start(const double* __restrict__ pg, cons
 }
 
 extern "C" __global__ void sk_model_cg_open(const double* part, long long blocks, double tol, double* state) {
-    __shared__ double room[33];
-    const double rz = sk::sum_parts(part, blocks, room, 3, 0);
-    const double worst = model::max_parts(part, blocks, 3, 1, room);
-    const double bound = tol * model::max_parts(part, blocks, 3, 2, room);
+    __shared__ double buffer[33];
+    const double rz = sk::sum_parts(part, blocks, buffer, 3, 0);
+    const double worst = model::max_parts(part, blocks, 3, 1, buffer);
+    const double bound = tol * model::max_parts(part, blocks, 3, 2, buffer);
     if (threadIdx.x == 0) {
         state[0] = rz;
         state[1] = bound;
@@ -174,7 +173,7 @@ extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const 
                                       const signed char* __restrict__ kind, const double* __restrict__ diagonal,
                                       const double* state, const double* curve, long long warm,
                                       long long m, double* __restrict__ d, double* __restrict__ r, double* part) {
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     const double php = *curve;
     const bool done = state[2] != 0.0, bad = !(php > 0.0);
     const double alpha = bad ? 0.0 : state[0] / php;
@@ -183,7 +182,7 @@ extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const 
         for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
             if (!model::moves(kind[j])) continue;
             if (bad) {
-                // singular or spoilt by rounding: what is there stays, or one scaled gradient step
+                // singular or spoilt by rounding: keep d, or take one scaled gradient step if there is none
                 if (state[3] == 0.0 && !warm) d[j] = p[j];
                 continue;
             }
@@ -194,8 +193,8 @@ extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const 
             rz += rj * rj / model::positive(diagonal[j]);
         }
     }
-    rz = sk::block_sum(rz, room);
-    worst = sk::block_max(worst, room);
+    rz = sk::block_sum(rz, buffer);
+    worst = sk::block_max(worst, buffer);
     if (threadIdx.x == 0) {
         part[2 * (long long)blockIdx.x] = rz;
         part[2 * (long long)blockIdx.x + 1] = worst;
@@ -207,10 +206,10 @@ extern "C" __global__ void sk_model_cg_turn(const double* __restrict__ r, const 
                                       const double* __restrict__ diagonal, const double* state,
                                       const double* curve, const double* moved, long long blocks, long long m,
                                       double* __restrict__ p, double* next) {
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     const double php = *curve;
-    const double rz = sk::sum_parts(moved, blocks, room, 2, 0);
-    const double worst = model::max_parts(moved, blocks, 2, 1, room);
+    const double rz = sk::sum_parts(moved, blocks, buffer, 2, 0);
+    const double worst = model::max_parts(moved, blocks, 2, 1, buffer);
     const bool before = state[2] != 0.0, done = before || !(php > 0.0) || worst <= state[1];
     const double beta = rz / state[0];
     if (!done)

@@ -1,6 +1,6 @@
 #include "shared/common.cuh"
 
-// The Gram matrix of the pairs of L-BFGS, W (n, c) in C order: row i holds the entries i of all s and then of all y.
+// The Gram matrix of the pairs of L-BFGS. W (n, c) is in C order: row i holds the entries i of all s, then of all y.
 namespace pairs {
 
 constexpr int TILE = 32;    // side of the part of a Gram matrix that a block sums
@@ -9,9 +9,9 @@ constexpr int BLOCK = 256;  // its threads, each with 2 x 2 entries
 
 }  // namespace pairs
 
-// The Gram matrix of the rows that enter minus that of the rows that leave; of all free rows where these are
-// no more than those, changes = (entering or leaving, free). Blocks (k, tile): tiles of the lower triangle
-// in the order (0, 0), (1, 0), (1, 1), (2, 0) ...; part (blocks, tiles, TILE, TILE).
+// The Gram matrix of the rows that enter minus that of the rows that leave. If at least as many rows change as are
+// free, it is that of all free rows. changes = (rows entering or leaving, free rows). Blocks (k, tile): tiles of the
+// lower triangle in the order (0, 0), (1, 0), (1, 1), (2, 0) ...; part (blocks, tiles, TILE, TILE).
 extern "C" __global__ void sk_pairs_gram(long long n, long long c, const double* __restrict__ W,
                                          const unsigned char* __restrict__ fresh,
                                          const unsigned char* __restrict__ free, const double* __restrict__ changes,

@@ -2,8 +2,7 @@
 
 namespace sparse {
 
-// part of a line's product that one of ``width`` neighbouring threads adds up; two sums, so that a load
-// need not wait for the one before
+// part of a line's product that one of ``width`` neighbouring threads computes; two sums, so that loads overlap
 static __device__ __forceinline__ double dot(const index_t* __restrict__ indices, const real* __restrict__ data,
                                              const double* __restrict__ v, long long start, long long stop,
                                              long long first, long long width) {
@@ -26,11 +25,11 @@ extern "C" __global__ void sk_lines_product(const long long* __restrict__ indptr
                                             const double* __restrict__ t, const long long* __restrict__ longs,
                                             long long n_long, long long limit, long long width, long long n,
                                             double* __restrict__ out) {
-    __shared__ double room[33];
+    __shared__ double buffer[33];
     if (blockIdx.x < n_long) {
         const long long line = longs[blockIdx.x];
         double total = sparse::dot(indices, data, t, indptr[line], indptr[line + 1], threadIdx.x, blockDim.x);
-        total = sk::block_sum(total, room);
+        total = sk::block_sum(total, buffer);
         if (threadIdx.x == 0) out[line] = total;
         return;
     }

@@ -14,6 +14,6 @@ extern "C" __global__ void sk_spmm(const long long* __restrict__ ptr, const inde
 
 extern "C" __global__ void sk_spmm_carry(const long long* __restrict__ ptr, const SUM* __restrict__ carry,
                                          SUM* __restrict__ out, long long n, long long K, long long piece) {
-    __shared__ SUM room[SK_SPMM_THREADS * SPMM_COLUMNS];
-    spmm::carries(ptr, carry, out, n, K, piece, room);
+    __shared__ SUM buffer[SK_SPMM_THREADS * SPMM_COLUMNS];
+    spmm::carries(ptr, carry, out, n, K, piece, buffer);
 }

@@ -1,9 +1,9 @@
 // Compressed rows times a row-major table: out (n, K) = A V, work split evenly whatever the rows' lengths.
 //
-// A row and its entries are laid out on one line: the row itself at ptr[i] + i, its entries behind it. Warps
-// take pieces of ``piece`` places. The piece that holds a row's own place writes the row; what later pieces
-// find of it goes to ``carry`` (one row a piece), which a second kernel adds in the order of the pieces. So
-// empty rows and rows of a million entries are both spread, and no sum depends on which warp came first.
+// Rows and entries are numbered in one sequence: row i has the number ptr[i] + i, and its entries follow. Each warp
+// handles a piece of ``piece`` numbers. The piece that contains a row's number writes the row. Later pieces write their
+// part of the row to ``carry`` (one row a piece). A second kernel adds these in the order of the pieces. So empty rows
+// and rows of a million entries are both spread evenly, and no sum depends on which warp came first.
 #ifndef SK_SPMM_CUH
 #define SK_SPMM_CUH
 
@@ -19,7 +19,7 @@
 
 namespace spmm {
 
-// the first row at or behind ``place``
+// the first row whose number is at least ``place``
 static __device__ __forceinline__ long long first_row(const long long* __restrict__ ptr, long long n,
                                                       long long place) {
     long long low = 0, high = n;
@@ -74,7 +74,7 @@ static __device__ __forceinline__ void rows(const long long* __restrict__ ptr, c
     if (mine >= pieces) return;  // a whole warp
     const long long low = mine * piece, high = low + piece, k = column();
     long long row = first_row(ptr, n, low);
-    // an entry e of row i has the place e + i + 1
+    // entry e of row i has the number e + i + 1
     long long to = min(ptr[row], high - row);
     if (low - row < to) entries(col, val, V, low - row, to, K, k, carry + mine * K);
     for (; row < n && ptr[row] + row < high; row++) {
@@ -83,11 +83,11 @@ static __device__ __forceinline__ void rows(const long long* __restrict__ ptr, c
     }
 }
 
-// block b adds what pieces b + 1, b + 2, .. hold of a row that begins in piece b; room: THREADS * SPMM_COLUMNS
+// block b adds the parts, in pieces b + 1, b + 2, .., of a row that begins in piece b; buffer: THREADS * SPMM_COLUMNS
 template <typename T>
 static __device__ __forceinline__ void carries(const long long* __restrict__ ptr,
                                                const T* __restrict__ carry, T* __restrict__ out, long long n,
-                                               long long K, long long piece, T* room) {
+                                               long long K, long long piece, T* buffer) {
     const long long from = (long long)blockIdx.x + 1, low = from * piece, k = column();
     const long long next = first_row(ptr, n, low), end = ptr[next] + next, row = next - 1;
     // the same for all threads of the block
@@ -101,14 +101,14 @@ static __device__ __forceinline__ void carries(const long long* __restrict__ ptr
                 if (k + c * SPMM_LANES < K) sums[c] += carry[b * K + k + c * SPMM_LANES];
         for (int c = 0; c < SPMM_COLUMNS; c++) {
             const T sum = over_slots(sums[c]);
-            if (slot == 0) room[(warp * SPMM_COLUMNS + c) * SPMM_LANES + threadIdx.x % SPMM_LANES] = sum;
+            if (slot == 0) buffer[(warp * SPMM_COLUMNS + c) * SPMM_LANES + threadIdx.x % SPMM_LANES] = sum;
         }
         __syncthreads();
         if (warp == 0 && slot == 0)
             for (int c = 0; c < SPMM_COLUMNS; c++) {
                 if (k + c * SPMM_LANES >= K) continue;
                 T sum = T(0);
-                for (int w = 0; w < warps; w++) sum += room[(w * SPMM_COLUMNS + c) * SPMM_LANES + threadIdx.x % SPMM_LANES];
+                for (int w = 0; w < warps; w++) sum += buffer[(w * SPMM_COLUMNS + c) * SPMM_LANES + threadIdx.x % SPMM_LANES];
                 out[row * K + k + c * SPMM_LANES] += sum;
             }
     }

@@ -39,7 +39,7 @@ class Lines:
         with self.path.open("a", encoding="utf-8") as stream:
             stream.write(text + "\n")
 
-    def keep_log(self, title, text):
+    def write_log(self, title, text):
         """What a task printed."""
         with self.log.open("a", encoding="utf-8") as stream:
             stream.write(f"== {title}\n{text}\n")
@@ -128,7 +128,7 @@ def run_part(name, options, lines, *, only_task, deadline, task_limit, at_once):
             fields, text = future.result(0)
             found[task] = fields["status"]
             lines.write(part=name, task=task, **fields)
-            lines.keep_log(f"{name}: {task}", text)
+            lines.write_log(f"{name}: {task}", text)
     status = next(status for status in STATUSES if status in found.values())
     lines.write(
         part=name,

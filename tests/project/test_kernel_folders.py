@@ -1,4 +1,4 @@
-"""Kernels are in the room of their wing or in ``shared``, and rooms use themselves and ``shared`` alone."""
+"""Kernels are in the folder of their wing or in ``shared``; folders use themselves and ``shared`` alone."""
 
 import re
 
@@ -27,18 +27,18 @@ def files(source, side, *suffixes):
 
 
 def foreign_includes(name, text):
-    """Headers that a file ``room/name`` includes from other rooms than its own and shared."""
+    """Headers that a file ``folder/name`` includes from other folders than its own and shared."""
     allowed = (f"{name.split('/')[0]}/", "shared/")
     return [header for header in INCLUDE.findall(text) if "/" in header and not header.startswith(allowed)]
 
 
-def foreign_imports(room, text):
-    """Relative imports, out of a module in ``room``, of another room but shared."""
-    rooms = [f"{module}.{names}".split(".") for dots, module, names in IMPORT.findall(text) if dots == ".."]
-    return [parts[0] or parts[1] for parts in rooms if (parts[0] or parts[1]) not in (room, "shared")]
+def foreign_imports(folder, text):
+    """Relative imports, out of a module in ``folder``, of another folder but shared."""
+    folders = [f"{module}.{names}".split(".") for dots, module, names in IMPORT.findall(text) if dots == ".."]
+    return [parts[0] or parts[1] for parts in folders if (parts[0] or parts[1]) not in (folder, "shared")]
 
 
-def test_the_scans_see_what_they_look_for():
+def test_the_scans_find_what_they_scan_for():
     text = '#include "l1/a.h"\n#include "shared/b.h"\ncdef extern from "tagger/c.h":\n#include "pair.h"\n'
     assert foreign_includes("tagger/x.h", text) == ["l1/a.h"]
     text = "from ..shared._a cimport b\nfrom ..l1._c import d\nfrom ._e import f\nfrom ..tagger import _g\n"
@@ -46,19 +46,19 @@ def test_the_scans_see_what_they_look_for():
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_every_kernel_is_in_the_room_of_a_wing(source, side):
+def test_every_kernel_is_in_the_folder_of_a_wing(source, side):
     kernels = files(source, side, ".pyx", ".py", ".h", ".cu")
-    rooms = {path.parent.relative_to(source / side).as_posix() for path in kernels}
-    rooms.discard(".")  # the package's __init__
-    assert "shared" in rooms and len(rooms) > 4
-    for room in rooms - NO_WINGS:
-        assert (source / f"_{room}").is_dir(), f"{side}/{room} has the name of no wing"
+    folders = {path.parent.relative_to(source / side).as_posix() for path in kernels}
+    folders.discard(".")  # the package's __init__
+    assert "shared" in folders and len(folders) > 4
+    for folder in folders - NO_WINGS:
+        assert (source / f"_{folder}").is_dir(), f"{side}/{folder} has the name of no wing"
     loose = [path.name for path in (source / side).iterdir() if path.is_file()]
     assert set(loose) - {"meson.build"} == {"__init__.py"}
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_rooms_include_and_import_themselves_and_shared(source, side):
+def test_folders_include_and_import_themselves_and_shared(source, side):
     wrong, seen = [], 0
     for path in files(source, side, ".h", ".cuh", ".cu", ".pyx", ".pxd", ".py"):
         if path.parent == source / side:
@@ -66,7 +66,7 @@ def test_rooms_include_and_import_themselves_and_shared(source, side):
         name, text = path.relative_to(source / side).as_posix(), path.read_text(encoding="utf-8")
         seen += len(INCLUDE.findall(text)) + len(IMPORT.findall(text))
         wrong += [f"{name} includes {header}" for header in foreign_includes(name, text)]
-        wrong += [f"{name} imports {room}" for room in foreign_imports(path.parent.name, text)]
+        wrong += [f"{name} imports {folder}" for folder in foreign_imports(path.parent.name, text)]
     assert not wrong and seen > 50
 
 
@@ -79,7 +79,7 @@ def test_no_header_includes_itself_over_others(source, side):
     assert circles(found) == []
 
 
-def test_wings_use_the_kernels_of_their_room_and_shared(source):
+def test_wings_use_the_kernels_of_their_folder_and_shared(source):
     """And what the wings share, ``_linalg`` and the like, those of ``shared`` alone."""
     wrong, used = [], set()
     for path in sorted(source.rglob("*.py")):
@@ -87,17 +87,17 @@ def test_wings_use_the_kernels_of_their_room_and_shared(source):
         if package in SIDES or not package.startswith("_") or package in ABOVE:
             continue
         text = path.read_text(encoding="utf-8")
-        rooms = {room for room, _ in NAMED.findall(text)}
-        rooms |= set(re.findall(r"^\s*from \.+(?:_cython|gpu)\.(\w+)", text, re.MULTILINE))
-        used |= rooms
-        wrong += [f"{path.name} uses {room}" for room in rooms - {"shared", package[1:]}]
+        folders = {folder for folder, _ in NAMED.findall(text)}
+        folders |= set(re.findall(r"^\s*from \.+(?:_cython|gpu)\.(\w+)", text, re.MULTILINE))
+        used |= folders
+        wrong += [f"{path.name} uses {folder}" for folder in folders - {"shared", package[1:]}]
     assert not wrong
     assert used >= {"shared", "l1", "bounded", "fenchel_young", "extreme", "factor_graph"}
 
 
-def test_modules_that_are_named_are_there(source):
+def test_named_modules_exist(source):
     texts = [path.read_text(encoding="utf-8") for path in source.rglob("*.py")]
     named = {match for text in texts for match in NAMED.findall(text)}
     assert len(named) > 10
-    for room, module in named:
-        assert (source / "_cython" / room / f"{module}.pyx").is_file(), f"{room}.{module}"
+    for folder, module in named:
+        assert (source / "_cython" / folder / f"{module}.pyx").is_file(), f"{folder}.{module}"

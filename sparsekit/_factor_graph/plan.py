@@ -14,11 +14,11 @@ from .factors.structure_rows import KINDS
 
 PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 
-# Largest number of passes before a solver over rows. Marginals of 61 graphs take as long with 500, 1.03 times
-# as long with 1000, and 1.8 times with 50. LP-MAP of pairs takes 1.04 times as long as with 1000.
-MAX_PASSES = 300
-# LP-MAP: passes times slots of rules before HiGHS. 61 graphs of up to 300 rules take as long with 10000 and
-# 30000, 1.1 times as long with MAX_PASSES alone, and twice as long with one pass.
+# Largest number of passes before a solver over rows. Marginals of 61 graphs take 1.03 times as long with 1000
+# and 1.8 times with 50. With 300, a sequence of 30 positions and pairs takes up to 19 times as long.
+MAX_PASSES = 500
+# LP-MAP without structures, which have many rows: passes times slots of rules before HiGHS. 61 graphs of up
+# to 300 rules take as long with 10000 and 30000, 1.1 times as long with 300 passes, and twice as long with one.
 RULE_WORK = 20000
 # Largest sum of variables and rows for a general solver.
 MAX_ROWS = 50000
@@ -61,7 +61,7 @@ def plan_of(layout, options, on_device=False):
 def first_passes(layout, options):
     """How many passes come before a solver over rows."""
     rule_slots = layout.n_closed_slots - 2 * layout.n_pairs
-    if options.quadratic or layout.is_separate or not rule_slots:
+    if options.quadratic or layout.structured or layout.is_separate or not rule_slots:
         return MAX_PASSES
     return max(1, min(RULE_WORK // rule_slots, MAX_PASSES))
 

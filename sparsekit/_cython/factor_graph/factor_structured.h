@@ -9,10 +9,9 @@
 #include "factor_graph/factor_stars.h"
 
 /* Number of structures from which multipliers take over. Of matchings and trees of 20 to 100 rows and scores of 1e-3 to
- * 1e4, 0 takes 1.4 times as long: strong scores need few structures. 8 takes 1.06 times as long, half a row's number
- * 1.4 times. */
-#define FG_FEWEST 4
-
+ * 1e4, half a row's number and 8 takes 1.4 times as long. 0 takes up to 10 times as long for strong scores, and 4 up to 3
+ * times for trees: these need few structures. */
+#define FG_FEWEST 16
 /* Whether the multipliers' answer to scores v was found, in x. */
 static int fg_by_constraints(const fg_spec *f, fg_active *t, const double *v, double *x, fg_watch *watch) {
     if (f->kind == FG_MATCHING) return fg_potentials_solve(f, t->potentials, v, !t->by_constraints, x, watch);

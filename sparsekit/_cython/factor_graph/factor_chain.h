@@ -12,11 +12,13 @@
 /* a chain's problem, its potentials, and its flow E: the weight of each transition */
 struct fg_flow {
     sk_size T, K, n_arc;                /* n_arc: transitions that may be taken */
-    double eps, size;                   /* of the proximal point method; the largest score or potential */
+    double eps, eps0;                   /* of the proximal point method, and before potentials were absorbed */
+    int absorbed;                       /* times that v and c have absorbed the potentials */
     double moved;                       /* step along da, db that a, b have made */
     double *v, *iw, *x;                 /* (T, K): scores, 1 / w, answer; both scores and 1 / w are 0 where never on */
     double *c, *E;                      /* (T - 1, K, K): scores, -inf where never taken, and weights */
     double *a, *b, *ra, *rb, *da, *db;  /* (T - 1, K): potentials, gradients, a direction */
+    double *a0, *b0;                    /* (T - 1, K): potentials that v and c have absorbed */
     double *ta, *tb, *R, *C;            /* (T - 1, K): another direction; sums of D's rows and columns */
     double *A, *Y, *B, *Z, *Q;          /* (T - 1, K, K): factors; upper triangles of A and B; D comes in Y; 1 / slack */
 };
@@ -26,7 +28,7 @@ static fg_flow *fg_make_flow(const fg_spec *f) {
     fg_flow *t = calloc(1, sizeof *t);
     double *at;
     if (t == NULL) return NULL;
-    at = t->v = calloc((size_t)(3 * n + 10 * m + 7 * arcs + 1), sizeof(double));
+    at = t->v = calloc((size_t)(3 * n + 12 * m + 7 * arcs + 1), sizeof(double));
     if (at == NULL) {
         free(t);
         return NULL;
@@ -37,6 +39,8 @@ static fg_flow *fg_make_flow(const fg_spec *f) {
     t->x = at, at += n;
     t->a = at, at += m;
     t->b = at, at += m;
+    t->a0 = at, at += m;
+    t->b0 = at, at += m;
     t->ra = at, at += m;
     t->rb = at, at += m;
     t->da = at, at += m;

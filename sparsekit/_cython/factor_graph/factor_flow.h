@@ -3,9 +3,9 @@
  * mixtures of sequences. With potentials a and b, x = v - (a_t + b_t-1) / w. Optimal are E >= 0 with row sums x_t and
  * column sums x_t+1, and c + a_i + b_j <= 0, with equality where E_ij > 0.
  *
- * An interior-point method comes first (factor_barrier.h). The proximal point method then
+ * Without an initial point, an interior-point method comes first (factor_barrier.h). The proximal point method then
  * ends exactly (Rockafellar, 1976; Li, Sun, Toh, 2018): E = max(0, E + (c + a_i + b_j) / eps), each point by Newton's
- * method on the potentials. */
+ * method on the potentials. If the last scores were near, it starts from their potentials. */
 #ifndef SPARSEKIT_FACTOR_FLOW_H
 #define SPARSEKIT_FACTOR_FLOW_H
 
@@ -15,12 +15,15 @@
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_simplex.h"
 
-/* largest number of factorisations for proximal points; a dozen is usual */
+/* largest numbers of factorisations for proximal points: from the last solution (a new start takes a dozen), and in all */
+#define FG_WARM_STEPS 12
 #define FG_PROXIMAL_STEPS 80
 /* smallest eps, relative to potentials */
 #define FG_MIN_EPS 1e-3
 /* largest reduced cost of a transition in use at which stalled proximal points are accepted */
 #define FG_DUAL_TOLERANCE 1e-11
+/* largest number of stalls by near ties */
+#define FG_ABSORPTIONS 8
 /* largest weight that counts as rounding */
 #define FG_NO_FLOW 1e-12
 
@@ -104,80 +107,93 @@ static double fg_proximal_at(void *problem, double step, double *slope) {
     return worst;
 }
 
-/* Largest error of a sum at the last evaluation, and the size of its rounding. */
-static double fg_proximal_miss(void *problem, double *rounding) {
-    const fg_flow *t = problem;
-    double miss = 0.0;
-    for (sk_size i = 0; i < (t->T - 1) * t->K; i++) {
-        miss = fabs(t->ra[i]) > miss ? fabs(t->ra[i]) : miss;
-        miss = fabs(t->rb[i]) > miss ? fabs(t->rb[i]) : miss;
-    }
-    *rounding = 8.0 * DBL_EPSILON * (1.0 + t->size + t->size / t->eps);
-    return miss;
-}
-
 /* The Newton direction in da, db, and its slope, negative; 0 where there is none. */
-static double fg_proximal_direction(void *problem, double ridge, double *most, fg_watch *watch) {
-    fg_flow *t = problem;
+static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
-    double slope = 0.0;
-    (void)most;
+    double start = 0.0;
     for (sk_size p = 0; p < T - 1; p++) {
         const sk_size s = p * K, e = p * KK;
         fg_proximal_slopes(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->Y + e, t->R + s, t->C + s);
     }
-    if (!fg_chain_factor(t, ridge, 1e-12, watch)) return 0.0;
+    if (!fg_chain_factor(t, fg_ridge(1e-3, miss), 1e-12, watch)) return 0.0;
     memcpy(t->da, t->ra, (size_t)m * sizeof(double));
     memcpy(t->db, t->rb, (size_t)m * sizeof(double));
     fg_chain_solve(t, t->da, t->db);
-    for (sk_size i = 0; i < m; i++) slope -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
+    for (sk_size i = 0; i < m; i++) start -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
     t->moved = 0.0;
-    return slope;
+    return start;
 }
 
-/* The line search has moved the potentials. */
-static void fg_proximal_moved(void *problem, double step) { (void)problem, (void)step; }
+/* Rounding error of the sums for scores and potentials of these sizes. */
+static double fg_proximal_tolerance(const fg_flow *t, double size, double potentials) {
+    return 8.0 * DBL_EPSILON * (1.0 + size + potentials / t->eps);
+}
 
-/* E becomes the proximal point; returns the largest reduced cost of a transition with weight. */
-static double fg_proximal_update(fg_flow *t) {
-    const sk_size K = t->K, KK = K * K;
-    double most = 0.0;
-    for (sk_size p = 0; p < t->T - 1; p++) {
-        double by = fg_proximal_move(K, t->c + p * KK, t->a + p * K, t->b + p * K, t->E + p * KK, 1.0 / t->eps);
-        most = by > most ? by : most;
+/* Adds the potentials to v and c and resets them to 0: sequences keep their scores, and reduced costs near 0 keep all
+ * digits. */
+static void fg_absorb_potentials(fg_flow *t) {
+    const sk_size K = t->K, m = (t->T - 1) * K;
+    for (sk_size i = 0; i < m; i++) {
+        t->v[i] -= t->iw[i] * t->a[i];
+        t->v[i + K] -= t->iw[i + K] * t->b[i];
+        for (sk_size j = 0; j < K; j++) t->c[i * K + j] += t->a[i] + t->b[i / K * K + j];
     }
-    return most;
+    for (sk_size i = 0; i < m; i++) {
+        t->a0[i] += t->a[i], t->b0[i] += t->b[i];
+        t->a[i] = t->b[i] = 0.0;
+    }
 }
 
-/* Iterates proximal points to a fixed point; whether it is reached. */
-static int fg_flow_proximal(fg_flow *t, fg_watch *watch) {
-    static const fg_smooth_dual dual = {fg_proximal_miss, fg_proximal_direction, fg_proximal_at, fg_proximal_moved, 1e-3,
-                                        40};
-    const sk_size n = t->T * t->K, m = n - t->K;
-    double size = 0.0, slope, change = INFINITY;
-    int steps = FG_PROXIMAL_STEPS;
-    for (sk_size i = 0; i < n; i++) size = fabs(t->v[i]) > size ? fabs(t->v[i]) : size;
+/* Iterates proximal points to a fixed point; whether it is reached within `most` factorisations. */
+static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
+    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    const fg_progress begin = FG_PROGRESS_BEGIN;
+    fg_progress progress = begin;
+    double size = 0.0, potentials, tol, start, step, miss, change = INFINITY;
+    int steps = 0;
+    for (sk_size i = 0; i < T * K; i++) size = fabs(t->v[i]) > size ? fabs(t->v[i]) : size;
     for (sk_size i = 0; i < m; i++) {
         size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
         size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
     }
     if (!(size < DBL_MAX)) return 0;
-    t->size = size;
+    potentials = size;
+    tol = fg_proximal_tolerance(t, size, potentials);
     memset(t->da, 0, (size_t)m * sizeof(double));
     memset(t->db, 0, (size_t)m * sizeof(double));
     t->moved = 0.0;
+    miss = fg_proximal_at(t, 0.0, &start);
     /* points that need no factorisation may be many */
-    for (int rounds = 0; rounds < 20 * FG_PROXIMAL_STEPS; rounds++) {
-        const double before = change, least = FG_MIN_EPS * size;
-        if (fg_stopped(watch, n * t->K) || fg_late(watch)) return 0;
-        fg_proximal_at(t, t->moved, &slope);
-        if (fg_minimize_dual(&dual, t, &steps, n * t->K, watch) < 0.0) return 0;
-        change = fg_proximal_update(t);
-        if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
-        /* stalled by near ties: weights change by change / eps a point */
-        if (change > 0.9 * before && (t->eps <= least || change < 1e-9 * (1.0 + size))) return change <= FG_DUAL_TOLERANCE;
-        /* decrease eps as long as sums keep their digits */
-        t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
+    for (int rounds = 0; rounds < 20 * most; rounds++) {
+        if (fg_stopped(watch, T * KK) || fg_late(watch)) return 0;
+        if (fg_is_rounding(&progress, miss, tol)) {
+            const double before = change, least = FG_MIN_EPS * size;
+            change = 0.0;
+            for (sk_size p = 0; p < T - 1; p++) {
+                double by = fg_proximal_move(K, t->c + p * KK, t->a + p * K, t->b + p * K, t->E + p * KK, 1.0 / t->eps);
+                change = by > change ? by : change;
+            }
+            if (change <= 1e-12 * (size < 1.0 ? size : 1.0) + 128.0 * DBL_EPSILON * size) return 1;
+            if (change > 0.9 * before && (t->absorbed || t->eps <= least || change < 1e-9 * (1.0 + size))) {
+                /* stalled by near ties: weights change by change / eps a point */
+                if (change <= FG_DUAL_TOLERANCE) return 1;
+                if (t->absorbed == FG_ABSORPTIONS) return 0;
+                if (t->absorbed++ == 0) t->eps0 = t->eps;
+                fg_absorb_potentials(t);
+                potentials = t->eps = 100.0 * change;
+                change = INFINITY;
+            } else /* decrease eps as long as sums keep their digits */
+                t->eps = 0.1 * t->eps > least ? 0.1 * t->eps : (t->eps < least ? t->eps : least);
+            tol = fg_proximal_tolerance(t, size, potentials);
+            miss = fg_proximal_at(t, t->moved, &start);
+            progress = begin;
+            if (miss <= tol) continue;
+            progress.last = miss;
+        }
+        if (steps++ == most) return 0;
+        start = fg_proximal_direction(t, miss, watch);
+        if (!(start < 0.0)) return 0;
+        if (fg_line_search(t, fg_proximal_at, start, tol, DBL_MAX, 40, &step, &miss) != FG_SEARCH_FOUND) return 0;
     }
     return 0;
 }
@@ -199,18 +215,26 @@ static void fg_flow_scale(fg_flow *t) {
     t->eps = t->eps > 1e-12 ? t->eps : 1e-12;
 }
 
-/* Solves for x and E at v, w, c; whether it succeeded. */
-static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const double *c, fg_watch *watch) {
+/* Solves for x and E at v, w, c, from the last solution or `afresh`; whether it succeeded. */
+static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const double *c, int afresh, fg_watch *watch) {
     const sk_size T = t->T, K = t->K, KK = K * K;
+    int found;
     if (T == 1) {
         for (sk_size k = 0; k < K; k++) t->v[k] = v[k], t->iw[k] = 1.0 / w[k];
         fg_project_simplex(K, t->v, t->iw, 1, 0.0, t->x);
         return 1;
     }
     fg_flow_begin(t, v, w, c);
-    if (!fg_flow_barrier(t, watch)) return 0;
-    fg_flow_scale(t);
-    if (!fg_flow_proximal(t, watch)) return 0;
+    if (afresh) {
+        if (!fg_flow_barrier(t, watch)) return 0;
+        fg_flow_scale(t);
+    }
+    t->absorbed = 0;
+    memset(t->a0, 0, (size_t)(2 * (T - 1) * K) * sizeof(double));
+    found = fg_flow_proximal(t, afresh ? FG_PROXIMAL_STEPS : FG_WARM_STEPS, watch);
+    for (sk_size i = 0; i < (T - 1) * K; i++) t->a[i] += t->a0[i], t->b[i] += t->b0[i];
+    if (t->absorbed) t->eps = t->eps0;
+    if (!found) return 0;
     memset(t->x, 0, (size_t)(T * K) * sizeof(double));
     for (sk_size p = 0; p < T - 1; p++)
         for (sk_size i = 0; i < KK; i++) {
@@ -232,20 +256,27 @@ static double fg_flow_work(const fg_spec *f) {
 /* SparseMAP of a sequence: by its structures, or, with many, as a flow */
 static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                              sk_size rounds, double *x, double *work, fg_watch *watch) {
-    int status, found;
+    const int is_first = t->calls == 0;
+    int status, found = 0;
     if (t->refused || f->columns == 1) return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-    /* after a flow the next answer of this solve needs as many structures; new scores may need few */
-    if (!t->by_flow || t->calls == 0) {
+    if (t->by_flow) {
+        t->calls++;
+        found = fg_flow_solve(t->flow, v, w, c, 0, watch);
+        /* new scores may need few structures */
+        t->by_flow = found || !is_first;
+    }
+    if (!t->by_flow) {
         t->most = fg_flow_work(f);
         t->spent = 0.0; /* per answer: known structures make the next answer cheap */
         status = fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-        t->by_flow = 0;
         if (status || t->solved || t->spent <= t->most || fg_late(watch)) return status;
     }
     t->most = 0.0;
-    if (t->flow == NULL && (t->flow = fg_make_flow(f)) == NULL) return FG_NO_MEMORY;
-    t->calls++;
-    found = fg_flow_solve(t->flow, v, w, c, watch);
+    if (!found) {
+        if (t->flow == NULL && (t->flow = fg_make_flow(f)) == NULL) return FG_NO_MEMORY;
+        t->calls++;
+        found = fg_flow_solve(t->flow, v, w, c, 1, watch);
+    }
     fg_span_release(t->span);
     t->span = NULL;
     t->by_flow = found;

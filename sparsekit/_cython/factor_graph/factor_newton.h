@@ -43,6 +43,26 @@ static int fg_line_search(void *problem, fg_trial at, double start, double tol, 
     return FG_SEARCH_FAILED;
 }
 
+/* Residual after the last step, and the number of successive steps that did not halve it. */
+typedef struct {
+    double last;
+    int slow;
+} fg_progress;
+
+#define FG_PROGRESS_BEGIN {DBL_MAX, 0}
+
+/* Whether the residual is rounding of size `tol`: at most `tol`, or slightly above and no longer decreasing. */
+static int fg_is_rounding(fg_progress *p, double miss, double tol) {
+    p->slow = miss > 0.5 * p->last ? p->slow + 1 : 0;
+    p->last = miss;
+    return miss <= tol || (miss <= 100.0 * tol && p->slow > 1);
+}
+
+/* Ridge of a Newton step: it bounds steps without curvature and vanishes with the residual. */
+SK_INLINE double fg_ridge(double most, double miss) {
+    return miss > 1.0 ? most : (most * miss > 1e-9 ? most * miss : 1e-9);
+}
+
 /* The dual of a projection: a smooth piecewise quadratic function, minimised from the point that `problem` holds. */
 typedef struct {
     /* residual at the point, and its rounding error */
@@ -61,16 +81,13 @@ typedef struct {
 /* Newton's method, until the residual is rounding: at most its size, or slightly above and no longer decreasing. steps:
  * how many directions may still be computed. Returns the residual, or -1 if it failed. */
 static double fg_minimize_dual(const fg_smooth_dual *dual, void *problem, int *steps, sk_size work, fg_watch *watch) {
-    double last = DBL_MAX;
-    int slow = 0;
+    fg_progress progress = FG_PROGRESS_BEGIN;
     for (;;) {
         double tol, most = DBL_MAX, step, slope, unused;
-        const double miss = dual->residual(problem, &tol), ridge = dual->ridge * (miss > 1.0 ? 1.0 : miss);
-        slow = miss > 0.5 * last ? slow + 1 : 0;
-        last = miss;
-        if (miss <= tol || (miss <= 100.0 * tol && slow > 1)) return miss;
+        const double miss = dual->residual(problem, &tol);
+        if (fg_is_rounding(&progress, miss, tol)) return miss;
         if (fg_stopped(watch, work) || fg_late(watch) || (*steps)-- == 0) return -1.0;
-        slope = dual->direction(problem, ridge > 1e-9 ? ridge : 1e-9, &most, watch);
+        slope = dual->direction(problem, fg_ridge(dual->ridge, miss), &most, watch);
         if (!(slope < 0.0)) return -1.0;
         if (fg_line_search(problem, dual->at, slope, tol, most, dual->trials, &step, &unused) != FG_SEARCH_FOUND)
             return -1.0;

@@ -32,7 +32,7 @@ def test_marginals(n, m, scale):
 def test_such_graphs_are_finished():
     """The first passes leave some of those above open: else they would show nothing."""
     passes = [random_graph(seed, *SIZES[1], 1e5)[0].solve().nit for seed in range(3)]
-    assert max(passes) > plan.MARGINAL_PASSES
+    assert max(passes) > plan.MAX_PASSES
     graph = random_graph(0, *SIZES[2])[0]
     assert graph.map().nit > plan.first_passes(graph._plan(), check_options({}, False))
 
@@ -72,7 +72,7 @@ def test_forbidden_graphs_are_finished():
         graph, u, scores, _ = random_graph(seed, 120, 150, 1.0, 0.3)
         solution = graph.solve()
         assert solution.status == 0
-        checked += solution.nit > plan.MARGINAL_PASSES
+        checked += solution.nit > plan.MAX_PASSES
         gradient = solution.vjp({u: rng.normal(size=len(scores))})[u]
         assert np.abs(gradient[scores == -np.inf]).max() < 1e-10
     assert checked
@@ -132,7 +132,7 @@ def test_derivatives(scale):
     for seed in range(2):
         graph, u, scores, factors = random_graph(seed, 200, 250, scale)
         solution = graph.solve()
-        if solution.nit <= plan.MARGINAL_PASSES:
+        if solution.nit <= plan.MAX_PASSES:
             continue
         to, step = rng.normal(size=len(scores)), rng.normal(size=len(scores))
         slope = solution.vjp({u: to})[u] @ step
@@ -201,7 +201,7 @@ def test_limits():
     """Passes, Newton steps and simplex iterations count, and a time in the past leaves nothing to do."""
     graph, _, _, _ = random_graph(1, 200, 250)
     short = plan.first_passes(graph._plan(), check_options({}, False))
-    for solve, first in ((graph.solve, plan.MARGINAL_PASSES), (graph.map, short)):
+    for solve, first in ((graph.solve, plan.MAX_PASSES), (graph.map, short)):
         solution = solve(max_iter=first + 1)
         assert solution.nit <= first + 1 and solution.status in (0, 1)
     layout, off = graph._plan(), np.zeros(200, dtype=bool)

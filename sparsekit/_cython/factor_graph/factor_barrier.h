@@ -1,4 +1,4 @@
-/* A sequence's flow without an initial point: an interior-point method (Mehrotra, 1992). It takes a dozen
+/* A sequence's flow: an interior-point method (Mehrotra, 1992). It takes a dozen
  * factorisations at all scales of scores. It stops when, for each transition, it is clear which of slack and weight is
  * 0. */
 #ifndef SPARSEKIT_FACTOR_BARRIER_H
@@ -168,16 +168,16 @@ SK_MULTI(void, fg_barrier_step,
         }
 }
 
-/* The interior-point method. It stops when, for each transition, it is clear which of slack and weight is 0. */
-static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
-    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
-    double spread = 0.0, least_v = INFINITY, most_v = -INFINITY, delta, gap = INFINITY, step = 0.0;
-    for (sk_size i = 0; i < T * K; i++)
+/* Weights, and potentials in `a` and `b` with slacks well above 0; returns the largest spread of a position's scores. */
+static double fg_barrier_start(fg_flow *t) {
+    const sk_size K = t->K, KK = K * K, m = (t->T - 1) * K;
+    double spread = 0.0, least_v = INFINITY, most_v = -INFINITY, delta;
+    for (sk_size i = 0; i < t->T * K; i++)
         if (t->iw[i] > 0.0) {
             least_v = t->v[i] < least_v ? t->v[i] : least_v;
             most_v = t->v[i] > most_v ? t->v[i] : most_v;
         }
-    for (sk_size p = 0; p < T - 1; p++) {
+    for (sk_size p = 0; p < t->T - 1; p++) {
         double least = INFINITY, most = -INFINITY;
         for (sk_size i = p * KK; i < (p + 1) * KK; i++) {
             if (t->c[i] == -INFINITY) {
@@ -189,65 +189,92 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
             most = t->c[i] > most ? t->c[i] : most;
         }
         spread = most - least > spread ? most - least : spread;
-        for (sk_size i = p * K; i < (p + 1) * K; i++) t->a[i] = t->b[i] = 0.0;
     }
     delta = 0.5 * (spread + most_v - least_v);
     delta = delta > 1.0 / (double)K ? delta : 1.0 / (double)K;
-    for (sk_size i = 0; i < m; i++) t->a[i] -= 0.5 * delta, t->b[i] -= 0.5 * delta;
+    for (sk_size i = 0; i < m; i++) t->a[i] = t->b[i] = -0.5 * delta;
+    return spread;
+}
+
+/* Answers, gradients in ra and rb, and the matrix; returns the mean of E z. miss: the largest error of a sum. */
+static double fg_barrier_evaluate(fg_flow *t, double *miss) {
+    const sk_size K = t->K, KK = K * K, m = (t->T - 1) * K;
+    double mu = 0.0;
+    fg_chain_answer(t);
+    for (sk_size i = 0; i < m; i++) t->ra[i] = t->ta[i] = t->x[i], t->rb[i] = t->tb[i] = t->x[i + K];
+    for (sk_size p = 0; p < t->T - 1; p++) {
+        const sk_size i = p * K, e = p * KK;
+        mu += fg_barrier_fill(K, t->c + e, t->a + i, t->b + i, t->E + e, t->Q + e, t->Y + e, t->R + i, t->C + i,
+                              t->ra + i, t->rb + i);
+    }
+    *miss = 0.0;
+    for (sk_size i = 0; i < m; i++) {
+        *miss = fabs(t->ra[i]) > *miss ? fabs(t->ra[i]) : *miss;
+        *miss = fabs(t->rb[i]) > *miss ? fabs(t->rb[i]) : *miss;
+    }
+    return mu / (double)t->n_arc;
+}
+
+/* The predictor's direction, to a barrier of 0, in ta and tb; returns the barrier for the corrector. */
+static double fg_barrier_predict(fg_flow *t, double mu) {
+    const sk_size K = t->K, KK = K * K;
+    double most = 1e-300, square = 0.0, step, after;
+    fg_chain_solve(t, t->ta, t->tb);
+    for (sk_size p = 0; p < t->T - 1; p++) {
+        const sk_size i = p * K, e = p * KK;
+        square += fg_barrier_predictor(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
+    }
+    step = most > 1.0 ? 1.0 / most : 1.0;
+    after = (1.0 - step) * mu - step * step * square / (double)t->n_arc;
+    return after > 0.0 ? mu * pow(after / mu, 3.0) : 0.0;
+}
+
+/* The corrector's direction in da and db, for the barrier `aim`, and a step along it; returns the step. */
+static double fg_barrier_correct(fg_flow *t, double aim) {
+    const sk_size K = t->K, KK = K * K, m = (t->T - 1) * K;
+    double most = 1e-300, step;
+    memcpy(t->da, t->ra, (size_t)m * sizeof(double));
+    memcpy(t->db, t->rb, (size_t)m * sizeof(double));
+    for (sk_size p = 0; p < t->T - 1; p++) {
+        const sk_size i = p * K, e = p * KK;
+        fg_barrier_subtract_changes(K, t->Q + e, t->E + e, aim, t->ta + i, t->tb + i, t->da + i, t->db + i);
+    }
+    fg_chain_solve(t, t->da, t->db);
+    for (sk_size p = 0; p < t->T - 1; p++) {
+        const sk_size i = p * K, e = p * KK;
+        most = fg_barrier_largest_fall(K, t->Q + e, t->E + e, aim, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
+    }
+    step = most > 0.99 ? 0.99 / most : 1.0;
+    for (sk_size p = 0; p < t->T - 1; p++) {
+        const sk_size i = p * K, e = p * KK;
+        fg_barrier_step(K, t->Q + e, t->E + e, aim, t->ta + i, t->tb + i, t->da + i, t->db + i, step);
+    }
+    for (sk_size i = 0; i < m; i++) t->a[i] += step * t->da[i], t->b[i] += step * t->db[i];
+    return step;
+}
+
+/* The interior-point method. It stops when, for each transition, it is clear which of slack and weight is 0. */
+static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
+    const sk_size K = t->K, m = (t->T - 1) * K;
+    const double spread = fg_barrier_start(t);
+    double gap = INFINITY, step = 0.0;
     for (int it = 0; it < FG_BARRIER_STEPS; it++) {
-        double miss = 0.0, mu = 0.0, straight = 0.0, size = 0.0, most = 1e-300, by;
-        fg_chain_answer(t);
-        for (sk_size i = 0; i < m; i++) t->ra[i] = t->x[i], t->rb[i] = t->x[i + K];
-        memcpy(t->ta, t->ra, (size_t)m * sizeof(double));
-        memcpy(t->tb, t->rb, (size_t)m * sizeof(double));
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size i = p * K, e = p * KK;
-            mu += fg_barrier_fill(K, t->c + e, t->a + i, t->b + i, t->E + e, t->Q + e, t->Y + e, t->R + i, t->C + i,
-                                  t->ra + i, t->rb + i);
-        }
-        mu /= (double)t->n_arc;
-        for (sk_size i = 0; i < m; i++) {
-            miss = fabs(t->ra[i]) > miss ? fabs(t->ra[i]) : miss;
-            miss = fabs(t->rb[i]) > miss ? fabs(t->rb[i]) : miss;
-            size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
-            size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
-        }
+        double miss, size = 0.0;
+        const double mu = fg_barrier_evaluate(t, &miss);
         /* a slack was rounding */
         if (!(mu > 0.0)) {
             for (sk_size i = 0; i < m; i++) t->a[i] -= step * t->da[i], t->b[i] -= step * t->db[i];
             return gap < INFINITY;
         }
+        for (sk_size i = 0; i < m; i++) {
+            size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+            size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
+        }
         size = 1e-11 * size > 1e-9 * spread ? 1e-11 * size : 1e-9 * spread;
-        if (miss < 1e-8 && (mu <= size / (double)KK || mu > 0.95 * gap)) return 1;
+        if (miss < 1e-8 && (mu <= size / (double)(K * K) || mu > 0.95 * gap)) return 1;
         gap = mu;
         if (!fg_chain_factor(t, 0.0, 1e-15, watch)) return 0;
-        /* predictor to mu = 0, then corrector */
-        fg_chain_solve(t, t->ta, t->tb);
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size i = p * K, e = p * KK;
-            straight += fg_barrier_predictor(K, t->Q + e, t->E + e, t->ta + i, t->tb + i, &most);
-        }
-        step = most > 1.0 ? 1.0 / most : 1.0;
-        straight = (1.0 - step) * mu - step * step * straight / (double)t->n_arc;
-        by = straight > 0.0 ? mu * pow(straight / mu, 3.0) : 0.0;
-        memcpy(t->da, t->ra, (size_t)m * sizeof(double));
-        memcpy(t->db, t->rb, (size_t)m * sizeof(double));
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size i = p * K, e = p * KK;
-            fg_barrier_subtract_changes(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i);
-        }
-        fg_chain_solve(t, t->da, t->db);
-        most = 1e-300;
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size i = p * K, e = p * KK;
-            most = fg_barrier_largest_fall(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, most);
-        }
-        step = most > 0.99 ? 0.99 / most : 1.0;
-        for (sk_size p = 0; p < T - 1; p++) {
-            const sk_size i = p * K, e = p * KK;
-            fg_barrier_step(K, t->Q + e, t->E + e, by, t->ta + i, t->tb + i, t->da + i, t->db + i, step);
-        }
-        for (sk_size i = 0; i < m; i++) t->a[i] += step * t->da[i], t->b[i] += step * t->db[i];
+        step = fg_barrier_correct(t, fg_barrier_predict(t, mu));
     }
     return 1;
 }

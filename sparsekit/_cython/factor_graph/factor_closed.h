@@ -16,16 +16,15 @@ SK_MULTI(void, fg_pairs,
         sk_pair(v1[i], v2[i], d1[i], d2[i], q[i], c[i] * inv, &x1[i], &x2[i]);
 }
 
-/* its Jacobian at the same point */
+/* its Jacobian at the same point; v, d, f, e and slope (2 n): of all first variables, then of all second ones */
 SK_MULTI(void, fg_pairs_jacobian,
-         (sk_size n, const double *restrict v1, const double *restrict v2, const double *restrict d1,
-          const double *restrict d2, const double *restrict q, const double *restrict c, double inv,
-          double *restrict f1, double *restrict f2, double *restrict e1, double *restrict e2,
-          double *restrict coef, double *restrict n1, double *restrict n2),
-         (n, v1, v2, d1, d2, q, c, inv, f1, f2, e1, e2, coef, n1, n2)) {
+         (sk_size n, const double *restrict v, const double *restrict d, const double *restrict q,
+          const double *restrict c, double inv, double *restrict f, double *restrict e, double *restrict coef,
+          double *restrict slope),
+         (n, v, d, q, c, inv, f, e, coef, slope)) {
     SK_SIMD for (sk_size i = 0; i < n; i++)
-        sk_pair_jacobian(v1[i], v2[i], d1[i], d2[i], q[i], c[i] * inv, &f1[i], &f2[i], &e1[i], &e2[i], &coef[i],
-                         &n1[i], &n2[i]);
+        sk_pair_jacobian(v[i], v[n + i], d[i], d[n + i], q[i], c[i] * inv, &f[i], &f[n + i], &e[i], &e[n + i],
+                         &coef[i], &slope[i], &slope[n + i]);
 }
 
 /* y = (f + e coef (w e)') u of pairs, and of a factor with d slots */

@@ -171,16 +171,18 @@ static void fg_factor_cuts(fg_cuts *t, double ridge) {
 
 SK_INLINE int fg_cut_is_held(const fg_cuts *t, sk_size k) { return t->y[k] > 0.0 || (t->one && k == 0); }
 
-/* Largest entry of the projected gradient at y; `size`: the scale of its rounding errors. */
-static double fg_cuts_miss(const fg_cuts *t, double *size) {
-    double miss = 0.0;
-    *size = 1.0;
-    for (sk_size i = 0; i < t->n; i++) *size = fabs(t->tau[i]) > *size ? fabs(t->tau[i]) : *size;
+/* Largest entry of the projected gradient at y; `rounding`: the scale of its rounding errors. */
+static double fg_cuts_miss(void *problem, double *rounding) {
+    fg_cuts *t = problem;
+    double miss = 0.0, size = 1.0;
+    for (sk_size i = 0; i < t->n; i++) size = fabs(t->tau[i]) > size ? fabs(t->tau[i]) : size;
     for (sk_size k = 0; k < t->m; k++) {
         double g = fg_cut_is_held(t, k) ? fabs(t->g[k]) : t->g[k];
         miss = g > miss ? g : miss;
-        *size = fabs(t->y[k]) > *size ? fabs(t->y[k]) : *size;
+        size = fabs(t->y[k]) > size ? fabs(t->y[k]) : size;
     }
+    *rounding = 64.0 * DBL_EPSILON * size;
+    t->near = 1e-14 * size;
     return miss;
 }
 
@@ -231,7 +233,8 @@ static void fg_cuts_step(fg_cuts *t, double ridge) {
 /* whether the multiplier of a set may not fall below 0 */
 SK_INLINE int fg_cut_is_bounded(const fg_cuts *t, sk_size k) { return !t->one || k > 0; }
 
-/* Evaluates x at y + length * direction, in `to`. fg_line_search minimises, so the slope's sign is changed. */
+/* Evaluates x at y + length * direction, in `to`. fg_line_search minimises, so the slope's sign is changed. The residual
+ * comes from fg_cuts_miss. */
 static double fg_cuts_trial(void *problem, double length, double *slope) {
     fg_cuts *t = problem;
     for (sk_size k = 0; k < t->m; k++) {
@@ -246,48 +249,49 @@ static double fg_cuts_trial(void *problem, double length, double *slope) {
 
 /* The Newton direction, in `step`, for sets with a multiplier or a positive gradient. Returns its slope, negative.
  * most: the longest step with all multipliers >= 0. */
-static double fg_cuts_direction(fg_cuts *t, double ridge, double *most) {
-    double start = 0.0;
+static double fg_cuts_direction(void *problem, double ridge, double *most, fg_watch *watch) {
+    fg_cuts *t = problem;
+    double slope = 0.0;
+    (void)watch;
+    t->n_in = 0;
+    for (sk_size k = 0; k < t->m; k++)
+        if (fg_cut_is_held(t, k) || t->g[k] > 0.0) t->in[t->n_in++] = k;
+    if (!fg_grow_factor(t, t->n_in)) return 0.0;
     fg_cuts_hessian(t);
     fg_cuts_step(t, ridge);
     memcpy(t->to, t->step, (size_t)t->n_in * sizeof(double));
     memset(t->step, 0, (size_t)t->m * sizeof(double));
-    *most = DBL_MAX;
     for (sk_size r = 0; r < t->n_in; r++) {
         const sk_size k = t->in[r];
         t->step[k] = t->to[r];
-        start -= t->step[k] * t->g[k];
+        slope -= t->step[k] * t->g[k];
         if (t->step[k] < 0.0 && fg_cut_is_bounded(t, k) && t->y[k] < -*most * t->step[k]) *most = -t->y[k] / t->step[k];
     }
-    return start;
+    return slope;
+}
+
+/* y becomes what the last evaluation left in `to`. */
+static void fg_cuts_move(void *problem, double step) {
+    fg_cuts *t = problem;
+    double *swap = t->y;
+    (void)step;
+    t->y = t->to;
+    t->to = swap;
 }
 
 /* Newton's method on the dual for the known sets, with y >= 0; whether it converged. `tol`: the largest residual. */
 static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
-    fg_progress progress = FG_PROGRESS_BEGIN;
+    static const fg_smooth_dual dual = {fg_cuts_miss, fg_cuts_direction, fg_cuts_trial, fg_cuts_move, 1e-2,
+                                        FG_CUT_TRIALS};
+    int steps = FG_CUT_STEPS;
+    double miss, rounding;
     t->factored = t->whole = 0;
     fg_cuts_at(t, t->y);
-    for (int it = 0; it < FG_CUT_STEPS; it++) {
-        double size, start, most, length, unused, *swap;
-        const double miss = fg_cuts_miss(t, &size);
-        *tol = 64.0 * DBL_EPSILON * size;
-        t->near = 1e-14 * size;
-        if (fg_is_rounding(&progress, miss, *tol)) {
-            *tol = miss > *tol ? miss : *tol;
-            return 1;
-        }
-        if (fg_stopped(watch, (4 + t->m) * t->n * t->n) || fg_late(watch)) return 0;
-        t->n_in = 0;
-        for (sk_size k = 0; k < t->m; k++)
-            if (fg_cut_is_held(t, k) || t->g[k] > 0.0) t->in[t->n_in++] = k;
-        if (!fg_grow_factor(t, t->n_in)) return 0;
-        start = fg_cuts_direction(t, fg_ridge(1e-2, miss), &most);
-        if (!(start < 0.0)) return 0;
-        if (fg_line_search(t, fg_cuts_trial, start, 0.0, most, FG_CUT_TRIALS, &length, &unused) != FG_SEARCH_FOUND)
-            return 0;
-        swap = t->y, t->y = t->to, t->to = swap;
-    }
-    return 0;
+    miss = fg_minimize_dual(&dual, t, &steps, (4 + t->m) * t->n * t->n, watch);
+    if (miss < 0.0) return 0;
+    fg_cuts_miss(t, &rounding);
+    *tol = miss > rounding ? miss : rounding;
+    return 1;
 }
 
 /* Removes sets without multipliers. The dual has risen since they were added, so this cannot cycle. */

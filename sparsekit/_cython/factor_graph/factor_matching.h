@@ -119,35 +119,45 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
     fg_factor_hessian(R, R, ridge, t->q, S);
 }
 
+/* Largest error of a row's sum, and the size of its rounding. */
+static double fg_potentials_miss(void *problem, double *rounding) {
+    fg_potentials *t = problem;
+    double size = 1.0, miss = 0.0;
+    for (sk_size i = 0; i < t->R; i++) size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
+    for (sk_size j = 0; j < t->C; j++) size = fabs(t->tau[j]) > size ? fabs(t->tau[j]) : size;
+    for (sk_size i = 0; i < t->R; i++) miss = fabs(t->g[i]) > miss ? fabs(t->g[i]) : miss;
+    *rounding = 64.0 * DBL_EPSILON * size;
+    t->near = 1e-14 * size;
+    return miss;
+}
+
+/* The Newton direction, in `step`, and its slope. The ridge moves rows without a free entry by their gradients. */
+static double fg_potentials_direction(void *problem, double ridge, double *most, fg_watch *watch) {
+    fg_potentials *t = problem;
+    double slope = 0.0;
+    (void)most, (void)watch;
+    fg_factor_rows(t, ridge);
+    for (sk_size i = 0; i < t->R; i++) t->step[i] = -t->g[i];
+    fg_solve_hessian(t->R, t->R, t->S, t->step);
+    for (sk_size i = 0; i < t->R; i++) slope += t->step[i] * t->g[i];
+    return slope;
+}
+
+static void fg_potentials_move(void *problem, double step) {
+    fg_potentials *t = problem;
+    for (sk_size i = 0; i < t->R; i++) t->a[i] += step * t->step[i];
+}
+
 /* Newton's method on the dual; whether it converged. */
 static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
-    const sk_size R = t->R, C = t->C;
-    fg_progress progress = FG_PROGRESS_BEGIN;
-    double start, miss;
-    memset(t->step, 0, (size_t)R * sizeof(double));
+    static const fg_smooth_dual dual = {fg_potentials_miss, fg_potentials_direction, fg_potentials_at,
+                                        fg_potentials_move, 1e-2, FG_POTENTIAL_TRIALS};
+    int steps = FG_POTENTIAL_STEPS;
+    double slope;
+    memset(t->step, 0, (size_t)t->R * sizeof(double));
     t->factored = t->whole = 0;
-    miss = fg_potentials_at(t, 0.0, &start);
-    for (int it = 0; it < FG_POTENTIAL_STEPS; it++) {
-        double size = 1.0, step, tol;
-        for (sk_size i = 0; i < R; i++) size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
-        for (sk_size j = 0; j < C; j++) size = fabs(t->tau[j]) > size ? fabs(t->tau[j]) : size;
-        tol = 64.0 * DBL_EPSILON * size;
-        t->near = 1e-14 * size;
-        if (fg_is_rounding(&progress, miss, tol)) return 1;
-        if (fg_stopped(watch, R * C * (8 + R / 2)) || fg_late(watch)) return 0;
-        /* rows without a free entry are moved by their gradients */
-        fg_factor_rows(t, fg_ridge(1e-2, miss));
-        for (sk_size i = 0; i < R; i++) t->step[i] = -t->g[i];
-        fg_solve_hessian(R, R, t->S, t->step);
-        start = 0.0;
-        for (sk_size i = 0; i < R; i++) start += t->step[i] * t->g[i];
-        if (!(start < 0.0)) return 0;
-        if (fg_line_search(t, fg_potentials_at, start, tol, DBL_MAX, FG_POTENTIAL_TRIALS, &step, &miss) !=
-            FG_SEARCH_FOUND)
-            return 0;
-        for (sk_size i = 0; i < R; i++) t->a[i] += step * t->step[i];
-    }
-    return 0;
+    fg_potentials_at(t, 0.0, &slope);
+    return fg_minimize_dual(&dual, t, &steps, t->R * t->C * (8 + t->R / 2), watch) >= 0.0;
 }
 
 /* x for the scores v of a factor; whether it was found */

@@ -6,6 +6,7 @@
 #include <float.h>
 
 #include "factor_graph/factor_triangle.h"
+#include "factor_graph/factor_watch.h"
 
 /* largest pivot, relative to the diagonal, that counts as rounding */
 #define FG_PIVOT_TOLERANCE 1e-10
@@ -60,6 +61,38 @@ static int fg_is_rounding(fg_progress *p, double miss, double tol) {
 /* Ridge of a Newton step: it bounds steps without curvature and vanishes with the residual. */
 SK_INLINE double fg_ridge(double most, double miss) {
     return miss > 1.0 ? most : (most * miss > 1e-9 ? most * miss : 1e-9);
+}
+
+/* The dual of a projection: a smooth piecewise quadratic function, minimised from the point that `problem` holds. */
+typedef struct {
+    /* residual at the point, and its rounding error */
+    double (*residual)(void *problem, double *rounding);
+    /* sets the Newton direction of a Hessian + ridge; returns its slope, and the longest step. 0: there is none */
+    double (*direction)(void *problem, double ridge, double *most, fg_watch *watch);
+    /* evaluates the problem at a step along the direction */
+    fg_trial at;
+    /* makes the last step evaluated the point */
+    void (*move)(void *problem, double step);
+    /* ridge at a residual of 1: it bounds steps without curvature, and decreases with the residual down to 1e-9 */
+    double ridge;
+    int trials;                         /* of a line search */
+} fg_smooth_dual;
+
+/* Newton's method, until the residual is rounding: at most its size, or slightly above and no longer decreasing. steps:
+ * how many directions may still be computed. Returns the residual, or -1 if it failed. */
+static double fg_minimize_dual(const fg_smooth_dual *dual, void *problem, int *steps, sk_size work, fg_watch *watch) {
+    fg_progress progress = FG_PROGRESS_BEGIN;
+    for (;;) {
+        double tol, most = DBL_MAX, step, slope, unused;
+        const double miss = dual->residual(problem, &tol);
+        if (fg_is_rounding(&progress, miss, tol)) return miss;
+        if (fg_stopped(watch, work) || fg_late(watch) || (*steps)-- == 0) return -1.0;
+        slope = dual->direction(problem, fg_ridge(dual->ridge, miss), &most, watch);
+        if (!(slope < 0.0)) return -1.0;
+        if (fg_line_search(problem, dual->at, slope, tol, most, dual->trials, &step, &unused) != FG_SEARCH_FOUND)
+            return -1.0;
+        dual->move(problem, step);
+    }
 }
 
 /* to[0 .. n) -= s q[0 .. n) */

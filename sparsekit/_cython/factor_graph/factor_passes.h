@@ -24,8 +24,7 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
     if (np) {
         fg_pairs(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, x, x + np);
         if (jacobian)
-            fg_pairs_jacobian(np, v, v + np, g->deg, g->deg + np, t->q, t->c, inv, t->f, t->f + np, t->e,
-                              t->e + np, t->coef, t->n1, t->n2);
+            fg_pairs_jacobian(np, v, g->deg, t->q, t->c, inv, t->f, t->e, t->coef, t->n1);
     }
     for (sk_size i = 0; i < g->n_flip; i++) {
         sk_size s = g->flip[i];
@@ -241,7 +240,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
     t->e = at, at += ns;
     t->c = at, at += np;
     t->q = at, at += np;
-    t->n1 = at, at += np;
+    t->n1 = at, at += np; /* n2 follows: fg_pairs_jacobian */
     t->n2 = at, at += np;
     t->coef = at, at += closed;
     t->tau = at, at += g->n_linear + g->n_orout;

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..factors.structure_rows import TreeSets
 from ..plan import is_entangled
-from .interior_point import MOST_STEPS, project
+from .interior_point import MOST_STEPS, NEAR, project
 from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
@@ -16,8 +16,6 @@ from .presolve import postsolve, presolve
 SIMPLEX = 100
 # duality gap of a linear program, relative to the value of its solution
 GAP = 1e-9
-# largest residual of the interior-point method from which passes are warm started
-NEAR = 1e-6
 
 
 def marginals(layout, scores, additional, off, off_additional, most, deadline):

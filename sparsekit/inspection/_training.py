@@ -265,8 +265,6 @@ def _bounded(estimator, X, losses):
         )
         for loss in losses
     ]  # fmt: skip
-    for problem in problems:
-        problem.is_exact = True
     rows = LossRows.empty(X.shape[0])
 
     def fun(x):

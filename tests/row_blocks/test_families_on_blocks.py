@@ -66,7 +66,7 @@ def test_fits_are_those_of_main_memory(family, name, data, columns):
     wanted = GLMOBA(**model.get_params()).fit(X, targets[family], **given)
     model.fit(in_blocks(X), targets[family], **given)
     assert_allclose(model.objective_, wanted.objective_, rtol=1e-8)
-    assert_allclose(model.coef_, wanted.coef_, rtol=1e-4, atol=1e-4)
+    assert_allclose(model.coef_, wanted.coef_, atol=1e-3)
     assert_allclose(model.intercept_, wanted.intercept_, atol=1e-4)
     assert model.dual_gap_ <= 10 * TOL * model.objective_ and model.optimality_ <= TOL
     assert model.needs_offset_ == wanted.needs_offset_ == (given["offset"] is not None)

@@ -192,7 +192,7 @@ def test_a_settled_point_counts_the_variables_that_move(cupy):
     arrays = [cupy.asarray(a) for a in (x0, g0, l1)]
     operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
     search = gpu_model._Search(operator, *arrays, arrays[0].copy())
-    residual, moving, q = search.settle(arrays[0], cupy.zeros(4), None)
+    residual, moving, q = search.evaluate(arrays[0], cupy.zeros(4), None)
     # the first and last are not zero, the second wants to leave it, the third stays
     assert moving == 3
     assert residual == 2.0

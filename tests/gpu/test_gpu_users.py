@@ -185,7 +185,7 @@ def test_what_row_functions_refuse(cupy):
         sparsemax(sparse)
     with pytest.raises(TypeError, match=r"cupy\.stack\(z\)"):
         sparsemax([Z[0], Z[1]])
-    with pytest.raises(TypeError, match="q must be an array"):
+    with pytest.raises(TypeError, match="q must be a CuPy array"):
         sparsemax_loss(Z, None)
     assert float(sparsemax_loss(Z[0], 2)) == sparsemax_loss(Z[0].get(), 2)
     loss = LogisticLoss(Z, cupy.asarray([1.0, -1.0, 1.0, -1.0]))

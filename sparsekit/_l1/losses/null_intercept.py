@@ -6,7 +6,7 @@ The largest penalty of a path is read off this model, so that it is solved nearl
 import numpy as np
 from scipy import optimize, special
 
-from ..._linalg.newton import MAX_SIDE
+from ..._linalg.newton import SMALL_SIDE
 from ..._linalg.special import expit
 from .rounding import GRADIENT_ROUNDING
 
@@ -62,7 +62,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
     offsets of 1e4, and a factor by 1e-8.
     """
     start, loss = centred - offset.mean(axis=0), _InterceptLoss(codes, weight, n_classes, offset)
-    few = n_classes <= MAX_SIDE
+    few = n_classes <= SMALL_SIDE
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",

@@ -12,8 +12,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import full, is_device
-from ..._linalg.as_design import as_design
+from ..._arrays import is_device
 from .oba import minimize_oba
 
 # Centre a column whose mean is at least this multiple of its standard deviation. Evidence: mean iterations of
@@ -23,6 +22,12 @@ from .oba import minimize_oba
 MIN_MEAN_TO_SPREAD = 30.0
 # Rows from which means and spreads are estimated. Any c near the mean will do.
 SAMPLED_ROWS = 200
+# Rows of a first test. A column that has to be centred hardly varies on them. Without the test the sample of
+# all columns took 0.6 of 1.4 ms of a fit to 300 x 2000 numbers.
+PROBED_ROWS = 8
+# Range of a column on these rows, as a part of its largest entry there, up to which it is sampled. It is 15
+# standard deviations of a column that is just far enough.
+MAX_RANGE = 0.5
 
 
 def centre_of(X, sample_weight):
@@ -37,28 +42,44 @@ def centre_of(X, sample_weight):
         On a GPU, dense.
     sample_weight : ndarray of shape (n,) or None
     """
-    design, columns = as_design(X), None
-    n, p = design.shape
-    if design.is_sparse:
-        # a column with more zeros has a larger spread
-        columns = np.flatnonzero(design.counts() >= (1.0 - 1.0 / (1.0 + MIN_MEAN_TO_SPREAD**2)) * n)
-    if n == 0 or (columns is not None and not len(columns)):
+    n, p = X.shape
+    columns = _columns_that_hardly_vary(X)
+    if not len(columns):
         return None
-    some = slice(0, n, max(n // SAMPLED_ROWS, 1))
-    sample = as_design(design.dense_part(some, columns))
-    weight = full(sample.shape[0], 1.0, like=sample.X) if sample_weight is None else sample_weight[some]
-    total = float(weight.sum())
-    if not total:
+    step = max(n // SAMPLED_ROWS, 1)
+    weight = None if sample_weight is None else sample_weight[::step]
+    if weight is not None and not weight.any():
         return None
+    sample = X[:, columns][::step] if sp.issparse(X) and X.format == "csc" else X[::step][:, columns]
+    sample = (sample.toarray() if sp.issparse(sample) else sample).astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite spread is no reason to centre
-        mean = sample.rmatvec(weight) / total
-        variance = np.maximum(sample.squares(weight) / total - mean**2, 0.0)
-        far = mean**2 > MIN_MEAN_TO_SPREAD**2 * variance
+        mean = np.average(sample, axis=0, weights=weight)
+        spread = np.sqrt(np.average((sample - mean) ** 2, axis=0, weights=weight))
+    far = np.abs(mean) >= MIN_MEAN_TO_SPREAD * spread
+    far &= mean != 0.0
     if not far.any():
         return None
     centre = np.zeros(p, dtype=X.dtype, like=mean)
-    centre[slice(None) if columns is None else columns] = np.where(far, mean, 0.0)
+    centre[columns] = np.where(far, mean, 0.0)
     return centre
+
+
+def _columns_that_hardly_vary(X):
+    """Numbers of the columns of X (n, p) that may have to be centred, by a few rows."""
+    n = X.shape[0]
+    some = slice(0, n, max(n // PROBED_ROWS, 1))
+    if sp.issparse(X) and X.format == "csc":
+        # a column with more zeros has a larger spread
+        return np.flatnonzero(np.diff(X.indptr) >= (1.0 - 1.0 / (1.0 + MIN_MEAN_TO_SPREAD**2)) * n)
+    if sp.issparse(X):
+        rows = range(n)[some]
+        found = np.concatenate([X.indices[X.indptr[i] : X.indptr[i + 1]] for i in rows]) if n else X.indices
+        columns, counts = np.unique(found, return_counts=True)
+        return columns[counts >= len(rows)]
+    rows = X[some]
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    with np.errstate(over="ignore"):
+        return np.flatnonzero(high - low <= MAX_RANGE * np.maximum(np.abs(low), np.abs(high)))
 
 
 def subtract_centre(X, centre):

@@ -25,7 +25,7 @@ class NegativeBinomial(Family):
         log_r, is_zero = np.log(self.r), y == 0.0
         share, rest = expit(z - log_r), expit(log_r - z)
         # (r + mu) / (r + y) by its distance from 1, where that is small: near Poisson's loss r is large
-        change = ((y + is_zero) * np.expm1(z - zy) + is_zero) / (self.r + y)
+        change = np.where(is_zero, np.exp(z), y * np.expm1(z - zy)) / (self.r + y)
         is_near = np.abs(change) < 0.5
         far = np.logaddexp(log_r, z) - np.log(self.r + y)
         log_ratio = np.where(is_near, np.log1p(np.where(is_near, change, 0.0)), far)

@@ -21,6 +21,8 @@ from .worker import Isolated, Local, Outcome
 
 # Fits that decide a time are repeated until they took so many seconds together.
 MIN_TOTAL = 0.2
+# But no more often than this.
+MAX_REPEATS = 7
 # Seconds that a first fit may take, JIT compilation included.
 WARM_UP_TIME = 120.0
 
@@ -288,7 +290,8 @@ class Bench:
         return True
 
     def _wants_repeat(self, cell, track, rung):
-        if sum(rung.times) >= MIN_TOTAL and len(rung.times) >= self.options.repeats:
+        n = len(rung.times)
+        if n >= MAX_REPEATS or (sum(rung.times) >= MIN_TOTAL and n >= self.options.repeats):
             return False
         return any(
             cell.gap(rung.objective) <= gap and rung.median <= cell.time_to(track, gap)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _TRIALS = 5
 # smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
 _NEAR = 0.5
+# random points that are tried where f is not defined everywhere
+_DRAWS = 10
 
 
 def sharpness(
@@ -126,10 +128,9 @@ def sharpness(
     -----
     Both methods work in units of the box's half-widths and of the first slope. In the variables z the first
     steps would be as short as the gradient at a minimum is small. Ten iterations need 11 to 20 evaluations of
-    f and its gradient, and memory for some 50 vectors of the dimension of the search. :math:`A^+ x` is a
-    least squares solution by the
-    p x p normal equations. In a manifold a coordinate of x moves by up to about 0.8 p epsilon, in the full
-    space by epsilon (1 + its size). Do not compare numbers of the two kinds.
+    f and its gradient, and memory for some 50 vectors of the dimension of the search. :math:`A^+ x` is the
+    least squares solution of least norm. In a manifold a coordinate of x moves by up to about 0.8 p epsilon,
+    in the full space by epsilon (1 + its size). Do not compare numbers of the two kinds.
 
     References
     ----------
@@ -241,7 +242,7 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
         for v in starts:
             nit += _run(box, v, max_iter, method)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
-            for _ in range(max_iter):
+            for _ in range(_DRAWS):
                 done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
                 nit += done
                 if done:  # f may be undefined in a part of the box
@@ -287,7 +288,7 @@ def random_directions(n, p, rng):
 
 def pseudo_inverse(A, x):
     """The least-norm solution of min ||A z - x||, A^+ x, without a matrix of n rows and columns."""
-    return np.linalg.lstsq(A.T @ A, A.T @ x, rcond=None)[0]
+    return np.linalg.lstsq(A, x, rcond=None)[0]
 
 
 def _directions(directions, n_directions, n, rng):

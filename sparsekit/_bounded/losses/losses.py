@@ -19,6 +19,8 @@ from ..._linalg.special import entropies, largest
 INF = np.inf
 # A residual above this many spreads of the targets is an outlier's.
 OUTLIER_SPREADS = 1e3
+# Larger parts of the weight than this are not outliers.
+MAX_OUTLIER_WEIGHT = 0.1
 # A spread below this part of the values is rounding.
 SPREAD_ROUNDING = 1e-10
 
@@ -133,6 +135,8 @@ class PiecewiseLoss:
             return 0.0
         r = z - self.t
         beyond = np.maximum(np.abs(r) - OUTLIER_SPREADS * self.spread, 0.0)
+        if self.s @ (beyond > 0) > MAX_OUTLIER_WEIGHT * self.s.sum():
+            return 0.0
         return float(self.s @ (np.where(r > 0, self.hi, -self.lo) * beyond))
 
     def unit(self):

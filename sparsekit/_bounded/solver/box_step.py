@@ -9,7 +9,7 @@ MAX_ROUNDS = 20
 MAX_RELEASE_ROUNDS = 3
 
 
-def minimize_in_box(system, gradient, low, high, ridge):
+def minimize_in_box(system, gradient, low, high, ridge, releases=MAX_RELEASE_ROUNDS):
     """Minimiser of the quadratic model with low <= step <= high, all (m,).
 
     Coefficients that leave the box are put on their bound. Those whose slope leads away from it are freed,
@@ -33,7 +33,7 @@ def minimize_in_box(system, gradient, low, high, ridge):
         beyond = is_free & ((s < low) | (s > high))
         step = np.clip(s, low, high)
         wrong = np.zeros_like(is_free)
-        if len(free) < m and k < MAX_RELEASE_ROUNDS:
+        if len(free) < m and k < releases:
             # of the model with the unclipped step
             slope = gradient + system.product(s) + ridge * s
             wrong = ~is_free & (((step <= low) & (slope < 0)) | ((step >= high) & (slope > 0)))

@@ -280,7 +280,7 @@ def _sides(bounds, n, like):
             if np.size(side) > 1:
                 namespace(x0=like, **{name: side})
         return sides
-    if hasattr(bounds, "shape"):
+    if hasattr(bounds, "dtype") and not np.ma.isMaskedArray(bounds):
         namespace(x0=like, bounds=bounds)
         if bounds.shape == (n, 2) and bounds.dtype.kind in "biuf":
             return bounds[:, 0], bounds[:, 1]

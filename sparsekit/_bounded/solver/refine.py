@@ -17,15 +17,20 @@ import numpy as np
 
 from ..._linalg.newton import MAX_SIDE, NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
-from ..._solver.tolerances import FORCING
 from ..losses.losses import LossRows, weighted_quantile
-from .box_step import minimize_in_box
-from .run import SHRINK
-from .scaled_descent import Descent
+from .box_step import MAX_RELEASE_ROUNDS, minimize_in_box
+from .scaled_descent import NO_LIMIT, Descent
 
 # The first delta has this many rows for each variable in its smooth zone.
 ROWS_PER_VARIABLE = 2
-# delta is multiplied by SHRINK after a round of fewer than MAX_STEPS Newton steps, else by GROW.
+# The multipliers are updated when the envelope's own optimality is this part of the gap.
+FORCING = 0.1
+# Optimality below this part of the objective is rounding.
+OPTIMALITY_ROUNDING = 1e-13
+# delta is multiplied by SHRINK after a round of fewer than QUICK_STEPS Newton steps.
+SHRINK = 0.2
+QUICK_STEPS = 15
+# It is multiplied by GROW after a round of MAX_STEPS Newton steps.
 GROW = 3.0
 MAX_STEPS = 30
 # delta falls to the median residual if that is below this part of delta.
@@ -43,6 +48,13 @@ MAX_STALLED_CONVERGED = 2
 RIDGE = 1e-6
 RIDGE_MIN = 1e-12
 RIDGE_MAX = 1e3
+# The line search ends at this part of the first slope.
+SEARCH_STEPS = 40
+SEARCH_TOL = 0.1
+# Smallest descent of a step, relative to its square in Newton's matrix. A minimiser has 1.
+MIN_DESCENT = 0.1
+# A coefficient is at its bound within this part of the numbers that it is computed from.
+BOUND_ROUNDING = 1e-9
 
 
 @dataclass
@@ -126,13 +138,13 @@ def refine(run):
         if not loss.has_kinks:
             continue
         envelope.previous = point.rows.dual.copy()
-        if count < MAX_STEPS:
+        if count < QUICK_STEPS:
             envelope.smoothing *= SHRINK
             # a nearly perfect fit needs a much smaller delta at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
             if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
                 envelope.smoothing = max(typical, MIN_DELTA * loss.spread)
-        else:
+        elif count >= MAX_STEPS:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
 
@@ -165,10 +177,16 @@ class Newton:
         certify(run, point)
         run.check()
         for count in range(MAX_STEPS):
+            if count >= QUICK_STEPS and run.is_done:
+                return count - 1
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
             left = run.certificate.weigh(face.slope, face.free, slope_b)
-            if problem.loss.has_kinks and count and left <= FORCING * run.gap:
+            if (
+                problem.loss.has_kinks
+                and count
+                and left <= max(FORCING * run.gap, run.allowed(OPTIMALITY_ROUNDING))
+            ):
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
@@ -195,10 +213,16 @@ class Newton:
         if problem.fit_intercept:
             gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
-        for ridge in _ridges(self.ridge):
-            move = minimize_in_box(system, gradient, low, high, ridge * unit)
+        attempts = (
+            (ridge, releases) for ridge in _ridges(self.ridge) for releases in (MAX_RELEASE_ROUNDS, 0)
+        )
+        for ridge, releases in attempts:
+            move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
             slope = float(gradient @ move)
-            if slope < 0:  # NaN fails
+            # the model's minimiser has at least this slope; an active set that cycles may not. NaN fails
+            if slope < 0 and slope <= -MIN_DESCENT * float(
+                move @ (system.product(move) + ridge * unit * move)
+            ):
                 break
         else:
             return False
@@ -208,10 +232,8 @@ class Newton:
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
         dz = problem.predictor(step, step_b)
         length = self._search(point, envelope, face, step, dz, slope)
-        w, move = point.w, length * step
-        # w + (lower - w) may not be lower
-        point.w = np.where(move <= face.lower - w, face.lower, w + move)
-        point.w = np.where(move >= face.upper - w, face.upper, point.w)
+        old = point.w
+        point.w = _snapped(old + length * step, old, step, face)
         point.b += length * step_b
         point.z = point.z + length * dz
         if length > 0.5:
@@ -235,7 +257,13 @@ class Newton:
         def along(length):
             return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
 
-        found = find_slope_root(lambda t: Trial(t, slope=along(t)), slope, longest=longest)
+        found = find_slope_root(
+            lambda t: Trial(t, slope=along(t)),
+            slope,
+            part=SEARCH_TOL,
+            longest=longest,
+            max_trials=SEARCH_STEPS,
+        )
         return 0.0 if found is None else found.t
 
 
@@ -245,6 +273,13 @@ def _ridges(first):
     while ridge <= RIDGE_MAX:
         yield ridge
         ridge = max(10.0 * ridge, RIDGE_MIN)
+
+
+def _snapped(new, old, step, face):
+    """``new`` in the face; what is within rounding of a bound goes there."""
+    tiny = BOUND_ROUNDING * (np.abs(old) + np.abs(step))
+    new = np.where((new - face.lower <= tiny) & (step < 0), face.lower, new)
+    return np.where((face.upper - new <= tiny) & (step > 0), face.upper, new)
 
 
 class QuasiNewton:
@@ -275,5 +310,5 @@ class QuasiNewton:
             run.iteration("nqn")
             return done
 
-        descent.minimize(point.w, point.b, -1.0, callback, np.inf)
-        return 0 if done else MAX_STEPS
+        descent.minimize(point.w, point.b, -1.0, callback, NO_LIMIT)
+        return 0 if done else QUICK_STEPS

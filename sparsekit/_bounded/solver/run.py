@@ -13,6 +13,8 @@ from .certificate import Certificate
 
 # An objective below this part of the loss' unit is zero up to rounding.
 ZERO_OBJECTIVE = 1e-6
+# A lower bound may exceed the objective by this part of it: rounding of sums over float32 data.
+BOUND_ROUNDING = 1e-6
 # Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
 # then give the same answer.
 MAX_NEWTON_ONLY_ENTRIES = 20000
@@ -20,8 +22,6 @@ MAX_NEWTON_ONLY_ENTRIES = 20000
 INFINITE_SMOOTHING = 1e100
 # Gap, relative to the objective, at which rounding ends a run.
 MIN_TOL = 1e-12
-# Factor of the smoothing from one smoothed problem to the next.
-SHRINK = 0.2
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,9 @@ class BoundedRun:
         """Keep the point if it is the best so far."""
         if primal < self.primal:
             self.primal, self.w, self.b = primal, w.copy(), float(b)
+            bound = self.certificate.best
             # a bound holds near the points that it was computed for; a lower value is outside of that range
-            if primal < self.certificate.best or not self.certificate.covers(w, b):
+            if primal < bound - BOUND_ROUNDING * abs(bound) or not self.certificate.covers(w, b):
                 self.certificate.forget()
 
     @property

@@ -10,6 +10,21 @@ import numpy as np
 from ..losses.losses import LossRows
 from . import nqn
 
+# Newton's method replaces NQN when ten iterations decrease a smooth objective by this part of max(1, f).
+SMOOTH_FTOL = 1e-9
+# A coefficient this close to its bound, relative to it, is at the bound.
+BOUND_DISTANCE = 1e-14
+# Largest number of evaluations of one line search on a smooth objective; more means rounding.
+MAX_TRIALS = 12
+NO_LIMIT = 10**9
+# Bytes that L-BFGS pairs may use if X is smaller.
+MIN_PAIR_BYTES = 2**25
+MIN_PAIRS = 5
+
+
+class LineSearchFailed(Exception):
+    """A line search on a smooth objective found no decrease."""
+
 
 class Descent:
     """The objective in NQN's variables v, and the runs of NQN on it."""
@@ -38,6 +53,7 @@ class Descent:
         self.rows = LossRows.empty(problem.n, mean)
         self.smoothing = self.previous = None
         self.last = None
+        self.n_trials = 0
 
     def _linear_part(self, v):
         p = self.problem.p
@@ -50,10 +66,10 @@ class Descent:
         """(w, b) of v, w in the box."""
         problem = self.problem
         w, _ = self._linear_part(v)
+        w = np.clip(w, problem.lower, problem.upper)
         for side in (problem.lower, problem.upper):
             # scaling a bound and back may have a rounding error
-            w = np.where(w == side / self.scale * self.scale, side, w)
-        w = np.clip(w, problem.lower, problem.upper)
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= BOUND_DISTANCE * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):
@@ -67,6 +83,9 @@ class Descent:
 
     def __call__(self, v):
         problem, rows = self.problem, self.rows
+        self.n_trials += 1
+        if self.n_trials > MAX_TRIALS and not (problem.loss.has_kinks and self.smoothing is None):
+            raise LineSearchFailed
         w, b = self.point(v)
         z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
         slope = float(rows.u.sum())
@@ -81,9 +100,49 @@ class Descent:
 
     def minimize(self, w, b, ftol, callback, max_iter):
         """Iterations of NQN from (w, b) on."""
+
+        def count(report):
+            self.n_trials = 0
+            return callback(report)
+
         left = self.run.options.max_time - self.run.limits.seconds
-        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left)
-        nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=callback)
+        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
+        self.n_trials = 0
+        start = self.variables(w, b)
+        first = self(start)
+        unit = self._unit(start, first[1])
+
+        def fun(v):
+            nonlocal first
+            (f, g), first = first or self(v * unit), None
+            return f, g * unit
+
+        try:
+            return nqn.minimize(
+                fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count
+            ).nit
+        except LineSearchFailed:
+            return NO_LIMIT
+
+    def _memory(self):
+        """Pairs of L-BFGS: they use at most the memory of X or MIN_PAIR_BYTES."""
+        pair = 16 * len(self.lower)
+        most = max(self.problem.matrix.nbytes, MIN_PAIR_BYTES) // pair
+        return int(min(max(most, MIN_PAIRS), nqn.NQNOptions.memory))
+
+    def _unit(self, v, g):
+        """Scale of all variables that gives a smooth objective curvature 1 down its slope.
+
+        NQN's first matrix is the identity; correlated columns have far more curvature in common.
+        """
+        problem, rows = self.problem, self.rows
+        down = np.where(((v <= self.lower) & (g >= 0)) | ((v >= self.upper) & (g <= 0)), 0.0, -g)
+        if problem.loss.has_kinks or not down.any():
+            return 1.0
+        w, b = self._linear_part(down)
+        dz = problem.predictor(w, b)
+        curvature = float((rows.curvature * dz) @ dz + problem.l2 * (w @ w)) / float(down @ down)
+        return 1.0 / np.sqrt(curvature) if curvature > 0 else 1.0
 
     def approach(self, w, b):
         """From (w, b) to a point from which `refine` takes over; a smooth loss may end here."""
@@ -94,9 +153,8 @@ class Descent:
             self.record_iterate(report, certify=not kinks)
             return False
 
-        limit = np.inf if kinks else run.options.patience + newton_price(problem)
-        ftol = run.options.kinked_ftol if kinks else nqn.NQNOptions.ftol
-        self.minimize(w, b, ftol, callback, limit)
+        limit = NO_LIMIT if kinks else int(run.options.patience + newton_price(problem))
+        self.minimize(w, b, run.options.kinked_ftol if kinks else SMOOTH_FTOL, callback, limit)
 
     def record_iterate(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""

@@ -23,6 +23,9 @@ from .worker import Isolated, Local, Outcome
 MIN_TOTAL = 0.2
 # But no more often than this.
 MAX_REPEATS = 7
+# A rung that is slower than the fastest deciding one by this factor cannot become the fastest by repetition.
+# A rung that ran only once can, up to twice the factor.
+RIVAL = 1.5
 # Seconds that a first fit may take, JIT compilation included.
 WARM_UP_TIME = 120.0
 
@@ -293,8 +296,9 @@ class Bench:
         n = len(rung.times)
         if n >= MAX_REPEATS or (sum(rung.times) >= MIN_TOTAL and n >= self.options.repeats):
             return False
+        rival = 2 * RIVAL if n == 1 else RIVAL
         return any(
-            cell.gap(rung.objective) <= gap and rung.median <= cell.time_to(track, gap)
+            cell.gap(rung.objective) <= gap and rung.median <= rival * cell.time_to(track, gap)
             for gap in self.options.gaps
         )
 

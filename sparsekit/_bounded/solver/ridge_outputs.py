@@ -14,15 +14,15 @@ import numpy as np
 
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
 from .output_systems import OutputSystems
 from .proximal_points import MIN_SMOOTHING, Steps, balanced, proximal_points
-from .run import SHRINK
 
 # Largest residual of a system, relative to its gradient.
 SYSTEM_FORCING = 0.1
-# First sigma; first sigma from another fit's coefficients.
-FIRST_SMOOTHING, WARM_SMOOTHING = 1.0, 0.1
+# Final slope of a line search, relative to the first one; its largest number of trials.
+SLOPE_TOL, MAX_TRIALS = 0.1, 40
+# First sigma; first sigma from another fit's coefficients; factor from step to step.
+FIRST_SMOOTHING, WARM_SMOOTHING, SMOOTHING_FACTOR = 1.0, 0.1, 0.2
 
 
 def minimize_outputs(
@@ -122,7 +122,7 @@ class RidgeOutputs:
         """The next proximal term."""
         if self.has_kinks:
             self.rows.centre = u
-            self.rows.smoothing = max(SHRINK * self.rows.smoothing, MIN_SMOOTHING)
+            self.rows.smoothing = max(SMOOTHING_FACTOR * self.rows.smoothing, MIN_SMOOTHING)
 
     def _ridge(self, table):
         return 0.5 * self.alpha * (table[: self.p] ** 2).sum(axis=0)
@@ -198,7 +198,7 @@ class RidgeOutputs:
             u = self.rows.slopes(eta + t[left] * along, at[left])
             now = self.weight @ (u * along) + ridge[left] + t[left] * square[left]
             steps.nfev += 1
-            done = np.abs(now) <= SLOPE_PART * np.abs(slope[left])
+            done = np.abs(now) <= SLOPE_TOL * np.abs(slope[left])
             rises = now > 0.0
             low[left], at_low[left] = np.where(rises, low[left], t[left]), np.where(rises, at_low[left], now)
             high[left], at_high[left] = (

@@ -158,7 +158,7 @@ def test_the_model_of_the_intercept_alone(K, monkeypatch):
         P = softmax(offset + b, axis=1)
         assert abs(b.sum()) < 1e-12
         # and those of very many classes
-        monkeypatch.setattr(null_intercept_module, "MAX_SIDE", 0)
+        monkeypatch.setattr(null_intercept_module, "SMALL_SIDE", 0)
         assert_allclose(null_intercept(y, weight, K, offset), b, atol=1e-8)
         many = np.random.default_rng(1).integers(0, 30, 300)
         apart = 30.0 * np.random.default_rng(3).standard_normal((300, 30))

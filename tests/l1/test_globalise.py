@@ -1,0 +1,58 @@
+"""Steps of OBA whose model was wrong are shortened."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sparsekit._l1.solver.globalise import Trial, _shortened
+from sparsekit._l1.solver.oba_run import Counts, Kernels
+from sparsekit.optimize import LogisticLoss
+
+
+@pytest.fixture
+def at_zero():
+    """A problem at zero, and the trial point of a step from there of a length and a predicted reduction."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 4)), np.where(rng.random(50) < 0.5, 1.0, -1.0)
+    loss, x = LogisticLoss(X, y), np.zeros(4)
+    problem, l1 = loss.problem(), loss.l1_vector(0.01)
+    f = problem.start(x)
+    state = SimpleNamespace(problem=problem, x=x, phi=f, l1=l1)
+    run = SimpleNamespace(kernels=Kernels(x), counts=Counts())
+    descent = -problem.gradient()
+
+    def step(length, predicted):
+        there = length * descent
+        dz = problem.move_all().direction(there)
+        phi = problem.try_move(dz, there) + l1 @ abs(there)
+        return state, Trial(there, phi, dz, predicted, 0), run
+
+    def objective(x):
+        return loss.value(x) + l1 @ abs(x)
+
+    return step, objective
+
+
+def test_an_overshoot_is_halved_while_that_helps(at_zero):
+    step, objective = at_zero
+    state, trial, run = step(0.2, 100.0)
+    assert 0 < state.phi - trial.phi < 25.0
+    found = _shortened(state, trial, run)
+    halves = [objective(trial.x * 0.5**k) for k in range(12)]
+    k = int(np.argmin(halves))
+    assert k > 0 and found.phi == pytest.approx(halves[k])
+    np.testing.assert_allclose(found.x, trial.x * 0.5**k)
+    assert run.counts.nfev == k + 1
+    # the problem accepts the point that was returned
+    state.problem.accept()
+    assert state.problem.f + state.l1 @ abs(found.x) == pytest.approx(found.phi)
+
+
+@pytest.mark.parametrize("length, predicted", [(0.05, 1.0), (100.0, 50.0)], ids=["right", "worse"])
+def test_other_steps_stay(at_zero, length, predicted):
+    step, _ = at_zero
+    state, trial, run = step(length, predicted)
+    reduction = state.phi - trial.phi
+    assert reduction > 0.25 * predicted or reduction < 0
+    assert _shortened(state, trial, run) is trial and run.counts.nfev == 0

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._cython.extreme import _class_blocks as kernels
+from ..._linalg.matrix import BLOCK
 
 # Rows of a step and steps of Adam, its rate and averages; chosen on a part of fb15k. More steps gain less
 # than 1 % of log K there and on fb15k.
@@ -65,7 +66,11 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
     # in this unit rows have a mean square of 1, from where the steps of log tau are few
     squares = np.einsum("i,i->", X.data, X.data, dtype=np.float64)  # makes no array as large as X
     unit = float(np.sqrt(squares / max(n, 1))) or 1.0
-    with_feature = np.bincount(X.indices[X.data != 0], minlength=p)
+    # by parts, since counts of all entries at once take 8 bytes an entry
+    with_feature, step = np.zeros(p, dtype=np.int64), max(p, BLOCK)
+    for at in range(0, X.nnz, step):
+        part = slice(at, at + step)
+        with_feature += np.bincount(X.indices[part][X.data[part] != 0], minlength=p)
     counts = np.bincount(y, weight, minlength=n_classes)
     sums = sp.csr_array(sp.csr_array((weight, (y, np.arange(n))), shape=(n_classes, n)) @ X)
     sums.data /= unit

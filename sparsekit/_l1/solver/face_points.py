@@ -37,7 +37,8 @@ def face_points(loss, problem, x, l1, l2, grad, products):
     if system is None:
         return
     H, change = system
-    solve = factorized(H + np.diag(to_host(l2[face])), to_host(l1[face] > 0))
+    H[np.diag_indices_from(H)] += to_host(l2[face])
+    solve = factorized(H, to_host(l1[face] > 0))
     if solve is None:
         return
     target = l1 * np.where(x != 0, np.sign(x), -np.sign(slopes))
@@ -62,7 +63,7 @@ def face_points(loss, problem, x, l1, l2, grad, products):
 
 
 def factorized(H, raised):
-    """Solver of the symmetric system H; None where it is not finite or not positive.
+    """Solver of the symmetric system H, which is overwritten; None where it is not finite or not positive.
 
     Entries ``raised`` of the diagonal grow by `SINGLE_RIDGE` of themselves.
     """
@@ -70,10 +71,11 @@ def factorized(H, raised):
     if not (np.isfinite(H).all() and (diagonal > 0.0).all()):
         return None
     scale = 1.0 / np.sqrt(diagonal)
-    H = H * scale[:, None] * scale
+    H *= scale[:, None]
+    H *= scale
     H[np.diag_indices_from(H)] += SINGLE_RIDGE * raised
     try:
-        factor = scipy.linalg.cho_factor(H, overwrite_a=True, check_finite=False)
+        factor = scipy.linalg.cho_factor(H.T, overwrite_a=True, check_finite=False)  # LAPACK's order: no copy
     except np.linalg.LinAlgError:
         return None
     return lambda b: scale * scipy.linalg.cho_solve(factor, scale * b, check_finite=False)

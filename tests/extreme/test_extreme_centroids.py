@@ -7,6 +7,7 @@ from scipy.optimize import check_grad, minimize
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids
 
 
@@ -230,3 +231,17 @@ def test_refused_streams(tmp_path):
         model.fit(X, y, checkpoint=tmp_path / "run.npz")
     model.fit(X, y).set_params(prior=None).partial_fit(X, y + 3)
     assert len(model.classes_) == 8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_read_a_table_of_the_centre_as_they_read_its_entries(dtype, monkeypatch):
+    rng = np.random.default_rng(6)
+    y = rng.integers(0, 70, 500)
+    X = sp.random_array((500, 120), density=0.08, rng=rng, format="csr")
+    X = sp.csr_array(X + sp.csr_array((np.ones(500), (np.arange(500), y % 120)), shape=X.shape)).astype(dtype)
+    weights = []
+    for least in (0.0, np.inf):
+        monkeypatch.setattr(centroids, "DENSE_FROM", least)
+        model = ExtremeSoftmaxSGD(prior="centroids", max_iter=3, tol=0.0, random_state=0)
+        weights.append(model.fit(X, y).coef_)
+    np.testing.assert_allclose(*weights, rtol=1e-3, atol=1e-3 * np.abs(weights[1]).max())

@@ -19,6 +19,8 @@ from .special import largest
 
 # Part of the diagonal of a Gram matrix in single precision that outweighs its rounding.
 SINGLE_RIDGE = 1e-7
+# Weight of a row, as a part of the mean, below which a model has only the diagonal of its curvature.
+NEGLIGIBLE = 1e-4
 # Entries of partial sums of a dense Gram matrix.
 GRAM_BUFFER = 8e6
 # Part of nonzero coefficients below which a product copies their columns first: X by columns, X by rows.
@@ -149,14 +151,18 @@ class CSRDesign(_Sparse):
 
         The operator is a Gram matrix where that costs less than the products it saves.
         """
-        rows = self._model_rows(cols)
+        rows, d, rest = _of_weight(self._model_rows(cols), d, intercept)
         size = len(cols) + intercept
         if self._rows_pay(rows, size):
             # two partial sums if the matrix is small relative to the work that fills it
             G = np.empty((2 if 4 * size * size < rows.square_work else 1, size, size))
             rows.gram(d, intercept, G)
-            return GramOperator(G[0], ridge), Columns(self, cols)
-        return RowOperator(rows, d, intercept, ridge), Columns(self, cols)
+            operator = GramOperator(G[0], ridge)
+        else:
+            operator = RowOperator(rows, d, intercept, ridge)
+        if rest is not None:
+            operator.add_diagonal(rest)
+        return operator, Columns(self, cols)
 
     def gram_pays(self, cols, intercept, products=0):
         """Whether a Gram matrix of columns ``cols`` costs less than ``products`` with them."""
@@ -198,6 +204,17 @@ class CSRDesign(_Sparse):
             bound = float(np.max(out / v)) if m else 0.0
             v = next_weights(out)
         return bound
+
+
+def _of_weight(rows, d, intercept):
+    """The rows of a model that are not negligible, their weights d, and the Hessian's diagonal of the others."""
+    is_kept = d >= NEGLIGIBLE * (d.sum() / max(len(d), 1))
+    if is_kept.all():
+        return rows, d, None
+    others = np.flatnonzero(~is_kept)
+    rest = rows.select(others).diagonal(d[others], intercept)
+    kept = np.flatnonzero(is_kept)
+    return rows.select(kept), d[kept], rest
 
 
 class CompactRows(CSRDesign):

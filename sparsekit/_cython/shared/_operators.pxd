@@ -11,7 +11,7 @@ cdef inline double soft_step(double h, double x, double g, double l1, double bel
 cdef class QuadOperator:
     cdef readonly int size
     cdef readonly double ridge
-    # what a product reads: "matrix" for H itself, "dense" for the data; None for anything else
+    # what a product reads: "matrix" for H itself, "rows" or "dense" for the data; None for anything else
     cdef readonly str reads
     # whether ``factor`` is cheap for any free set and needs no ``work``
     cdef readonly bint always_direct

@@ -16,13 +16,13 @@ cdef class QuadOperator:
         pass
 
     def add_diagonal(self, const double[::1] added):
-        """Add a diagonal (m,) to H, the second derivatives of a ridge; once, before anything is asked of H."""
+        """Add a diagonal (m,) to H, as the second derivatives of a ridge, before anything is asked of H."""
         if added.shape[0] != self.size:
             raise ValueError(f"added must have shape ({self.size},); got ({added.shape[0]},)")
         if self.size == 0:
             return
         self.diagonal = np.add(self.diagonal, added)
-        self.added = added
+        self.added = added if self.plus == NULL else np.add(self.added, added)
         self.plus = &self.added[0]
 
     cdef void add_plus(self, const double* v, double* out) noexcept nogil:

@@ -217,9 +217,49 @@ SK_MULTI(void, sk_float_rows_sum,
         for (sk_size i = lo; i < hi; i++)                                                        \
             for (sk_size k = start[i]; k < stop[i]; k++)                                         \
                 out[col[k]] += d[i] * ((double)val[k] * val[k]);                                 \
+    }                                                                                            \
+    /* the entries by columns: column j from place at[j] on, which ends at its last place + 1 */ \
+    static void sk_transpose_rows_##NAME(const int64_t *start, const int64_t *stop,              \
+                                         const INDEX *col, const float *val, sk_size n,          \
+                                         int64_t *at, int32_t *row, float *out) {                \
+        for (sk_size i = 0; i < n; i++)                                                          \
+            for (sk_size k = start[i]; k < stop[i]; k++) {                                       \
+                int64_t next = at[col[k]]++;                                                     \
+                row[next] = (int32_t)i;                                                          \
+                out[next] = val[k];                                                              \
+            }                                                                                    \
+    }                                                                                            \
+    static void sk_count_rows_##NAME(const int64_t *start, const int64_t *stop,                  \
+                                     const INDEX *col, sk_size n, int64_t *count) {              \
+        for (sk_size i = 0; i < n; i++)                                                          \
+            for (sk_size k = start[i]; k < stop[i]; k++) count[col[k]]++;                        \
     }
 SK_ROW_KERNELS(u16, uint16_t)
 SK_ROW_KERNELS(i32, int32_t)
+
+/* A column of a model and pairs of numbers, one pair a row: d_i t_i, and the weight d_i. */
+static double sk_pair_dot(const int32_t *restrict row, const float *restrict val, sk_size len,
+                          const double *restrict pair) {
+    double a = 0.0, b = 0.0, c = 0.0, e = 0.0;
+    sk_size k = 0;
+    for (; k + 4 <= len; k += 4) {
+        a += val[k] * pair[2 * (sk_size)row[k]];
+        b += val[k + 1] * pair[2 * (sk_size)row[k + 1]];
+        c += val[k + 2] * pair[2 * (sk_size)row[k + 2]];
+        e += val[k + 3] * pair[2 * (sk_size)row[k + 3]];
+    }
+    for (; k < len; k++) a += val[k] * pair[2 * (sk_size)row[k]];
+    return (a + b) + (c + e);
+}
+
+/* t += move * column */
+static void sk_pair_add(const int32_t *restrict row, const float *restrict val, sk_size len,
+                        double move, double *restrict pair) {
+    for (sk_size k = 0; k < len; k++) {
+        double *at = pair + 2 * (sk_size)row[k];
+        at[0] += at[1] * (move * val[k]);
+    }
+}
 
 /* Copy the columns with position[j] >= 0 of rows lo .. hi. Every entry is written and the
  * cursor moves only past those that stay: a branch here would be a coin toss a non-zero. */

@@ -11,7 +11,7 @@ import numpy as np
 from ..._linalg.special import largest
 from ..losses.problem import Problem
 from .globalise import Trial, globalise
-from .minimise_model import next_effort, of_matrix
+from .minimise_model import next_effort, of_operator
 from .working_set import most_new
 
 
@@ -116,8 +116,7 @@ def minimum_of_model(state, variables, run):
     problem, x, g, l1, counts = state.problem, state.x, state.g, state.l1, run.counts
     problem.observe(x, g)
     operator, move = problem.model(variables, max(run.model_solver.ridge, problem.least_ridge))
-    is_matrix, old = operator.reads == "matrix", x[variables]
-    effort = of_matrix(run.effort) if is_matrix else run.effort
+    old, effort = x[variables], of_operator(run.effort, operator.reads)
     new, predicted, (_, n_corrections, n_cg, n_direct) = run.model_solver.minimize(
         operator, old, g[variables], l1[variables], effort
     )

@@ -207,7 +207,7 @@ class CSRDesign(_Sparse):
 
 
 def _of_weight(rows, d, intercept):
-    """The rows of a model that are not negligible, their weights d, and the Hessian's diagonal of the others."""
+    """Rows of a model that are not negligible, their weights d, and the Hessian's diagonal of the others."""
     is_kept = d >= NEGLIGIBLE * (d.sum() / max(len(d), 1))
     if is_kept.all():
         return rows, d, None

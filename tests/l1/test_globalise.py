@@ -34,10 +34,11 @@ def at_zero():
     return step, objective
 
 
-def test_an_overshoot_is_halved_while_that_helps(at_zero):
+@pytest.mark.parametrize("length", [0.2, 2.0], ids=["little", "worse"])
+def test_an_overshoot_is_halved_while_that_helps(at_zero, length):
     step, objective = at_zero
-    state, trial, run = step(0.2, 100.0)
-    assert 0 < state.phi - trial.phi < 25.0
+    state, trial, run = step(length, 100.0)
+    assert (state.phi > trial.phi) == (length == 0.2) and state.phi - trial.phi < 25.0
     found = _shortened(state, trial, run)
     halves = [objective(trial.x * 0.5**k) for k in range(12)]
     k = int(np.argmin(halves))
@@ -49,10 +50,8 @@ def test_an_overshoot_is_halved_while_that_helps(at_zero):
     assert state.problem.f + state.l1 @ abs(found.x) == pytest.approx(found.phi)
 
 
-@pytest.mark.parametrize("length, predicted", [(0.05, 1.0), (100.0, 50.0)], ids=["right", "worse"])
-def test_other_steps_stay(at_zero, length, predicted):
+def test_other_steps_stay(at_zero):
     step, _ = at_zero
-    state, trial, run = step(length, predicted)
-    reduction = state.phi - trial.phi
-    assert reduction > 0.25 * predicted or reduction < 0
+    state, trial, run = step(0.05, 1.0)
+    assert state.phi - trial.phi > 0.25
     assert _shortened(state, trial, run) is trial and run.counts.nfev == 0

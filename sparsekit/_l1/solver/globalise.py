@@ -84,7 +84,8 @@ def globalise(state, trial, variables, bound, run):
 def _shortened(state, trial, run):
     """The trial point, or where its model was wrong a better one on the way there: the step is halved."""
     reduction = state.phi - trial.phi
-    if not VALUE_ROUNDING * abs(state.phi) < abs(reduction) or not reduction < MIN_RATIO * trial.predicted:
+    is_lost = abs(reduction) <= VALUE_ROUNDING * abs(state.phi)
+    if is_lost or not reduction < MIN_RATIO * trial.predicted:
         return trial
     best, step = trial, 1.0
     while step > MIN_STEP:

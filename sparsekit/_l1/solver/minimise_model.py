@@ -18,11 +18,18 @@ ROW_SWEEPS = 6
 FIRST_CG = 8
 # Most steps of conjugate gradients.
 MAX_CG = 400
+# A step whose actual reduction is a smaller part of the predicted one is shortened. Without it a row of text
+# overshoots far to the wrong side: news20 as tf-idf at C = 100 takes 5.4 s instead of 1.0. 64 fits to 16 made
+# and real sets take 0.97 of the time with it, at most 1.1 times as long; with 0.5 at most 1.3 times.
+MIN_RATIO = 0.25
 # A model is right where the actual reduction differs from its own by at most this part. With 0.3 twelve fits
 # of three classes to 50 to 100 rows at weak penalties take 1.8 times as long.
 RIGHT = 0.1
 # Factor by which the ridge rises and falls.
 RIDGE_STEP = 10.0
+# Part of the diagonal that a model gets more after one that was far off. Without it 4000 texts of 19 classes,
+# as counts at C = 1, are not certified after 60 iterations, in 18 s; with it in 2.7 s. 0.1 takes 10 s.
+DAMPING = 0.5
 
 
 @dataclass
@@ -80,10 +87,12 @@ class ModelSolver:
         The kernel.
     ridge, least : float
         Part of the diagonal that the next model adds to it, and the least one: by default rounding.
+    damping : float
+        The same by Levenberg and Marquardt: it rises where models are wrong. The larger one counts.
     """
 
     def __init__(self, solve_model, least=GAP_ROUNDING):
-        self.solve_model, self.ridge, self.least = solve_model, least, least
+        self.solve_model, self.ridge, self.least, self.damping = solve_model, least, least, 0.0
 
     def minimize(self, operator, x, g, l1, effort):
         """The minimiser x + d, and what `solve_model` returns: the predicted reduction and counts.
@@ -96,6 +105,13 @@ class ModelSolver:
             new, predicted = x.copy(), 0.0
         self._update_ridge(operator, l1, new)
         return new, predicted, counts
+
+    def update_damping(self, ratio):
+        """Raise the damping where the ratio of actual to predicted reduction was small, else lower it."""
+        if ratio < MIN_RATIO:
+            self.damping = max(DAMPING, RIDGE_STEP * self.damping)
+        else:
+            self.damping /= RIDGE_STEP
 
     def _update_ridge(self, operator, l1, x):
         """Raise the ridge where the last step had to cross zeros, and lower it where it did not.

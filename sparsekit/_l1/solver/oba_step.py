@@ -98,6 +98,7 @@ def step(state, variables, run):
     trial, bound = minimum_of_model(state, variables, run)
     x, phi, ratio = globalise(state, trial, variables, bound, run)
     run.effort = next_effort(run.effort, ratio)
+    run.model_solver.update_damping(ratio)
     if problem.several_classes:
         x = problem.centred(x, state.l1)
         phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
@@ -115,9 +116,10 @@ def minimum_of_model(state, variables, run):
     """Lines 3 to 5: the `Trial` point, and a lower bound of the gradient's Lipschitz constant."""
     problem, x, g, l1, counts = state.problem, state.x, state.g, state.l1, run.counts
     problem.observe(x, g)
-    operator, move = problem.model(variables, max(run.model_solver.ridge, problem.least_ridge))
+    solver = run.model_solver
+    operator, move = problem.model(variables, max(solver.ridge, solver.damping, problem.least_ridge))
     old, effort = x[variables], of_operator(run.effort, operator.reads)
-    new, predicted, (_, n_corrections, n_cg, n_direct) = run.model_solver.minimize(
+    new, predicted, (_, n_corrections, n_cg, n_direct) = solver.minimize(
         operator, old, g[variables], l1[variables], effort
     )
     if operator.error is not None:

@@ -56,7 +56,7 @@ NOT_HERE: dict[str, str] = {
     "extreme._extreme.workspace_sizes": _WORKSPACE,
     "bounded._min_norm.min_norm_weights": _ONE,
     "shared._rows.ModelRows.diagonal": "an operator adds it up by the columns of its store",
-    "shared._rows.ModelRows.select": "rows of negligible weight stay: without them a warp has idle threads",
+    "shared._rows.ModelRows.select": "models on a GPU keep the rows of negligible weight",
     "extreme._ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
     "extreme._ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense "
     "rows are",

@@ -1,12 +1,15 @@
-"""Steps of OBA whose model was wrong are shortened."""
+"""Steps of OBA whose model was wrong are shortened, and the next model is damped."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from sparsekit._cython.l1._model import solve_model
 from sparsekit._l1.solver.globalise import Trial, _shortened
+from sparsekit._l1.solver.minimise_model import DAMPING, Effort, ModelSolver
 from sparsekit._l1.solver.oba_run import Counts, Kernels
+from sparsekit._l1.solver.oba_step import minimum_of_model
 from sparsekit.optimize import LogisticLoss
 
 
@@ -56,3 +59,33 @@ def test_other_steps_stay(at_zero):
     state, trial, run = step(0.05, 1.0)
     assert state.phi - trial.phi > 0.25
     assert _shortened(state, trial, np.arange(4), run) is trial and run.counts.nfev == 0
+
+
+def test_damping_rises_where_models_are_wrong_and_falls_where_they_are_right():
+    solver = ModelSolver(None)
+    seen = []
+    for ratio in (1.0, 0.1, 0.0, 0.9, 1.0):
+        solver.update_damping(ratio)
+        seen.append(solver.damping)
+    assert seen == [0.0, DAMPING, 10 * DAMPING, DAMPING, pytest.approx(DAMPING / 10)]
+
+
+def test_the_model_after_a_wrong_one_has_a_larger_diagonal(at_zero):
+    step, _ = at_zero
+    state, _, run = step(0.05, 1.0)
+    run.model_solver, ridges = ModelSolver(solve_model), []
+
+    class Watched:
+        def __getattr__(self, name):
+            return getattr(state.problem, name)
+
+        def model(self, variables, ridge):
+            ridges.append(ridge)
+            return state.problem.model(variables, ridge)
+
+    run.effort, state.g, state.kind = Effort(2), state.problem.gradient(), None
+    watched = SimpleNamespace(**{**vars(state), "problem": Watched()})
+    for _ in range(2):
+        minimum_of_model(watched, np.arange(4), run)
+        run.model_solver.update_damping(0.0)
+    assert ridges[1] == DAMPING > ridges[0]

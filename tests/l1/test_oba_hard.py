@@ -212,3 +212,10 @@ def test_conjugate_gradients_go_on_along_directions_of_little_curvature(shared_d
     model = L1LogisticOBA(100.0).fit(X[rows], y[rows])
     assert model.n_iter_[0] <= 30
     assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+def test_many_classes_of_text_as_counts(shared_data):
+    """Without damping the models overshoot: no certificate after 60 iterations."""
+    data = shared_data("news20")
+    model = L1LogisticOBA(C=1.0).fit(data["X_train"][::4], data["y_train"][::4])
+    assert model.dual_gap_ <= 1e-4 * model.objective_ and model.n_iter_ < 60

@@ -9,8 +9,6 @@ from ..losses.rounding import GAP_ROUNDING
 
 # Cycles on a matrix: 2 take 1.5 to 2 times the time on one-hot tables (a9a, 40000 x 300).
 MATRIX_CYCLES = 10
-# Tolerance of conjugate gradients on a matrix, that of the thesis: at 0.4 nearly collinear columns fail.
-MATRIX_CG_TOL = 0.1
 # Sweeps of coordinate descent on sparse rows. 3 take 1.04 times the time, 10 take 1.03 times.
 ROW_SWEEPS = 6
 # Steps of conjugate gradients on a first model that is no matrix; they double as long as models are right.
@@ -60,8 +58,9 @@ def of_operator(effort, reads):
     """
     if reads == "matrix":
         cycles = MATRIX_CYCLES if effort.max_cycles > 1 else 1
+        # at the other models' tolerance of 0.4 nearly collinear columns fail
         return replace(
-            effort, max_cycles=cycles, cg_tol=MATRIX_CG_TOL, cg_max=MAX_CG, largest_factor=MAX_SIDE
+            effort, max_cycles=cycles, cg_tol=effort.forcing, cg_max=MAX_CG, largest_factor=MAX_SIDE
         )
     if reads == "rows" and effort.cg_max == FIRST_CG:
         return replace(effort, sweeps=ROW_SWEEPS, forcing=1.0)

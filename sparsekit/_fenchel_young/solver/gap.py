@@ -3,9 +3,8 @@
 import numpy as np
 
 from ..._arrays import to_host
+from ..._solver.tolerances import ROUNDING
 
-# largest sum of a class's residuals at a balanced point
-_BALANCED = 1e-12
 # largest sum of a class's residuals at which Newton steps end
 _EXACT = 1e-14
 # smallest step from the targets to the predictions
@@ -42,7 +41,7 @@ def balance(run, point):
         Z, state = Z + t * d, trial
     if T is not point.T:
         point = run.point(T, Z, state)
-    return point, float(np.abs(point.R.sum(axis=0)).max()) <= _BALANCED
+    return point, float(np.abs(point.R.sum(axis=0)).max()) <= ROUNDING
 
 
 def scaled_gap(run, point, f):

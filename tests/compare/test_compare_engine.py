@@ -15,7 +15,7 @@ from compare_problems import make_problem
 
 from sparsekit._compare import csv_output, json_output, peers, report
 from sparsekit._compare.cells import Cell, Rung, Track
-from sparsekit._compare.engine import MAX_REPEATS, Bench, BenchOptions
+from sparsekit._compare.engine import Bench, BenchOptions
 from sparsekit._compare.worker import Isolated, Outcome
 
 
@@ -80,7 +80,7 @@ def test_measured_gaps_and_times():
     # short fits that decide a time are repeated, and no more than the limit; rough ones decide none
     fine = [r for r in track.rungs if cell.gap(r.objective) <= 1e-6]
     fastest = [min(rungs, key=lambda r: r.median) for rungs in (within, fine)]
-    assert all(2 <= len(r.times) <= MAX_REPEATS for r in fastest if r.median < 0.05)
+    assert all(2 <= len(r.times) <= BenchOptions.max_repeats for r in fastest if r.median < 0.05)
     assert all(len(r.times) == 1 for r, gap in zip(track.rungs, gaps) if gap > 1e-3)
 
 

@@ -21,6 +21,11 @@ from .options import DEFAULT_RATIOS, MAX_TIME, MAX_TIME_SHIPPED, make_parser
 from .show_versions import show_versions
 
 OK, FAILED, USAGE = 0, 1, 2
+# options that say how a file is read
+OF_FILES = [
+    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing", "encoding"),
+    *("header", "standardize"),
+]
 # what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
 NOBODY_READS = 141
 
@@ -123,18 +128,8 @@ def _compare(args):
             problems = [
                 io.read_problem(
                     path,
-                    test=args.test,
-                    test_size=args.test_size,
-                    target=args.target,
-                    positive=args.positive,
-                    categorical=args.categorical,
-                    drop=args.drop,
-                    drop_missing=args.drop_missing,
-                    encoding=args.encoding,
-                    header=args.header,
-                    standardize=args.standardize,
+                    **{name: getattr(args, name) for name in OF_FILES},
                     fit_intercept=fit_intercept,
-                    seed=args.seed,
                     numbers=_numbers(args),
                 )
                 for path in args.files

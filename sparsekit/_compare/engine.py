@@ -19,16 +19,6 @@ from .cells import CUT_OFF, OUT_OF_TIME, OVER_BUDGET, Cell, Rung, Track
 from .solver import MAX_ITER, REFERENCE_TOL
 from .worker import Isolated, Local, Outcome
 
-# Fits that decide a time are repeated until they took so many seconds together.
-MIN_TOTAL = 0.2
-# But no more often than this.
-MAX_REPEATS = 7
-# A rung that is slower than the fastest deciding one by this factor cannot become the fastest by repetition.
-# A rung that ran only once can, up to twice the factor.
-RIVAL = 1.5
-# Seconds that a first fit may take, JIT compilation included.
-WARM_UP_TIME = 120.0
-
 
 @dataclass
 class BenchOptions:
@@ -43,14 +33,25 @@ class BenchOptions:
     max_time : float
         Seconds of fitting that one solver may spend climbing one cell. A fit that is expected to overrun
         is not started; one that does overrun is cut off.
-    repeats : int
-        Least number of runs of the rungs that decide a reported time.
+    repeats, max_repeats : int
+        Least and largest number of runs of the rungs that decide a reported time.
+    min_total : float
+        They are repeated until their runs took so many seconds together.
+    rival : float
+        A rung that is slower than the fastest deciding one by this factor cannot become the fastest by
+        repetition. A rung that ran only once can, up to twice the factor.
+    warm_up_time : float
+        Seconds that a first fit may take, JIT compilation included.
     """
 
     gaps: tuple[float, ...] = (1e-3, 1e-6)
     stop_gap: float = 1e-8
     max_time: float = 10.0
     repeats: int = 1
+    max_repeats: int = 7
+    min_total: float = 0.2
+    rival: float = 1.5
+    warm_up_time: float = 120.0
 
 
 class Bench:
@@ -156,15 +157,16 @@ class Bench:
                 track.stopped = OVER_BUDGET
                 return
             settings = {"tol": 0.0, "max_iter": MAX_ITER, solver.knob: solver.warm_up_setting}
-            limit = min(WARM_UP_TIME, self._left(cell, track))
+            patience = self.options.warm_up_time
+            limit = min(patience, self._left(cell, track))
             out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, limit)
-            if out.cut_off and limit < WARM_UP_TIME:
+            if out.cut_off and limit < patience:
                 self._never_ready.add(solver.key)
                 track.stopped = OVER_BUDGET
                 return
             self._first_fits.setdefault((solver.key, *kind), out.seconds)
             if out.error or out.cut_off:
-                track.failure = out.error or f"first fit not done after {WARM_UP_TIME:.0f} s"
+                track.failure = out.error or f"first fit not done after {patience:.0f} s"
                 return
             runner.warm.add(kind)
         track.first_fit = self._first_fits[(solver.key, *kind)]
@@ -293,13 +295,13 @@ class Bench:
         return True
 
     def _wants_repeat(self, cell, track, rung):
-        n = len(rung.times)
-        if n >= MAX_REPEATS or (sum(rung.times) >= MIN_TOTAL and n >= self.options.repeats):
+        n, options = len(rung.times), self.options
+        if n >= options.max_repeats or (sum(rung.times) >= options.min_total and n >= options.repeats):
             return False
-        rival = 2 * RIVAL if n == 1 else RIVAL
+        rival = 2 * options.rival if n == 1 else options.rival
         return any(
             cell.gap(rung.objective) <= gap and rung.median <= rival * cell.time_to(track, gap)
-            for gap in self.options.gaps
+            for gap in options.gaps
         )
 
     def _repeat(self, cell):

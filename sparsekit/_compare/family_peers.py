@@ -23,10 +23,6 @@ class SparsekitGLM(_FamilySolver):
     key, title, package = "sparsekit", "GLMOBA", "sparsekit"
     multithreaded = True
 
-    def missing(self):
-        """Never missing in an installed package."""
-        return None
-
     def fit(self, X, problem, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol is relative to the gradient of the model without features."""
         from .. import GLMOBA

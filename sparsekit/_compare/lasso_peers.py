@@ -17,10 +17,6 @@ class SparsekitLasso(Solver):
     key, title, package = "sparsekit", "LassoOBA", "sparsekit"
     multithreaded = True
 
-    def missing(self):
-        """Never missing in an installed package; the kernels are part of it."""
-        return None
-
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol is relative to the gradient at zero."""
         from .. import LassoOBA
@@ -102,20 +98,7 @@ class AdelieLasso(_Numbers, Adelie):
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """One lambda = alpha; tol bounds the change of the objective relative to its spread."""
-        import adelie
-
-        state = adelie.grpnet(
-            self.view(X, n_threads),
-            adelie.glm.gaussian(y),
-            lmda_path=np.array([_alpha(C, X)]),
-            intercept=fit_intercept,
-            early_exit=False,
-            max_iters=100 * max_iter,
-            tol=tol,
-            n_threads=n_threads,
-            progress_bar=False,
-        )
-        return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
+        return self.solve("gaussian", X, y, C, tol, max_iter, fit_intercept, n_threads)
 
 
 class GlumLasso(_Numbers, Glum):

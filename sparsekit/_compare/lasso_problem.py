@@ -8,11 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from .._messages import shown
+from .._solver.tolerances import ROUNDING
 from .problem import Problem
 from .tables import DataError
-
-# correlation of a column with the target that is none: constant columns have as much
-_ROUNDING = 1e-13
 
 
 @dataclass(eq=False)
@@ -49,7 +47,7 @@ class LassoProblem(Problem):
         scaled = self.X / top  # whose squares do not overflow
         squares = scaled.multiply(scaled) if hasattr(scaled, "nnz") else scaled**2
         sizes = np.sqrt(np.asarray(squares.sum(axis=0)).ravel() * float(y @ y))
-        return float(correlations.max()) if (correlations / top > _ROUNDING * sizes).any() else 0.0
+        return float(correlations.max()) if (correlations / top > ROUNDING * sizes).any() else 0.0
 
     def _null_residual(self):
         """Minus the derivatives by row of the model without features."""

@@ -74,10 +74,6 @@ class OwnPath(PathSolver):
     def __init__(self, is_lasso):
         self.title = "lasso_path" if is_lasso else "l1_logistic_path"
 
-    def missing(self):
-        """Never missing in an installed package."""
-        return None
-
     def path(self, problem, Cs, setting, n_threads, end):
         """``setting`` is tol."""
         from .. import l1_logistic_path, lasso_path

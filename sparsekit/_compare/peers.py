@@ -166,31 +166,29 @@ class Adelie(Solver):
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """Mean-scaled: one lambda = 1 / (n C); tol for its IRLS and for its coordinate descent."""
-        import adelie
-
-        state = adelie.grpnet(
-            self.view(X, n_threads),
-            adelie.glm.binomial(y),
-            lmda_path=np.array([1.0 / (C * X.shape[0])]),
-            intercept=fit_intercept,
-            early_exit=False,
-            irls_max_iters=max_iter,
-            irls_tol=tol,
-            max_iters=100 * max_iter,
-            tol=tol,
-            n_threads=n_threads,
-            progress_bar=False,
-        )
-        return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
+        limits = dict(irls_max_iters=max_iter, irls_tol=tol)
+        return self.solve("binomial", X, y, C, tol, max_iter, fit_intercept, n_threads, **limits)
 
     @staticmethod
-    def view(X, n_threads):
-        """X as adelie's own matrix."""
+    def solve(family, X, y, C, tol, max_iter, fit_intercept, n_threads, **limits):
+        """Fit of one of its families."""
         import adelie
         from scipy import sparse
 
         view = adelie.matrix.sparse if sparse.issparse(X) else adelie.matrix.dense
-        return view(X, method="naive", n_threads=n_threads)
+        state = adelie.grpnet(
+            view(X, method="naive", n_threads=n_threads),
+            getattr(adelie.glm, family)(y),
+            lmda_path=np.array([1.0 / (C * X.shape[0])]),
+            intercept=fit_intercept,
+            early_exit=False,
+            max_iters=100 * max_iter,
+            tol=tol,
+            n_threads=n_threads,
+            progress_bar=False,
+            **limits,
+        )
+        return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
 
 
 class Glum(Solver):
@@ -233,10 +231,6 @@ class Sparsekit(Solver):
     key, title, package = "sparsekit", "L1LogisticOBA", "sparsekit"
     multithreaded = True
     multinomial = True
-
-    def missing(self):
-        """Never missing in an installed package; the kernels are part of it."""
-        return None
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol is relative to the gradient at zero."""

@@ -76,7 +76,7 @@ class Solver(ABC):
 
     def missing(self):
         """Why it cannot be used here, with the command that changes that; None if it can."""
-        if self.version is None:
+        if self.version is None and self.package != "sparsekit":  # which may be on the path alone
             return f"not installed: pip install {self.pip or self.package}"
         return None
 

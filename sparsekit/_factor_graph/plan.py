@@ -20,6 +20,10 @@ MAX_PASSES = 500
 # LP-MAP without structures, which have many rows: passes times slots of rules before HiGHS. 61 graphs of up
 # to 300 rules take as long with 10000 and 30000, 1.1 times as long with 300 passes, twice as long with one.
 RULE_WORK = 20000
+# Tolerance of linear programs: marginals that nearly solve one can be far from those that do.
+LINEAR_TOL = 1e-10
+# Marginals are exact to this: a larger one of a forbidden variable means that a graph is infeasible.
+MARGINAL_TOL = 1e-6
 # Largest sum of variables and rows for a general solver.
 MAX_ROWS = 50000
 # Largest number of coupled variables and rows in the interior-point method: it then ends within two seconds.

@@ -2,6 +2,10 @@
 
 # Relative rounding error of an objective, a sum over rows.
 F_ROUNDING = 1e-15
+# Relative differences below this are rounding: of variances, of values, of gaps.
+ROUNDING = 1e-12
+# The same where data is in single precision.
+SINGLE_ROUNDING = 1e-6
 # A problem that is solved for another one ends when its own error is this part of the other's gap.
 FORCING = 0.1
 # Duality gap at which a smooth problem has converged, in units of tol times the objective.

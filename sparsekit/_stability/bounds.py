@@ -15,6 +15,7 @@ if its frequency over the 2 B halves is at least the threshold tau. The bounds a
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from numbers import Real
 from typing import Literal, get_args
 
@@ -74,14 +75,11 @@ def largest_selection(max_false: float, p: int, threshold: float, n_pairs: int, 
 
     0 where even one is too many.
     """
-    low, high = 0, p + 1
-    while high - low > 1:  # the bound rises with q
-        middle = (low + high) // 2
-        if expected_false(middle, p, threshold, n_pairs, assumption) <= max_false * (1 + 1e-12):
-            low = middle
-        else:
-            high = middle
-    return low
+
+    def bound(q):  # it rises with q
+        return expected_false(q, p, threshold, n_pairs, assumption)
+
+    return bisect_right(range(1, p + 1), max_false * (1 + 1e-12), key=bound)
 
 
 def _unimodal_factor(tau, n_pairs, theta):

@@ -65,33 +65,19 @@ def read_array(path: str, dtype: np.dtype[Any], length: int, record: dict[str, i
     header = npy_header(dtype, length)
     out = np.empty(length, dtype=dtype.newbyteorder("<"))
     # copy the bytes: mapped memory would stay resident
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         if size != len(header) + out.nbytes or size != record["bytes"]:
             raise ValueError(f"{path}: has {size} bytes, and not {record['bytes']} as when it was written")
-        if _read_all(file, len(header)) != header:
+        if file.read(len(header)) != header:
             raise ValueError(f"{path}: does not begin as the array of {length} {dtype} that was written")
         view = out.view(np.uint8).data
-        done = 0
-        while done < len(view):
-            count = file.readinto(view[done:])
-            if not count:
-                raise ValueError(f"{path}: ends after {len(header) + done} bytes of {size}")
-            done += count
+        count = file.readinto(view)
+        if count < len(view):
+            raise ValueError(f"{path}: ends after {len(header) + count} bytes of {size}")
     if check and zlib.crc32(view, zlib.crc32(header)) != record["crc32"]:
         raise ValueError(f"{path}: was changed or damaged since it was written (CRC-32 differs)")
     return out if sys.byteorder == "little" else out.astype(dtype)
-
-
-def _read_all(file: Any, size: int) -> bytes:
-    parts = []
-    while size:
-        part = file.read(size)
-        if not part:
-            break
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
 
 
 def _flush(file: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,8 @@ class ParquetTable(BlocksOnDisk):
         return f"<ParquetTable: {self._described(self.path)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.path, self.columns, self.target, self.dtype)
+        make = partial(ParquetTable, columns=self.columns, target=self.target, dtype=self.dtype)
+        return make, (self.path,)
 
     def __getitem__(self, key: slice) -> FloatArray:
         """Rows a to b of ``X[a:b]``, in memory."""
@@ -279,10 +281,6 @@ def open_parquet(
     ...     X.shape, X.n_blocks, X.block(1), X.y
     ((3, 2), 2, array([[27. ,  1.6]]), array(['a', 'b', 'a'], dtype=object))
     """
-    return ParquetTable(path, columns=columns, target=target, dtype=dtype)
-
-
-def _reopen(path: str, columns: list[str], target: str | None, dtype: np.dtype[Any]) -> ParquetTable:
     return ParquetTable(path, columns=columns, target=target, dtype=dtype)
 
 

@@ -6,8 +6,9 @@ import reference_min_norm as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsekit._bounded.solver.min_norm_point import TOL, min_norm_weights
+from sparsekit._bounded.solver.min_norm_point import min_norm_weights
 from sparsekit._cython.bounded import _min_norm
+from sparsekit._solver.tolerances import ROUNDING
 
 # points (k, n) of all kinds from a generator
 KINDS = {
@@ -37,7 +38,7 @@ def test_as_the_reference(kind, k, n, seed):
     weights, expected = min_norm_weights(gram), reference.min_norm_weights(gram)
     assert (weights >= 0).all() and abs(weights.sum() - 1.0) < 1e-14 * (k + 10)
     # the products themselves are known to some units of rounding of the longest only
-    assert gap(points, weights) <= TOL + 1e-13
+    assert gap(points, weights) <= ROUNDING + 1e-13
     longest = np.max(np.diag(gram))
     square, theirs = np.sum((weights @ points) ** 2), np.sum((expected @ points) ** 2)
     assert abs(square - theirs) <= 2e-12 * longest
@@ -79,11 +80,11 @@ def test_bad_shapes():
         with pytest.raises(ValueError, match="square"):
             min_norm_weights(gram)
     with pytest.raises(ValueError, match="weight"):
-        _min_norm.min_norm_weights(np.eye(3), TOL, np.empty(2), np.empty(3, dtype=np.intp))
+        _min_norm.min_norm_weights(np.eye(3), ROUNDING, np.empty(2), np.empty(3, dtype=np.intp))
 
 
 def test_support():
     chosen, weights = np.full(4, -1), np.empty(4)
     points = np.array([[2.0, 3.0], [1.0, 1.0], [4.0, 4.0], [1.0, -1.0]])
-    size = _min_norm.min_norm_weights(points @ points.T, TOL, weights, chosen)
+    size = _min_norm.min_norm_weights(points @ points.T, ROUNDING, weights, chosen)
     assert size == 2 and set(chosen[:2]) == {1, 3} == set(np.flatnonzero(weights))

@@ -173,9 +173,8 @@ def test_systems_by_a_factor_and_by_products_agree(sparse, intercept, monkeypatc
     form._put(x, *loss.value_and_gradient(x))
     monkeypatch.setattr(coupled_problem, "_CURVATURE", 1e-9)  # which a factor has on the diagonal
     steps = []
-    for rows in (3000, 0):
-        monkeypatch.setattr(coupled_problem, "_FACTORS", rows)
-        monkeypatch.setattr(coupled_problem, "_WORTH", np.inf)
+    for worth in (np.inf, 0.0):
+        monkeypatch.setattr(coupled_problem, "_WORTH", worth)
         monkeypatch.setattr(coupled_problem, "_PRODUCTS", 500)
         steps.append(form._direction(1e-11))
     np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)

@@ -3,10 +3,8 @@
 import numpy as np
 
 from ..._linalg.as_design import as_design
+from ..._solver.tolerances import ROUNDING
 from .losses import LossRows
-
-# A column whose variance is below this part of its second moment is constant.
-VARIANCE_ROUNDING = 1e-12
 
 
 class BoundedProblem:
@@ -65,7 +63,7 @@ class BoundedProblem:
             with np.errstate(over="ignore", invalid="ignore"):  # the check below names the column
                 variance = second - mean**2
             # the variance of a constant column is rounding
-            constant = variance <= VARIANCE_ROUNDING * second
+            constant = variance <= ROUNDING * second
             self._check_squares(second)
             self._moments = mean, np.where(constant, np.where(second > 0, second, 1.0), variance)
         return self._moments

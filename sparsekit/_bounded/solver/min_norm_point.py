@@ -4,11 +4,10 @@ import numpy as np
 
 from ..._arrays import as_like, to_host
 from ..._cython.bounded import _min_norm
+from ..._solver.tolerances import ROUNDING
 
-TOL = 1e-12
 
-
-def min_norm_weights(gram, tol=TOL):
+def min_norm_weights(gram, tol=ROUNDING):
     r"""Weights of the point of least norm in a convex hull.
 
     Solves :math:`\min_\lambda \|\sum_i \lambda_i g_i\|^2` over :math:`\lambda \ge 0, \sum_i \lambda_i = 1` by

@@ -19,7 +19,7 @@ from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._solver.line_search import Trial, bracket_weak_wolfe
 from ..._solver.outcome import Limits, Stop
-from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW
+from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW, ROUNDING
 from ..._typing import ActiveSet
 from .min_norm_point import min_norm_weights
 
@@ -42,8 +42,6 @@ THETA_REVIEW_ITERATIONS = 30
 THETA_MIN_DECREASE = 1e-6
 # Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
 MAX_STEPS_WITHOUT_DECREASE = 5
-# A point must be better than a stationary one by this difference of f, relative to max(|f|, 1).
-BEST_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -345,7 +343,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     f, x, g = state.f, state.x, state.g
     # a line search may have passed a better point, or stopped there; a stationary point is kept unless
     # another is better by more than rounding
-    if evaluate.best[0] < f - (BEST_ROUNDING * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
+    if evaluate.best[0] < f - (ROUNDING * max(1.0, abs(f)) if status == outcome.CONVERGED else 0.0):
         f, x, g = evaluate.best
     return OptimizeResult(
         x=x, fun=f, jac=g, nit=state.nit, nfev=evaluate.count, njev=evaluate.count, status=status,

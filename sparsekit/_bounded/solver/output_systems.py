@@ -10,10 +10,9 @@ import numpy as np
 from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.design import DenseDesign
+from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import solve_positive
 
-# Largest number of rows of X for a matrix over rows.
-MAX_ROWS = 3000
 # Largest number of columns of X, the intercept included, for a matrix over columns.
 MAX_COLUMNS = 512
 # Largest number of products of a step by conjugate gradients.
@@ -51,7 +50,7 @@ class OutputSystems:
         self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
         self.size = self.p + fit_intercept
         self.is_dense = isinstance(design, DenseDesign)
-        self.has_row_matrix = self.xp is np and n <= MAX_ROWS and alpha > 0.0
+        self.has_row_matrix = self.xp is np and n <= MAX_SIDE and alpha > 0.0
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
         self.kernel = None
         self.expected = FIRST_PRODUCTS

@@ -15,10 +15,12 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
-from ..._solver.tolerances import FORCING
-from .run import ZERO_OBJECTIVE
+from ..._solver.tolerances import FORCING, SINGLE_ROUNDING
 
-# The least sigma.
+# First sigma, without and with another fit's coefficients.
+FIRST_SMOOTHING, WARM_SMOOTHING = 1.0, 0.1
+# Factor of sigma from step to step; the least sigma.
+SHRINK = 0.2
 MIN_SMOOTHING = 1e-6
 # Largest number of successive steps that leave more than this part of the gap, each more accurate than the
 # last.
@@ -78,7 +80,7 @@ class Bounds:
         self.x, self.upper = form.x.copy(), form.primal()
         self.lower, self.certain = 0.0 * self.upper, True
         self.proven, self.estimated = self.lower, self.lower
-        self.least = ZERO_OBJECTIVE * form.at_zero()  # which counts as 0
+        self.least = SINGLE_ROUNDING * form.at_zero()  # which counts as 0
 
     def update(self, form):
         """Evaluate the problem's point; its dual variables."""

@@ -17,40 +17,32 @@ import numpy as np
 
 from ..._linalg.newton import MAX_SIDE, NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
+from ..._solver.tolerances import FORCING, ROUNDING
 from ..losses.losses import LossRows, weighted_quantile
 from .box_step import MAX_RELEASE_ROUNDS, minimize_in_box
-from .scaled_descent import NO_LIMIT, Descent
+from .nqn import NQNOptions
+from .proximal_points import SHRINK
+from .scaled_descent import Descent
 
 # The first delta has this many rows for each variable in its smooth zone.
 ROWS_PER_VARIABLE = 2
-# The multipliers are updated when the envelope's own optimality is this part of the gap.
-FORCING = 0.1
 # Optimality below this part of the objective is rounding.
 OPTIMALITY_ROUNDING = 1e-13
-# delta is multiplied by SHRINK after a round of fewer than QUICK_STEPS Newton steps.
-SHRINK = 0.2
+# delta shrinks after a round of fewer Newton steps.
 QUICK_STEPS = 15
 # It is multiplied by GROW after a round of MAX_STEPS Newton steps.
 GROW = 3.0
 MAX_STEPS = 30
 # delta falls to the median residual if that is below this part of delta.
 MIN_MEDIAN_RESIDUAL = 1e-3
-# The least delta, in spreads of the targets.
-MIN_DELTA = 1e-12
 # A round makes progress if it reduces the gap to this part.
 MAX_GAP_REDUCTION = 0.7
-# A smooth objective makes progress if it falls by this part.
-MIN_DECREASE = 1e-9
 # Rounds without progress that end a run, before and after the gap is small enough.
 MAX_STALLED = 8
 MAX_STALLED_CONVERGED = 2
 # Levenberg's ridge, in units of the curvature that all rows would have.
 RIDGE = 1e-6
-RIDGE_MIN = 1e-12
 RIDGE_MAX = 1e3
-# The line search ends at this part of the first slope.
-SEARCH_STEPS = 40
-SEARCH_TOL = 0.1
 # Smallest descent of a step, relative to its square in Newton's matrix. A minimiser has 1.
 MIN_DESCENT = 0.1
 # A coefficient is at its bound within this part of the numbers that it is computed from.
@@ -132,7 +124,7 @@ def refine(run):
         if count is None:  # too large for Newton's matrix
             inner = QuasiNewton(run)
             continue
-        fell = not loss.has_kinks and run.primal < primal - run.allowed(MIN_DECREASE)
+        fell = not loss.has_kinks and run.primal < primal - run.allowed(NQNOptions.ftol)
         stalled = 0 if run.gap < MAX_GAP_REDUCTION * gap or fell else stalled + 1
         gap, primal = min(gap, run.gap), run.primal
         if not loss.has_kinks:
@@ -143,7 +135,7 @@ def refine(run):
             # a nearly perfect fit needs a much smaller delta at once
             typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
             if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
-                envelope.smoothing = max(typical, MIN_DELTA * loss.spread)
+                envelope.smoothing = max(typical, ROUNDING * loss.spread)
         elif count >= MAX_STEPS:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
@@ -237,7 +229,7 @@ class Newton:
         point.b += length * step_b
         point.z = point.z + length * dz
         if length > 0.5:
-            self.ridge = max(0.1 * self.ridge, RIDGE_MIN)
+            self.ridge = max(0.1 * self.ridge, ROUNDING)
         elif length < 0.1 and problem.loss.has_kinks:
             self.ridge = min(10.0 * self.ridge, 1.0)
         point.evaluate(problem, envelope)
@@ -257,13 +249,7 @@ class Newton:
         def along(length):
             return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
 
-        found = find_slope_root(
-            lambda t: Trial(t, slope=along(t)),
-            slope,
-            part=SEARCH_TOL,
-            longest=longest,
-            max_trials=SEARCH_STEPS,
-        )
+        found = find_slope_root(lambda t: Trial(t, slope=along(t)), slope, longest=longest)
         return 0.0 if found is None else found.t
 
 
@@ -272,7 +258,7 @@ def _ridges(first):
     ridge = first
     while ridge <= RIDGE_MAX:
         yield ridge
-        ridge = max(10.0 * ridge, RIDGE_MIN)
+        ridge = max(10.0 * ridge, ROUNDING)
 
 
 def _snapped(new, old, step, face):
@@ -310,5 +296,5 @@ class QuasiNewton:
             run.iteration("nqn")
             return done
 
-        descent.minimize(point.w, point.b, -1.0, callback, NO_LIMIT)
+        descent.minimize(point.w, point.b, -1.0, callback)
         return 0 if done else QUICK_STEPS

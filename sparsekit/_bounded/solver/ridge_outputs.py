@@ -14,15 +14,18 @@ import numpy as np
 
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
+from ..._solver.tolerances import FORCING
 from .output_systems import OutputSystems
-from .proximal_points import MIN_SMOOTHING, Steps, balanced, proximal_points
-
-# Largest residual of a system, relative to its gradient.
-SYSTEM_FORCING = 0.1
-# Final slope of a line search, relative to the first one; its largest number of trials.
-SLOPE_TOL, MAX_TRIALS = 0.1, 40
-# First sigma; first sigma from another fit's coefficients; factor from step to step.
-FIRST_SMOOTHING, WARM_SMOOTHING, SMOOTHING_FACTOR = 1.0, 0.1, 0.2
+from .proximal_points import (
+    FIRST_SMOOTHING,
+    MIN_SMOOTHING,
+    SHRINK,
+    WARM_SMOOTHING,
+    Steps,
+    balanced,
+    proximal_points,
+)  # fmt: skip
 
 
 def minimize_outputs(
@@ -122,7 +125,7 @@ class RidgeOutputs:
         """The next proximal term."""
         if self.has_kinks:
             self.rows.centre = u
-            self.rows.smoothing = max(SMOOTHING_FACTOR * self.rows.smoothing, MIN_SMOOTHING)
+            self.rows.smoothing = max(SHRINK * self.rows.smoothing, MIN_SMOOTHING)
 
     def _ridge(self, table):
         return 0.5 * self.alpha * (table[: self.p] ** 2).sum(axis=0)
@@ -162,7 +165,7 @@ class RidgeOutputs:
             if status is not None:
                 return status
             # the accuracy of systems follows the gradient
-            forcing = np.minimum(SYSTEM_FORCING, np.sqrt(self.worst[at] / unit))
+            forcing = np.minimum(FORCING, np.sqrt(self.worst[at] / unit))
             forcing = np.maximum(forcing, 0.3 * np.sqrt(goal[at] / left[at]))
             stuck[at] = self._step(at, forcing, steps)
             if steps.report(self.table.ravel().copy(), float(self.f.sum())):
@@ -198,7 +201,7 @@ class RidgeOutputs:
             u = self.rows.slopes(eta + t[left] * along, at[left])
             now = self.weight @ (u * along) + ridge[left] + t[left] * square[left]
             steps.nfev += 1
-            done = np.abs(now) <= SLOPE_TOL * np.abs(slope[left])
+            done = np.abs(now) <= SLOPE_PART * np.abs(slope[left])
             rises = now > 0.0
             low[left], at_low[left] = np.where(rises, low[left], t[left]), np.where(rises, at_low[left], now)
             high[left], at_high[left] = (

@@ -7,21 +7,16 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits, Stop
+from ..._solver.tolerances import ROUNDING, SINGLE_ROUNDING
 from ..losses.losses import LossRows
 from ..losses.problem import BoundedProblem
 from .certificate import Certificate
 
-# An objective below this part of the loss' unit is zero up to rounding.
-ZERO_OBJECTIVE = 1e-6
-# A lower bound may exceed the objective by this part of it: rounding of sums over float32 data.
-BOUND_ROUNDING = 1e-6
 # Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
 # then give the same answer.
 MAX_NEWTON_ONLY_ENTRIES = 20000
 # Smoothing of an envelope without curvature.
 INFINITE_SMOOTHING = 1e100
-# Gap, relative to the objective, at which rounding ends a run.
-MIN_TOL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class BoundedRun:
         self.excess = self.problem.loss.excess(z)
         self.update_best(w, b, primal)
         self.certificate.update(w, b, z, rows, gradient, primal)
-        if self.within(MIN_TOL):
+        if self.within(ROUNDING):
             self.iteration("start")
 
     def update_best(self, w, b, primal):
@@ -101,7 +96,7 @@ class BoundedRun:
             self.primal, self.w, self.b = primal, w.copy(), float(b)
             bound = self.certificate.best
             # a bound holds near the points that it was computed for; a lower value is outside of that range
-            if primal < bound - BOUND_ROUNDING * abs(bound) or not self.certificate.covers(w, b):
+            if primal < bound - SINGLE_ROUNDING * abs(bound) or not self.certificate.covers(w, b):
                 self.certificate.forget()
 
     @property
@@ -126,14 +121,14 @@ class BoundedRun:
 
     def _size(self):
         # the part of outliers in the objective is subtracted: it hides the error of the fit
-        return max(self.primal - self.excess, ZERO_OBJECTIVE * self.problem.loss.unit(), 1e-300)
+        return max(self.primal - self.excess, SINGLE_ROUNDING * self.problem.loss.unit(), 1e-300)
 
     def measure(self):
         """The gap relative to what ``tol`` is relative to."""
         return max(self.gap, 0.0) / self._size() if np.isfinite(self.primal) else np.inf
 
     def check(self):
-        if self.within(min(self.options.tol, MIN_TOL) if self.is_small else self.options.tol):
+        if self.within(min(self.options.tol, ROUNDING) if self.is_small else self.options.tol):
             raise Stop(outcome.CONVERGED)
         status = self.limits.reached(self.nit)
         if status is not None:

@@ -5,18 +5,17 @@ with an L1 penalty and either sign is split into two of one sign. Then the penal
 exact.
 """
 
+from contextlib import suppress
+
 import numpy as np
 
 from ..losses.losses import LossRows
 from . import nqn
 
-# Newton's method replaces NQN when ten iterations decrease a smooth objective by this part of max(1, f).
-SMOOTH_FTOL = 1e-9
 # A coefficient this close to its bound, relative to it, is at the bound.
 BOUND_DISTANCE = 1e-14
 # Largest number of evaluations of one line search on a smooth objective; more means rounding.
 MAX_TRIALS = 12
-NO_LIMIT = 10**9
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
@@ -98,7 +97,7 @@ class Descent:
         self.last = (w, b, z, gradient, slope, f)
         return f, full + self.linear
 
-    def minimize(self, w, b, ftol, callback, max_iter):
+    def minimize(self, w, b, ftol, callback, max_iter=np.inf):
         """Iterations of NQN from (w, b) on."""
 
         def count(report):
@@ -117,12 +116,8 @@ class Descent:
             (f, g), first = first or self(v * unit), None
             return f, g * unit
 
-        try:
-            return nqn.minimize(
-                fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count
-            ).nit
-        except LineSearchFailed:
-            return NO_LIMIT
+        with suppress(LineSearchFailed):
+            nqn.minimize(fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count)
 
     def _memory(self):
         """Pairs of L-BFGS: they use at most the memory of X or MIN_PAIR_BYTES."""
@@ -153,8 +148,12 @@ class Descent:
             self.record_iterate(report, certify=not kinks)
             return False
 
-        limit = NO_LIMIT if kinks else int(run.options.patience + newton_price(problem))
-        self.minimize(w, b, run.options.kinked_ftol if kinks else SMOOTH_FTOL, callback, limit)
+        # Newton's method replaces NQN when ten iterations decrease the objective by little
+        if kinks:
+            self.minimize(w, b, run.options.kinked_ftol, callback)
+        else:
+            limit = int(run.options.patience + newton_price(problem))
+            self.minimize(w, b, nqn.NQNOptions.ftol, callback, limit)
 
     def record_iterate(self, report, certify):
         """Tell the run of an iterate; ``certify`` has its gap computed as well."""

@@ -47,7 +47,7 @@ typedef struct {
 } fg_plan;
 
 typedef struct fg_potentials fg_potentials; /* factor_matching.h */
-typedef struct fg_cuts fg_cuts;             /* factor_cuts.h */
+typedef struct fg_cuts fg_cuts;             /* factor_cut_sets.h */
 typedef struct fg_flow fg_flow;             /* factor_chain.h */
 
 /* Structures in use by a factor with an oracle, and the Cholesky factor L of K = M' W M + shift 1 1' on them. Its rows

@@ -16,6 +16,9 @@ cdef extern from "fenchel_young/sparsemax.h" nogil:
     int sk_sparsemax_f64(const double*, Py_ssize_t, const double*, Py_ssize_t, const int64_t*, double*, Py_ssize_t,
                          double*, int64_t*, double*, int, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*,
                          Py_ssize_t*, double*)
+
+
+cdef extern from "fenchel_young/sparsemax_jvp.h" nogil:
     void sk_sparsemax_jvp_f32(const float*, Py_ssize_t, const float*, Py_ssize_t, float*, Py_ssize_t, Py_ssize_t,
                               Py_ssize_t, Py_ssize_t, float*, Py_ssize_t*)
     void sk_sparsemax_jvp_f64(const double*, Py_ssize_t, const double*, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t,

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import type_of_target
 
-from ..._arrays import is_device, is_sparse, namespace, to_host
+from ..._arrays import is_sparse, namespace, to_host
 from ..._estimator.device_checks import check_device_X, device_weight, encode_device_labels, flatten_column
 from ..._estimator.labels import encode_labels, warn_of_many_classes
 from ..._estimator.training_data import LabelledData, check_host_data
@@ -14,10 +14,9 @@ from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..factors.factors import Factor
 from ..graphs.graph import FactorGraph
+from ..plan import MARGINAL_TOL
 from ..solver.layout import GraphOptions
 
-# largest distance of a decided label from 0 or 1
-_ROUNDING = 1e-6
 # largest number of linear programs of a row: 10 ms each for hundreds of labels
 _NODES = 50
 _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
@@ -25,7 +24,7 @@ _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
 def with_indicator(estimator, X, y, sample_weight):
     """LabelledData whose ``values`` are an indicator, of labels or of sets of labels."""
-    if is_device(X):
+    if namespace(X=X) is not np:
         X = check_device_X(estimator, X)
         values, classes, multilabel = device_indicator(X, y)
         weight = device_weight(X, sample_weight)
@@ -172,7 +171,7 @@ def nearest_sets(scores, labels, factors, n_threads):
 
 def _between(mu):
     """Which labels are neither on nor off, up to what LP-MAP leaves of them."""
-    return (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
+    return (mu > MARGINAL_TOL) & (mu < 1.0 - MARGINAL_TOL)
 
 
 def _decide(graph, labels, scores):

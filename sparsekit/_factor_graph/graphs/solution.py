@@ -11,7 +11,8 @@ from ..._solver import outcome
 from ..._typing import Array, FloatArray
 from ..factors.factors import Factor
 from ..factors.variables import Variable
-from ..solver.graph_run import FORBIDDEN, differentiate
+from ..plan import MARGINAL_TOL
+from ..solver.graph_run import differentiate
 from ..solver.layout import MESSAGES
 
 
@@ -251,7 +252,7 @@ class Solution(BatchSolution):
         self.solver = str(self.solver[place])
         extra = namespace(x=self.x).asarray(graph.additional_scores)
         # forbidden scores count as 0 times 0
-        self.additional[run.low_too[place] & (self.additional < FORBIDDEN)] = 0.0
+        self.additional[run.low_too[place] & (self.additional < MARGINAL_TOL)] = 0.0
         on, on_too = self.x != 0, self.additional != 0
         self.fun = float(
             graph._scores[on] @ self.x[on]

@@ -12,13 +12,19 @@ sums that mu allows. The last condition is that of free intercepts.
 import numpy as np
 
 from ..._bounded.losses.output_rows import hinge_rows
-from ..._bounded.solver.proximal_points import GOES_ON, Steps, proximal_points
+from ..._bounded.solver.proximal_points import (
+    FIRST_SMOOTHING,
+    GOES_ON,
+    WARM_SMOOTHING,
+    Steps,
+    proximal_points,
+)
 from ..._bounded.solver.ridge_outputs import RidgeOutputs
 from ..._linalg.threads import blas_threads
 from .coupled_problem import CoupledHinge
 
-# First sigma; with pairs after a fit without; from another fit's coefficients.
-FIRST_SMOOTHING, SECOND_SMOOTHING, WARM_SMOOTHING = 1.0, 0.5, 0.1
+# First sigma with pairs, after a fit without.
+SECOND_SMOOTHING = 0.5
 # Gap at which the fit without pairs ends, in units of tol.
 PAIRLESS_GAP = 100.0
 

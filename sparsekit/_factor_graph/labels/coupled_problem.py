@@ -15,20 +15,20 @@ from ..._arrays import to_host
 from ..._bounded.solver.proximal_points import MIN_SMOOTHING, balanced
 from ..._linalg.class_products import class_sums
 from ..._linalg.design import DenseDesign
+from ..._linalg.newton import MAX_SIDE
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
+from ..._solver.tolerances import FORCING, ROUNDING
 from .label_curvature import MarginalCurvature
 
 # smallest curvature of scores, and of pair scores
 _CURVATURE, _OF_PAIRS = 1e-4, 1e-6
 # a bound is lowered by this, since marginals obey pairs and factors to 1e-8
 _INEXACT = 5e-8
-# largest number of products of a step; largest and smallest residual of a system, relative to its gradient
-_PRODUCTS, _FORCING, _EXACT = 100, 0.1, 1e-3
-# largest number of rows of a factor; its largest cost in products
-_FACTORS, _WORTH = 3000, 60
-
-
+# largest number of products of a step; smallest residual of a system, relative to its gradient
+_PRODUCTS, _EXACT = 100, 1e-3
+# largest cost of a factor in products
+_WORTH = 60
 # Factor of sigma from step to step.
 FALL = 0.65
 
@@ -135,7 +135,7 @@ class CoupledHinge:
             status = steps.limits.reached(steps.nit)
             if status is not None:
                 return status
-            d = self._direction(self.norm * max(min(_FORCING, np.sqrt(self.worst / unit)), _EXACT))
+            d = self._direction(self.norm * max(min(FORCING, np.sqrt(self.worst / unit)), _EXACT))
             # up to rounding, short steps leave the value unchanged
             rounding = 1e-15 * abs(self.fun)
             found = backtrack(partial(self._trial, steps, d), self.fun, t=longest, rounding=rounding)
@@ -174,7 +174,7 @@ class CoupledHinge:
     def _is_small(self, curved):
         m, (q, K) = len(curved.place), self.loss.shape
         work = m**3 / 3.0 + float(len(np.unique(curved.place))) ** 2 * q
-        return m <= _FACTORS and work <= _WORTH * 4.0 * len(self.loss.Y) * q * K
+        return m <= MAX_SIDE and work <= _WORTH * 4.0 * len(self.loss.Y) * q * K
 
     def _by_factor(self, curved, place, weight):
         loss, (q, K), p = self.loss, self.loss.shape, self.loss.design.shape[1]
@@ -250,7 +250,7 @@ class CoupledHinge:
         T[:p] = self.squares[:, None] * share + loss.alpha
         T[p:] = share
         M[place] = xp.asarray(shares.multiply(shares).T @ moves) + loss.pair_alpha
-        M = np.maximum(M, 1e-12 * float(M.max()) or 1.0)
+        M = np.maximum(M, ROUNDING * float(M.max()) or 1.0)
         d, r = xp.zeros(len(self.x)), xp.where(self.free, -self.gradient, 0.0)
         z = r / M
         size = float(r @ z)

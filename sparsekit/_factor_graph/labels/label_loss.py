@@ -10,20 +10,19 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ..._arrays import OnEachDevice, is_device, namespace, to_host
+from ..._arrays import OnEachDevice, namespace, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.design import CSCDesign
 from ..._linalg.special import expit
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..plan import LINEAR_TOL
 from ..solver.layout import GraphOptions
 
 LOSSES = ("sparsemap", "hinge", "logistic")
 # largest number of rows times pairs in one call: some tenths of a second
 _PAIRS_A_CALL = 2**26
-# tolerance of LP-MAP: marginals that nearly solve a linear program can be far from those that do
-_LINEAR = 1e-10
 
 
 class Labels:
@@ -158,7 +157,7 @@ class Labels:
 
     def marginals(self, eta, plus, minus, options, n_threads=1):
         """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
-        if is_device(eta):
+        if namespace(eta=eta) is not np:
             return self._device_marginals(eta, plus, minus, options)
         mu = np.zeros(eta.shape)
         # most pairs have no score and couple nothing
@@ -194,7 +193,7 @@ class Labels:
         high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
         graph = self._graph_for(mu)
         # signals are handled between calls
-        step = len(mu) if is_device(mu) else max(1, _PAIRS_A_CALL // len(high))
+        step = max(1, _PAIRS_A_CALL // len(high)) if namespace(mu=mu) is np else len(mu)
         for at in range(0, len(mu), max(step, 1)):
             graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]
@@ -299,7 +298,7 @@ class LabelLoss:
             inner += self.centre
         options = self.options
         if not smooth and not self.smoothing:
-            options = replace(options, quadratic=False, tol_primal=_LINEAR, tol_dual=_LINEAR)
+            options = replace(options, quadratic=False, tol_primal=LINEAR_TOL, tol_dual=LINEAR_TOL)
         mu, statuses = self.labels.marginals(inner, plus / unit, minus / unit, options, self.n_threads)
         self.unsolved = int(np.count_nonzero(statuses))
         return mu

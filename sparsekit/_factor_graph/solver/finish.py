@@ -111,15 +111,10 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
 def _assignment(layout, p, scores, off, most, deadline):
     target = _with_own(np.where(off, 0.0, scores), p)
     size = max(np.abs(target).max(initial=0.0), p.most[np.isfinite(p.most)].max(initial=0.0)) or 1.0
-    reduced = presolve(p)
-    if reduced is None:
+    found = _program(p, target / size, size, most, deadline)
+    if found is None:
         return None
-    x, nit = reduced.x.copy(), 0
-    if reduced.free.any():
-        found = _program(reduced.inner, target[reduced.free] / size, size, most, deadline)
-        if found is None:
-            return None
-        x[reduced.free], nit = found
+    x, nit = found
     over = p.rows @ x - p.right
     over[: p.n_upper] = np.where(np.isinf(p.most), np.maximum(over[: p.n_upper], 0.0), 0.0)
     violation = np.abs(over).max(initial=0.0)
@@ -128,7 +123,7 @@ def _assignment(layout, p, scores, off, most, deadline):
 
 
 def _program(q, gain, size, most, deadline):
-    """The best x of what is left of a polytope, and passes; None unless the duality gap certifies it."""
+    """The best x of a polytope, and passes; None unless the duality gap certifies it."""
     price = q.most / size
     found = best(gain, q, price, most * SIMPLEX, deadline)
     if found is None:

@@ -6,14 +6,13 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ..._arrays import as_like, is_device, kernel_module, namespace, thread_arguments, to_host
+from ..._arrays import as_like, kernel_module, namespace, thread_arguments, to_host
 from ..._solver import outcome
 from ..factors.asking import being_asked, lock_of, refuse_own_graph
 from ..factors.structure_rows import own_places
-from ..plan import PASSES, plan_of
+from ..plan import MARGINAL_TOL, PASSES, plan_of
 from . import finish
 
-FORBIDDEN = 1e-6  # a larger marginal of a forbidden variable means that the graph is infeasible
 LOSS = -1e4  # times the sum of all scores, stands for -inf
 # Times the sum of all larger scores: lower scores count as -inf where they need not be on. In 592 random
 # graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10 (LP-SparseMAP) times the sum.
@@ -56,6 +55,7 @@ class GraphRun:
     def __init__(self, layout, n, like=None):
         self.layout, self.n = layout, n
         self.kernels = kernel_module("factor_graph._factor_graph", like)
+        self.is_on_device = namespace(like=like) is not np
         self.plan = layout.plan_for(like)
         self.states = self.kernels.States(self.plan, n)
         # the solver that finished each graph
@@ -114,7 +114,9 @@ class GraphRun:
     def finish(self):
         """Report of all graphs, marginals (n, n_variables), additional marginals (n, n_additional)."""
         report, mu, extra = self.states.report(), self.states.marginals(), self.additionals()
-        on = ((mu > FORBIDDEN) & self.low).any(axis=1) | ((extra > FORBIDDEN) & self.low_too).any(axis=1)
+        on = ((mu > MARGINAL_TOL) & self.low).any(axis=1) | ((extra > MARGINAL_TOL) & self.low_too).any(
+            axis=1
+        )
         report["status"][on & (report["status"] == outcome.CONVERGED)] = outcome.INFEASIBLE
         return report, mu, extra
 
@@ -136,7 +138,7 @@ def _solve_masked(runs, options, warm, n_threads, deadline):
     groups = {}
     for run in runs:
         run.solver[:] = PASSES
-        plan = plan_of(run.layout, options, is_device(run.low))
+        plan = plan_of(run.layout, options, run.is_on_device)
         groups.setdefault((run.kernels, plan), []).append(run)
     for (kernels, plan), some in groups.items():
         threads = thread_arguments(some[0].low, n_threads)

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linprog
 
-TOLERANCE = 1e-10
+from ..plan import LINEAR_TOL
 
 
 def best(gain, p, price, most, deadline):
@@ -74,7 +74,7 @@ def _directly(core, cost, p, soft, most, left):
     options.output_flag = options.log_to_console = False
     # chains of implications take 1.3 times as long without, logic gates 0.9 times
     options.presolve = "off"
-    options.primal_feasibility_tolerance = options.dual_feasibility_tolerance = TOLERANCE
+    options.primal_feasibility_tolerance = options.dual_feasibility_tolerance = LINEAR_TOL
     options.simplex_iteration_limit = min(most, np.iinfo(np.int32).max)
     if np.isfinite(left):
         options.time_limit = left
@@ -93,8 +93,8 @@ def _by_linprog(cost, p, soft, most, left):
     excess = sp.csr_array((-np.ones(k), (soft, np.arange(k))), shape=(m, k))
     ranges = np.concatenate([p.lower, np.zeros(k)]), np.concatenate([p.upper, np.full(k, np.inf)])
     limits = {
-        "primal_feasibility_tolerance": TOLERANCE,
-        "dual_feasibility_tolerance": TOLERANCE,
+        "primal_feasibility_tolerance": LINEAR_TOL,
+        "dual_feasibility_tolerance": LINEAR_TOL,
         "maxiter": most,
         "presolve": False,
     }

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-# largest relative distance from its right side at which a row is forcing
-TIGHT = 1e-12
+from ..._solver.tolerances import ROUNDING
 
 
 @dataclass
@@ -41,7 +40,7 @@ def presolve(p):
     column, value = p.rows.indices, p.rows.data
     positive, equal = value > 0, np.arange(m) >= p.n_upper
     hard = np.concatenate([np.isinf(p.most), np.ones(m - p.n_upper, dtype=bool)])
-    size, forcing = TIGHT * (1.0 + np.abs(p.right)), []
+    size, forcing = ROUNDING * (1.0 + np.abs(p.right)), []
     while True:
         at_low, at_high = value * lower[column], value * upper[column]
         least = np.bincount(row, np.where(positive, at_low, at_high), minlength=m)

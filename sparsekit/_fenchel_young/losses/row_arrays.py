@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import is_device, namespace
+from ..._arrays import namespace
 from ..._messages import shown
 from ..._typing import DeviceArray, EitherArray
 
@@ -25,7 +25,7 @@ def namespace_of(**arrays: object) -> ModuleType:
 
 def floating(z: ArrayLike | DeviceArray, name: str) -> EitherArray:
     """``z`` as an array of float32 or float64."""
-    if isinstance(z, (list, tuple)) and any(map(is_device, z)):
+    if isinstance(z, (list, tuple)) and any(namespace(part=part) is not np for part in z):
         raise TypeError(f"{name} is a list of arrays of a GPU: pass cupy.stack({name})")
     if hasattr(z, "nnz"):
         raise TypeError(f"{name} must be dense: pass {name}.toarray()")

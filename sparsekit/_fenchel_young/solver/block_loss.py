@@ -21,8 +21,6 @@ from .minimize_model import MESSAGES
 
 # pairs of the L-BFGS matrix
 _MEMORY = 20
-# largest number of evaluations of one line search
-_EVALUATIONS = 20
 # iterations of L-BFGS that count as one of max_iter
 _WORTH = 50
 
@@ -171,8 +169,7 @@ def minimize_table_on_blocks(
         ended = minimize(
             f, start.ravel(), jac=True, method="L-BFGS-B", callback=after_iteration,
             options=dict(
-                maxcor=_MEMORY, ftol=0.0, gtol=0.0, maxiter=_WORTH * max_iter, maxls=_EVALUATIONS,
-                maxfun=_EVALUATIONS * _WORTH * max_iter,
+                maxcor=_MEMORY, ftol=0.0, gtol=0.0, maxiter=_WORTH * max_iter, maxfun=np.inf
             ),
         )  # fmt: skip
         status = outcome.MAX_ITER if ended.status == 1 else outcome.NO_PROGRESS

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..._solver.tolerances import ROUNDING
+
 # largest numbers of conjugate gradient steps: few while models predict too large a reduction
 _CG_FEW, _CG_MOST = 30, 250
 # Estimated products of a first step by conjugate gradients; growth factor over the last step, if that did not
@@ -13,8 +15,6 @@ _HIGH_RATIO = 0.9
 _FIRST = 0.01
 # Factor between the alphas of two continuation steps.
 _FALL = 3.0
-# part of the first alpha below which alpha equals 0 numerically
-_NEGLIGIBLE = 1e-12
 
 
 class Continuation:
@@ -27,7 +27,7 @@ class Continuation:
     """
 
     def __init__(self, last, first):
-        self.last, self.alpha, self.least = last, max(last, first), _NEGLIGIBLE * first
+        self.last, self.alpha, self.least = last, max(last, first), ROUNDING * first
 
     @classmethod
     def of(cls, run, point):

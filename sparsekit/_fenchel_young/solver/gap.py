@@ -1,11 +1,11 @@
 """Duality gaps of Fenchel-Young losses where a point's own predictions give none, or a bad one."""
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from ..._arrays import to_host
+from ..._solver.tolerances import ROUNDING
 
-# largest sum of a class's residuals at a balanced point
-_BALANCED = 1e-12
 # largest sum of a class's residuals at which Newton steps end
 _EXACT = 1e-14
 # smallest step from the targets to the predictions
@@ -42,7 +42,7 @@ def balance(run, point):
         Z, state = Z + t * d, trial
     if T is not point.T:
         point = run.point(T, Z, state)
-    return point, float(np.abs(point.R.sum(axis=0)).max()) <= _BALANCED
+    return point, float(np.abs(point.R.sum(axis=0)).max()) <= ROUNDING
 
 
 def scaled_gap(run, point, f):
@@ -57,13 +57,9 @@ def scaled_gap(run, point, f):
     def gap(t):
         return f + run.loss.spread(point.R, t) + t * t * cost
 
-    low, high = 0.0, 1.0
+    high = 1.0
     while high > _LEAST and gap(0.1 * high) < gap(high):
         high *= 0.1
     high = min(10.0 * high, 1.0)  # by convexity the minimum is not farther
-    for _ in range(40):  # ternary search for the minimum of a convex function
-        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
-        low, high = (low, b) if gap(a) < gap(b) else (a, high)
-        if high - low < 1e-3 * high:
-            break
-    return max(min(gap(0.5 * (low + high)), f), 0.0)
+    found = minimize_scalar(gap, bounds=(0.0, high), method="bounded", options={"xatol": 1e-3 * high})
+    return max(min(float(found.fun), f), 0.0)

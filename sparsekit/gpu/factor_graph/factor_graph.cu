@@ -1,5 +1,5 @@
 #include "shared/common.cuh"
-#include "factor_graph/factor_solve.cuh"
+#include "factor_graph/factor_map.cuh"
 #include "factor_graph/factor_backward.cuh"
 
 // Kernels of gpu/factor_graph/_factor_graph.py: a block a graph. While a block works, its state is in shared memory if

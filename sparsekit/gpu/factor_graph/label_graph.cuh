@@ -4,7 +4,7 @@
 #ifndef SK_LABEL_GRAPH_CUH
 #define SK_LABEL_GRAPH_CUH
 
-#include "factor_graph/factor_solve.cuh"
+#include "factor_graph/factor_map.cuh"
 
 namespace labels {
 

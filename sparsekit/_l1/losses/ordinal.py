@@ -1,9 +1,9 @@
 r"""Proportional odds: the loss of ordered classes as one of a linear predictor, on more rows.
 
-With rising thresholds :math:`\theta_k` and :math:`P(y \le k) = \sigma(\theta_k - x^T w)` the negative
-log-likelihood of a row is, s+ being log(1 + exp),
+With rising thresholds :math:`\theta_k`, :math:`z = x^T w + o` and :math:`P(y \le k) = \sigma(\theta_k - z)`
+the negative log-likelihood of a row is, s+ being log(1 + exp),
 
-.. math:: s^+(x^T w - \theta_k) + s^+(\theta_{k-1} - x^T w) - \log(1 - e^{-(\theta_k - \theta_{k-1})}).
+.. math:: s^+(z - \theta_k) + s^+(\theta_{k-1} - z) - \log(1 - e^{-(\theta_k - \theta_{k-1})}).
 
 The first two terms are logistic losses of whether y is above a threshold. The last term keeps the thresholds
 in order and is the same for all rows of a class. So the loss is one of a linear predictor in (w, theta). Its
@@ -34,25 +34,30 @@ class OrdinalLoss(LinearLoss):
         Classes, 0 to K - 1, each with a row of positive weight.
     weight : ndarray of shape (n,) or None
     n_threads : int
-
-    Attributes
-    ----------
-    null : ndarray of shape (K - 1,)
-        Thresholds of the model without features.
+    offset : ndarray of shape (n,) or None
+        Known part of the scores.
+    null : ndarray of shape (K - 1,) or None
+        Thresholds where all variables are zero. None: those of the model without features, and with an
+        offset those of its mean.
     """
 
     curvature = 0.25  # of the logistic rows; that of the others has no bound, and failed steps double it
     lower_bound = 0.0
 
-    def __init__(self, X, codes, weight, n_threads=1):
+    def __init__(self, X, codes, weight, n_threads=1, offset=None, null=None):
         totals = np.bincount(codes, weights=weight).astype(np.float64)
         below = np.cumsum(totals)[:-1]
-        self.null = np.log(below / (totals.sum() - below))
-        self.n_own = X.shape[1]
-        self.n_logistic, design, s, signs = _rows_of_thresholds(X, codes, weight, totals)
-        # where all variables are zero this is the null model
-        offset = design[:, self.n_own :] @ self.null
-        self._set(design, signs, s, False, n_threads, np.asarray(offset, dtype=np.float64))
+        if null is None:
+            null = np.log(below / (totals.sum() - below))
+            null = null if offset is None else null + np.average(offset, weights=weight)
+        self.null, self.n_own = null, X.shape[1]
+        rows, design, s, signs = _rows_of_thresholds(X, codes, weight, totals)
+        self.n_logistic = len(rows)
+        # where all variables are zero the thresholds are ``null``
+        shift = np.asarray(design[:, self.n_own :] @ null, dtype=np.float64)
+        if offset is not None:
+            shift[: len(rows)] += offset[rows]
+        self._set(design, signs, s, False, n_threads, shift)
 
     def _with_rows(self, X):
         other = copy.copy(self)
@@ -103,7 +108,7 @@ def _log_of_step(step):
 
 
 def _rows_of_thresholds(X, codes, weight, totals):
-    """How many rows are logistic, the design of all, their weights, and their signs, +1 for the last ones."""
+    """Rows of X behind the logistic rows, the design of all, their weights, and signs, +1 for the last."""
     K, weight = len(totals), np.ones(len(codes)) if weight is None else weight
     below, above = np.flatnonzero(codes < K - 1), np.flatnonzero(codes > 0)
     rows, threshold = np.concatenate([below, above]), np.concatenate([codes[below], codes[above] - 1])
@@ -119,15 +124,15 @@ def _rows_of_thresholds(X, codes, weight, totals):
         own = sp.vstack([sp.csr_array(X)[rows], sp.csr_array((K - 2, X.shape[1]), dtype=X.dtype)])
         design = sp.csr_array(sp.hstack([own, thresholds], format="csr"))
         design.sort_indices()
-        return m, design, s, signs
+        return rows, design, s, signs
     design = np.zeros((m + K - 2, X.shape[1] + K - 1), dtype=X.dtype)
     design[:m, : X.shape[1]] = X[rows]
     design[:, X.shape[1] :] = thresholds.toarray()
-    return m, design, s, signs
+    return rows, design, s, signs
 
 
 def log_probabilities(z, thresholds):
-    """Logarithms of the probabilities of the classes, (n, K), at scores x^T w (n,)."""
+    """Logarithms of the probabilities of the classes, (n, K), at scores (n,)."""
     ends = np.array([-np.inf]), np.array([np.inf])
     edges = np.concatenate([ends[0], thresholds, ends[1]])
     above, below = edges[:-1] - z[:, None], z[:, None] - edges[1:]

@@ -89,6 +89,12 @@ class OrdinalLoss(LinearLoss):
             steps = _log_of_step(z[m:]) @ s[m:]
         return value - steps if (z[m:] > 0.0).all() else np.inf
 
+    def behind(self, z):
+        return np.where(np.arange(len(z)) < self.n_logistic, -self.y * z, 0.0)
+
+    def _steepest(self, z, radius):
+        return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
+
     def dual_value(self, theta):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):

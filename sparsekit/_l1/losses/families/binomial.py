@@ -26,8 +26,11 @@ class Logit(Family):
         major = 1.0 / (1.0 + e)
         minor = e * major
         p, q = np.where(z > 0.0, major, minor), np.where(z > 0.0, minor, major)
-        value = np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y)
-        return value, (1.0 - y) * p - y * q, minor * major
+        return np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y), (1.0 - y) * p - y * q, minor * major
+
+    def behind(self, z, y):
+        # a share between 0 and 1 has a straight part on both sides
+        return np.where(np.where(z > 0.0, y < 1.0, y > 0.0), np.abs(z), -np.abs(z))
 
     def conjugate(self, theta, y, zy):
         # the domain is -y <= theta <= 1 - y
@@ -37,7 +40,7 @@ class Logit(Family):
 class Probit(Logit):
     """The same with p the normal distribution function at z; its conjugate has no formula."""
 
-    conjugate = Family.conjugate
+    conjugate, behind = Family.conjugate, Family.behind
 
     def link(self, mean):
         return scipy_module("special", mean).ndtri(mean)
@@ -56,7 +59,7 @@ class Probit(Logit):
 class Cloglog(Logit):
     """The same with the complementary log-log link, of whether a Poisson count is positive."""
 
-    conjugate = Family.conjugate
+    conjugate, behind = Family.conjugate, Family.behind
 
     def link(self, mean):
         with np.errstate(divide="ignore"):

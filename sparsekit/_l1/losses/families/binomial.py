@@ -1,7 +1,6 @@
 r"""Shares y in [0, 1] of successes: :math:`-y \log p - (1 - y) \log(1 - p)` less its least value.
 
-The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-e^z)`.
-"""
+The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-e^z)`."""
 
 import numpy as np
 
@@ -77,4 +76,5 @@ class Cloglog(Logit):
 
 
 def entropy(y):
-    return xlogx(y) + xlogx(1.0 - y)
+    # zero where all targets are 0 or 1, which then takes half the time
+    return xlogx(y) + xlogx(1.0 - y) if np.any(y * (1.0 - y)) else 0.0

@@ -294,33 +294,37 @@ def test_predictions_ask_for_the_offset_of_their_rows():
         model.predict(X, np.zeros(3))
     with pytest.raises(ValueError, match=r"offset\.shape == \(3,\)"):
         OrdinalOBA().fit(X, CODES, offset=np.zeros(3))
-    with pytest.raises(ValueError, match="offset must leave digits for thresholds"):
+    with pytest.raises(ValueError, match="thresholds are equal after rounding: the offset is too large"):
         OrdinalOBA().fit(X, CODES, offset=1e100 * OFFSET)
+    with pytest.raises(ValueError, match=r"the weights of classes, from [0-9.e-]+ to [0-9.]+, differ"):
+        OrdinalOBA().fit(X, CODES, np.where(CODES == 1, 1e-30, 1.0))
     assert not OrdinalOBA(0.05).fit(X, CODES).needs_offset_
 
 
 def test_an_offset_in_other_forms(tmp_path):
     """Sparse X, blocks of rows, warm starts, metadata routing, and a saved model."""
-    model = OrdinalOBA(0.05, tol=1e-9, warm_start=True).fit(X, CODES, offset=OFFSET)
-    sparse = clone(model).fit(sp.csr_array(X), CODES, offset=OFFSET)
+    codes = np.digitize(X[:, 0] + OFFSET + RNG.logistic(size=N), [0.0, 2.0])
+    model = OrdinalOBA(0.05, tol=1e-9, warm_start=True).fit(X, codes, offset=OFFSET)
+    assert model.score(X, codes, offset=OFFSET) > model.score(X, codes, offset=0.0) + 0.1
+    sparse = clone(model).fit(sp.csr_array(X), codes, offset=OFFSET)
     assert_allclose(sparse.coef_, model.coef_, atol=1e-8)
-    assert clone(model).fit(X, CODES, offset=OFFSET).n_iter_ > model.fit(X, CODES, offset=OFFSET).n_iter_
+    assert clone(model).fit(X, codes, offset=OFFSET).n_iter_ > model.fit(X, codes, offset=OFFSET).n_iter_
     save(model, tmp_path / "ordinal.npz")
     again = load(tmp_path / "ordinal.npz")
     assert again.needs_offset_ and np.array_equal(again.predict(X, OFFSET), model.predict(X, OFFSET))
     with config_context(enable_metadata_routing=True):
         one = OrdinalOBA().set_fit_request(offset=True).set_score_request(offset=True)
-        search = GridSearchCV(one, {"alpha": [10.0, 0.02]}, cv=3).fit(X, CODES, offset=OFFSET)
+        search = GridSearchCV(one, {"alpha": [10.0, 0.02]}, cv=3).fit(X, codes, offset=OFFSET)
     assert search.best_params_ == {"alpha": 0.02}
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     rows = (60, 50, 40)
     blocks, own = da.from_array(X, chunks=(rows, P)), da.from_array(OFFSET, chunks=(rows,))
-    lazy = clone(model).fit(blocks, da.from_array(CODES, chunks=(rows,)), offset=own)
+    lazy = clone(model).fit(blocks, da.from_array(codes, chunks=(rows,)), offset=own)
     assert_allclose(lazy.coef_, model.coef_, atol=1e-8)
     assert_allclose(
         lazy.predict_proba(blocks, offset=own).compute(), model.predict_proba(X, OFFSET), atol=1e-8
     )
-    assert lazy.score(blocks, CODES, offset=own) == model.score(X, CODES, offset=OFFSET)
+    assert lazy.score(blocks, codes, offset=own) == model.score(X, codes, offset=OFFSET)
 
 
 def test_what_is_refused():

@@ -21,11 +21,9 @@ from ..._messages import shown
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.null_intercept import unless_zero
 from ..losses.ordinal import OrdinalLoss
-from ..losses.rounding import GRADIENT_ROUNDING
 from ..paths.coefficients import penalty_of
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.centred_loss import centre_of, subtract_centre
-from ..solver.oba import minimize_oba
 from .fit import OBAEstimatorMixin
 from .ordinal_prediction import OrdinalPredictionMixin
 
@@ -62,7 +60,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Factors of the sample weights by class, as in scikit-learn.
     tol : float, default=1e-5
         As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
-        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone.
+        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone,
+        at the mean of the offset.
     max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
@@ -81,7 +80,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         1 prints a line per outer iteration to the standard output.
     callback : callable, default=None
         As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
-        without features.
+        without features, at the mean of the offset.
 
     Attributes
     ----------
@@ -208,8 +207,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a label is
-            not in ``categories``, fewer than two classes have a positive weight, or the offset is so large
-            that thresholds are equal after rounding.
+            not in ``categories``, or fewer than two classes have a positive weight. If thresholds are equal
+            after rounding, by a large offset or a class of nearly no weight.
         TypeError
             If an array is on a GPU.
 
@@ -236,8 +235,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
         given.offset = offset = check_offset(given.offset, X)
         shift = unless_zero(offset)
-        null = None if shift is None else null_thresholds(codes, weight, shift)
-        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs), shift, null)
+        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs), shift)
 
         def attributes(x):
             return {
@@ -260,24 +258,6 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         )  # fmt: skip
         self.n_iter_ = int(self.n_iter_[0])
         return self
-
-
-def null_thresholds(codes: Any, weight: Any, offset: Any) -> Any:
-    """Thresholds of the model without features of codes (n,), weights (n,) or None and offsets (n,).
-
-    Raises
-    ------
-    ValueError
-        If the offsets are so large that thresholds are equal after rounding.
-    """
-    loss = OrdinalLoss(np.zeros((len(codes), 0)), codes, weight, 1, offset)
-    if not (np.diff(loss.null) > 0.0).all():
-        raise ValueError(
-            "offset must leave digits for thresholds, which are equal after rounding; its largest entry is "
-            f"{shown(float(np.abs(offset).max()))}. Subtract its mean, or bring it to a smaller scale."
-        )
-    free = np.zeros(len(loss.null))
-    return loss.null + minimize_oba(loss, free, tol=GRADIENT_ROUNDING, gap=False).x
 
 
 def declared_order(y: Any) -> Any:

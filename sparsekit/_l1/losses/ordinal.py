@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._linalg.special import entropies
+from ..._messages import shown
 from .families.family import xlogx
 from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
@@ -36,25 +37,37 @@ class OrdinalLoss(LinearLoss):
     n_threads : int
     offset : ndarray of shape (n,) or None
         Known part of the scores.
-    null : ndarray of shape (K - 1,) or None
-        Thresholds where all variables are zero. None: those of the model without features, and with an
-        offset those of its mean.
+
+    Attributes
+    ----------
+    null : ndarray of shape (K - 1,)
+        Thresholds of the model without features, at the mean of the offset.
+
+    Raises
+    ------
+    ValueError
+        If thresholds are equal after rounding.
     """
 
     curvature = 0.25  # of the logistic rows; that of the others has no bound, and failed steps double it
     lower_bound = 0.0
 
-    def __init__(self, X, codes, weight, n_threads=1, offset=None, null=None):
+    def __init__(self, X, codes, weight, n_threads=1, offset=None):
         totals = np.bincount(codes, weights=weight).astype(np.float64)
         below = np.cumsum(totals)[:-1]
-        if null is None:
-            null = np.log(below / (totals.sum() - below))
-            null = null if offset is None else null + np.average(offset, weights=weight)
-        self.null, self.n_own = null, X.shape[1]
+        self.null, self.n_own = np.log(below / (totals.sum() - below)), X.shape[1]
+        if offset is not None:
+            self.null += np.average(offset, weights=weight)
+        if not (np.diff(self.null) > 0.0).all():
+            raise ValueError(
+                "thresholds are equal after rounding: the offset is too large, or the weights of classes, "
+                f"from {shown(float(totals.min()))} to {shown(float(totals.max()))}, differ too much. "
+                "Subtract the mean of the offset, or leave out classes of no weight."
+            )
         rows, design, s, signs = _rows_of_thresholds(X, codes, weight, totals)
         self.n_logistic = len(rows)
         # where all variables are zero the thresholds are ``null``
-        shift = np.asarray(design[:, self.n_own :] @ null, dtype=np.float64)
+        shift = np.asarray(design[:, self.n_own :] @ self.null, dtype=np.float64)
         if offset is not None:
             shift[: len(rows)] += offset[rows]
         self._set(design, signs, s, False, n_threads, shift)

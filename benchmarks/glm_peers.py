@@ -2,8 +2,8 @@
 
 A peer without offsets (scikit-learn) gets the equal problem: a target divided by its exposure e, of weight
 e ** (2 - power). Binomial targets have no offset here. Each solver runs with tighter and tighter tolerances
-until its objective is at most --accuracy of itself above the certified optimum; "missed" where none is. Times
-are of the processor, medians of fits in turn.
+until its objective is at most --accuracy of itself above the certified optimum. "missed": none is, or a fit took
+more than LONG seconds before. Times are of the processor, medians of fits in turn.
 """
 
 import argparse

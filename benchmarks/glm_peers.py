@@ -2,8 +2,8 @@
 
 A peer without offsets (scikit-learn) gets the equal problem: a target divided by its exposure e, of weight
 e ** (2 - power). Binomial targets have no offset here. Each solver runs with tighter and tighter tolerances
-until its objective is at most --accuracy of itself above the certified optimum. "missed": none is, or a fit took
-more than LONG seconds before. Times are of the processor, medians of fits in turn.
+until its objective is at most --accuracy of itself above the certified optimum. "missed": none is. ">": a fit
+took more than LONG seconds before, this many times ours. Times are of the processor, medians of fits in turn.
 """
 
 import argparse
@@ -198,19 +198,25 @@ def known_families(name):
     return ("poisson",) if name == "policies" else tuple(POWER)
 
 
+def shown(excess, seconds, base, accuracy):
+    """A peer's time over ours, as a word of the table."""
+    if excess <= accuracy:
+        return f"{seconds / base:.3g}"
+    return f">{seconds / base:.3g}" if seconds > LONG else "missed"
+
+
 def report(found, accuracy):
     """Lines of the table, and of the geometric means of the best peer's time over ours."""
     rows, means = [], {}
     for name, is_sparse, family, l1_ratio, results in found:
         excess, base = results.pop("ours")
         reached = {peer: seconds / base for peer, (own, seconds) in results.items() if own <= accuracy}
-        others = [
-            f"{reached[peer]:.3g}" if peer in reached else "missed" if peer in results else ""
-            for peer in PACKAGES
-        ]
-        best = min(reached.values(), default=np.nan)
+        others = [shown(*results[peer], base, accuracy) if peer in results else "" for peer in PACKAGES]
+        best = min(reached.values(), default=None)
         mark = "" if excess <= accuracy else " (missed)"
-        rows.append([name, family, f"{l1_ratio:g}", f"{base:.3g}{mark}", *others, f"{best:.3g}"])
+        rows.append(
+            [name, family, f"{l1_ratio:g}", f"{base:.3g}{mark}", *others, f"{best:.3g}" if reached else ""]
+        )
         print(*[one or "-" for one in rows[-1]], flush=True)
         if reached:
             means.setdefault(("dense", "sparse")[is_sparse], []).append((l1_ratio, best))

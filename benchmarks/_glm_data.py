@@ -15,6 +15,7 @@ def tables(rows):
         "text": text,
         "tall": lambda: dense(50_000, 50),
         "wide": lambda: dense(500, 5_000),
+        "small": lambda: dense(1_000, 20),
     }
 
 

@@ -9,7 +9,7 @@ Poisson model. Most levels of the factors say nothing: the penalty leaves them o
 
 ::
 
-    python examples/claims_with_exposure.py
+    python examples/claims_with_exposure.py [PICTURE.png]
 
 The data are made here.
 """
@@ -17,6 +17,9 @@ The data are made here.
 # %%
 # A generated portfolio: eight factors of twelve levels each, as 96 one-hot columns.
 
+import sys
+
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 
@@ -57,3 +60,23 @@ print("claims a year:", search.predict(X[:3], offset=0).round(3))
 rates = GLMOBA("poisson", alpha=search.alpha_ * n / exposure.sum(), tol=1e-8)
 rates.fit(X, claims / exposure, sample_weight=exposure)
 print("largest difference:", f"{abs(rates.coef_ - search.coef_).max():.0e}")
+
+# %%
+# The picture shows by which factor each level multiplies the claims. A weak ridge gives every level one. With
+# the L1 penalty most levels without an effect have exactly 1, and the others are drawn towards 1.
+
+free = GLMOBA("poisson", alpha=1e-4, l1_ratio=0.0).fit(X, claims, offset=years)
+order = np.argsort(effects, kind="stable")
+figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
+axis.plot(np.exp(effects[order]), color="0.6", drawstyle="steps-mid", label="true factor")
+label = f"weak ridge, {np.count_nonzero(free.coef_)} levels"
+axis.plot(np.exp(free.coef_[order]), ".", color="C1", label=label)
+label = f"L1, one standard error, {np.count_nonzero(search.coef_)} levels"
+axis.plot(np.exp(search.coef_[order]), "o", color="C0", markerfacecolor="none", label=label)
+axis.set(yscale="log", xlabel="levels, in the order of their effects", ylabel="claims, times the mean")
+axis.set_yticks([0.5, 1.0, 2.0], ["0.5", "1", "2"])
+axis.minorticks_off()
+axis.legend()
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=150)
+plt.show()

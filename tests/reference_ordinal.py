@@ -12,14 +12,14 @@ def probabilities(z, thresholds):
     return np.diff(np.hstack([np.zeros((n, 1)), below, np.ones((n, 1))]), axis=1)
 
 
-def objective(coef, thresholds, X, codes, weight, alpha, l1_ratio=1.0, penalty_weights=1.0):
+def objective(coef, thresholds, X, codes, weight, alpha, l1_ratio=1.0, penalty_weights=1.0, offset=0.0):
     """Mean negative log-likelihood and penalty."""
-    p = probabilities(X @ coef, thresholds)[np.arange(len(codes)), codes]
+    p = probabilities(X @ coef + offset, thresholds)[np.arange(len(codes)), codes]
     penalty = l1_ratio * np.abs(coef) + 0.5 * (1.0 - l1_ratio) * coef**2
     return -np.average(np.log(p), weights=weight) + alpha * float(np.sum(penalty_weights * penalty))
 
 
-def solve(X, codes, weight, alpha, l1_ratio=1.0, penalty_weights=1.0):
+def solve(X, codes, weight, alpha, l1_ratio=1.0, penalty_weights=1.0, offset=0.0):
     """Coefficients and thresholds: L-BFGS-B over positive and negative parts and logarithms of the steps."""
     p, K = X.shape[1], codes.max() + 1
 
@@ -30,7 +30,7 @@ def solve(X, codes, weight, alpha, l1_ratio=1.0, penalty_weights=1.0):
     def value(v):
         up, down, thresholds = parts(v)
         ridge = alpha * (1.0 - l1_ratio)
-        smooth = objective(up - down, thresholds, X, codes, weight, ridge, 0.0, penalty_weights)
+        smooth = objective(up - down, thresholds, X, codes, weight, ridge, 0.0, penalty_weights, offset)
         return smooth + alpha * l1_ratio * float(np.sum(penalty_weights * (up + down)))
 
     start = np.concatenate([np.zeros(2 * p), [-1.0], np.zeros(K - 2)])

@@ -13,6 +13,7 @@ ORDER = (
     "regularization_path",
     "stability_selection",
     "text_pipeline",
+    "claims_with_exposure",
     "bounded_demand",
     "plot_displays",
     "next_word",

@@ -5,6 +5,8 @@ Here ``fit`` gets the `FamilyProblem` instead of its targets, with the family an
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from .options import DISPERSION, POWERS
@@ -102,11 +104,12 @@ class Statsmodels(_FamilySolver):
     """statsmodels' elastic net, coordinate descent in Python."""
 
     key, title, package = "statsmodels", "statsmodels", "statsmodels"
+    names: ClassVar = {"poisson": "Poisson", "gamma": "Gamma", "negative-binomial": "NegativeBinomial"}
 
     def refuses(self, problem):
-        """Sparse data, and the family whose likelihood is not the deviance there."""
-        if problem.family == "tweedie":
-            return "has no penalised Tweedie deviance"
+        """Sparse data, and families whose likelihood is not the deviance there."""
+        if problem.family not in self.names:
+            return f"has no penalised {problem.family} deviance"
         return super().refuses(problem) or ("takes no sparse data" if problem.is_sparse else None)
 
     def fit(self, X, problem, C, tol, max_iter, fit_intercept=False, n_threads=1):
@@ -114,15 +117,12 @@ class Statsmodels(_FamilySolver):
         import statsmodels.api as sm
 
         log = sm.families.links.Log()
-        families = {
-            "poisson": lambda: sm.families.Poisson(log),
-            "gamma": lambda: sm.families.Gamma(log),
-            "negative-binomial": lambda: sm.families.NegativeBinomial(log, alpha=DISPERSION),
-        }
+        options = {"negative-binomial": {"alpha": DISPERSION}}.get(problem.family, {})
+        family = getattr(sm.families, self.names[problem.family])(log, **options)
         first = int(fit_intercept)
         design = np.column_stack([np.ones((len(X), first)), X])
         alpha = np.concatenate([np.zeros(first), np.full(X.shape[1], problem.alpha(C))])
-        found = sm.GLM(problem.y, design, family=families[problem.family]()).fit_regularized(
+        found = sm.GLM(problem.y, design, family=family).fit_regularized(
             alpha=alpha, L1_wt=problem.l1_ratio, cnvrg_tol=tol, maxiter=max_iter
         )
         return Fit(found.params[first:], float(found.params[0]) if first else 0.0, -1)

@@ -139,9 +139,12 @@ def make_claims(family):
     )
     p = X.shape[1]
     mean = np.exp(X @ (0.5 * rng.standard_normal(p) * (rng.random(p) < 0.2)) - 1.0)
-    if family == "gamma":
-        return X, rng.gamma(2.0, mean / 2.0)
-    if family == "negative-binomial":
-        mean = mean * rng.gamma(1.0 / DISPERSION, DISPERSION, CLAIM_ROWS)
-    counts = rng.poisson(mean)
-    return X, rng.gamma(np.maximum(counts, 1e-12)) if family == "tweedie" else counts.astype(float)
+    draws = {
+        "poisson": lambda: rng.poisson(mean).astype(float),
+        "gamma": lambda: rng.gamma(2.0, mean / 2.0),
+        "tweedie": lambda: rng.gamma(np.maximum(rng.poisson(mean), 1e-12)),
+        "negative-binomial": lambda: rng.poisson(
+            mean * rng.gamma(1.0 / DISPERSION, DISPERSION, CLAIM_ROWS)
+        ).astype(float),
+    }
+    return X, draws[family]()

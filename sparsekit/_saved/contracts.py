@@ -271,8 +271,8 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "GLMOBACV": {**_INPUT, **_VECTOR, **_search("alpha"), **_OFFSET},
     "OrdinalOBA": {
-        **_INPUT, **_SOLVED, "n_iter_": Whole(), "coef_": Floats(("p",), matrix=True), "classes_": Classes(2),
-        "thresholds_": Floats(("K - 1",), ("f8",)), "ranks_": Integers(("K",)),
+        **_INPUT, **_SOLVED, **_OFFSET, "n_iter_": Whole(), "coef_": Floats(("p",), matrix=True),
+        "classes_": Classes(2), "thresholds_": Floats(("K - 1",), ("f8",)), "ranks_": Integers(("K",)),
     },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,

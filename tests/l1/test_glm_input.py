@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from test_glm import FAMILIES, POSITIVE, TARGETS, N, X, _parts, every
 
-from sparsekit import GLMOBA, GLMOBACV, glm_path
+from sparsekit import GLMOBA, GLMOBACV, L1LogisticOBA, glm_path
 
 
 @pytest.mark.parametrize(
@@ -146,3 +146,20 @@ def test_targets_far_beyond_epsilon_are_fitted(scale, mean, fit_intercept, posit
     # in the unit of y the same model has the same certificate
     unit = GLMOBA("huber", epsilon=1.35 / scale, **{**options, "alpha": 0.1 / scale})
     assert_allclose(scale**2 * unit.fit(X, y / scale).objective_, model.objective_, rtol=1e-4)
+
+
+@pytest.mark.parametrize("offset", [100.0, 1e3, -1e3])
+def test_binomial_rows_on_the_straight_part_of_the_loss_are_fitted(offset):
+    """Without an intercept the second derivative is zero at an offset of 1000."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((100, 4)), np.tile([0.0, 0.25, 1.0, 1.0], 25)
+    model = GLMOBA("binomial", alpha=0.01, fit_intercept=False).fit(X, y, offset=offset)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    # shares are rows of both classes
+    rows, both, share = (
+        np.repeat(X, 2, axis=0),
+        np.tile([0.0, 1.0], 100),
+        np.column_stack([1.0 - y, y]).ravel(),
+    )
+    peer = L1LogisticOBA(1.0, fit_intercept=False).fit(rows, both, share, offset)
+    assert_allclose(model.coef_, peer.coef_[0], rtol=1e-3, atol=1e-2)

@@ -7,12 +7,13 @@ import reference_ordinal as plain
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
 
-from sparsekit import L1LogisticOBA, OrdinalOBA
+from sparsekit import L1LogisticOBA, OrdinalOBA, load, save
 from sparsekit._l1.losses.ordinal import OrdinalLoss
 
 N, P = 150, 6
@@ -21,6 +22,7 @@ X = RNG.standard_normal((N, P)) + 0.5
 CODES = np.digitize(1.5 * X[:, 0] - X[:, 1] + RNG.logistic(size=N), [-1.0, 0.5, 2.0])
 WEIGHT = np.where(np.arange(N) % 7 == 0, 0.0, RNG.uniform(0.5, 2.0, N))
 PENALTIES = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.0])
+OFFSET = np.linspace(-2.0, 2.5, N) ** 2 - 1.0
 
 
 @pytest.mark.parametrize("K", [2, 3, 4])
@@ -220,6 +222,109 @@ def test_many_classes_and_more_features_than_rows():
     model = OrdinalOBA(0.02).fit(wide, codes)
     assert len(model.thresholds_) == 19 and (np.diff(model.thresholds_) > 0.0).all()
     assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("weight, penalties", [(None, None), (WEIGHT, PENALTIES)])
+@pytest.mark.parametrize("K", [2, 4])
+def test_an_offset_against_scipy(K, weight, penalties):
+    codes, alpha = np.minimum(CODES, K - 1), 0.02
+    model = OrdinalOBA(alpha, l1_ratio=0.7, penalty_weights=penalties, tol=1e-9)
+    model.fit(X, codes, weight, OFFSET)
+    v = 1.0 if penalties is None else penalties
+    coef, thresholds, least = plain.solve(X, codes, weight, alpha, 0.7, v, OFFSET)
+    assert -1e-13 <= least - model.objective_ <= 1e-7 and model.dual_gap_ <= 1e-8 * model.objective_
+    assert_allclose(model.coef_, coef, atol=2e-3)
+    assert_allclose(model.thresholds_, thresholds, atol=2e-3)
+    z = X @ model.coef_ + OFFSET
+    assert_allclose(model.predict_linear(X, OFFSET), z, atol=1e-13)
+    expected = plain.probabilities(z, model.thresholds_)
+    assert_allclose(model.predict_proba(X, OFFSET), expected, atol=1e-13)
+    assert_allclose(np.exp(model.predict_log_proba(X, OFFSET)), expected, atol=1e-13)
+    assert np.array_equal(model.predict(X, OFFSET), expected.argmax(axis=1))
+    assert model.score(X, codes, weight, OFFSET) == pytest.approx(
+        np.average(expected.argmax(axis=1) == codes, weights=weight)
+    )
+
+
+def test_an_offset_of_two_classes_is_that_of_l1_logistic_regression():
+    y = CODES > 1
+    model = OrdinalOBA(0.03, tol=1e-9).fit(X, y, WEIGHT, OFFSET)
+    peer = L1LogisticOBA(1.0 / (0.03 * WEIGHT.sum()), tol=1e-9).fit(X, y, WEIGHT, OFFSET)
+    assert_allclose(model.coef_, peer.coef_[0], atol=1e-8)
+    assert_allclose(-model.thresholds_, peer.intercept_, atol=1e-8)
+    assert_allclose(model.decision_function(X, OFFSET), peer.decision_function(X, OFFSET), atol=1e-7)
+
+
+def test_an_equal_offset_of_all_rows_moves_the_thresholds_alone():
+    plain_model, zeros = (OrdinalOBA(0.05, tol=1e-10).fit(X, CODES, offset=o) for o in (None, 0.0))
+    assert np.array_equal(plain_model.coef_, zeros.coef_) and zeros.needs_offset_
+    moved = OrdinalOBA(0.05, tol=1e-10).fit(X, CODES, offset=3.0)
+    assert_allclose(moved.coef_, plain_model.coef_, atol=1e-9)
+    assert_allclose(moved.thresholds_, plain_model.thresholds_ + 3.0, atol=1e-9)
+    assert_allclose(moved.predict_proba(X, 3.0), plain_model.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0])
+def test_strong_penalties_give_the_model_of_the_offset_alone(scale):
+    model = OrdinalOBA(1e3).fit(X, CODES, WEIGHT, scale * OFFSET)
+    assert not model.coef_.any() and model.dual_gap_ <= 1e-10 * model.objective_
+
+    def smooth(thresholds):
+        return plain.objective(np.zeros(P), thresholds, X, CODES, WEIGHT, 0.0, offset=scale * OFFSET)
+
+    if scale == 1.0:  # plain differences of probabilities lose theirs at large scores
+        assert_allclose(approx_fprime(model.thresholds_, smooth, 1e-7), 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+@pytest.mark.parametrize("K", [2, 3, 4])
+def test_rows_on_the_straight_part_of_the_loss_are_fitted(K, scale):
+    offset, codes = scale * np.random.default_rng(4).standard_normal(N), np.minimum(CODES, K - 1)
+    model = OrdinalOBA(0.05, max_iter=2000, tol=1e-4).fit(X, codes, offset=offset)
+    assert model.dual_gap_ <= 1e-3 * model.objective_ and (np.diff(model.thresholds_) > 0.0).all()
+    assert np.isfinite(model.predict_log_proba(X, offset)).all()
+
+
+def test_predictions_ask_for_the_offset_of_their_rows():
+    model = OrdinalOBA(0.05).fit(X, CODES, offset=OFFSET)
+    for predict in (model.predict, model.predict_proba, model.predict_linear, model.decision_function):
+        with pytest.raises(ValueError, match=r"fitted with an offset .* offset=0\."):
+            predict(X)
+    with pytest.raises(ValueError, match=r"offset\.shape == \(3,\)"):
+        model.predict(X, np.zeros(3))
+    with pytest.raises(ValueError, match=r"offset\.shape == \(3,\)"):
+        OrdinalOBA().fit(X, CODES, offset=np.zeros(3))
+    with pytest.raises(ValueError, match="thresholds are equal after rounding: the offset is too large"):
+        OrdinalOBA().fit(X, CODES, offset=1e100 * OFFSET)
+    with pytest.raises(ValueError, match=r"the weights of classes, from [0-9.e-]+ to [0-9.]+, differ"):
+        OrdinalOBA().fit(X, CODES, np.where(CODES == 1, 1e-30, 1.0))
+    assert not OrdinalOBA(0.05).fit(X, CODES).needs_offset_
+
+
+def test_an_offset_in_other_forms(tmp_path):
+    """Sparse X, blocks of rows, warm starts, metadata routing, and a saved model."""
+    codes = np.digitize(X[:, 0] + OFFSET + RNG.logistic(size=N), [0.0, 2.0])
+    model = OrdinalOBA(0.05, tol=1e-9, warm_start=True).fit(X, codes, offset=OFFSET)
+    assert model.score(X, codes, offset=OFFSET) > model.score(X, codes, offset=0.0) + 0.1
+    sparse = clone(model).fit(sp.csr_array(X), codes, offset=OFFSET)
+    assert_allclose(sparse.coef_, model.coef_, atol=1e-8)
+    assert clone(model).fit(X, codes, offset=OFFSET).n_iter_ > model.fit(X, codes, offset=OFFSET).n_iter_
+    save(model, tmp_path / "ordinal.npz")
+    again = load(tmp_path / "ordinal.npz")
+    assert again.needs_offset_ and np.array_equal(again.predict(X, OFFSET), model.predict(X, OFFSET))
+    with config_context(enable_metadata_routing=True):
+        one = OrdinalOBA().set_fit_request(offset=True).set_score_request(offset=True)
+        search = GridSearchCV(one, {"alpha": [10.0, 0.02]}, cv=3).fit(X, codes, offset=OFFSET)
+    assert search.best_params_ == {"alpha": 0.02}
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    rows = (60, 50, 40)
+    blocks, own = da.from_array(X, chunks=(rows, P)), da.from_array(OFFSET, chunks=(rows,))
+    lazy = clone(model).fit(blocks, da.from_array(codes, chunks=(rows,)), offset=own)
+    assert_allclose(lazy.coef_, model.coef_, atol=1e-8)
+    assert_allclose(
+        lazy.predict_proba(blocks, offset=own).compute(), model.predict_proba(X, OFFSET), atol=1e-8
+    )
+    assert lazy.score(blocks, codes, offset=own) == model.score(X, codes, offset=OFFSET)
 
 
 def test_what_is_refused():

@@ -105,8 +105,8 @@ SK_MULTI(void, sk_axpy,
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
 
-/* out (n) = A v and out (p) = A^T u for rows of floats, A (n, p) in C order. Vectors and sums are doubles: with
- * four rows at once the loops wait for A alone. */
+/* out (n) = A v for rows of floats, A (n, p) in C order. Vectors and sums are doubles: with four rows at once the
+ * loops wait for A alone. */
 SK_MULTI(void, sk_float_rows_dot,
          (const float *restrict A, sk_size n, sk_size p, const double *restrict v, double *restrict out),
          (A, n, p, v, out)) {
@@ -134,22 +134,28 @@ SK_MULTI(void, sk_float_rows_dot,
         out[i] = a;
     }
 }
-SK_MULTI(void, sk_float_rows_sum,
-         (const float *restrict A, sk_size n, sk_size p, const double *restrict u, double *restrict out),
-         (A, n, p, u, out)) {
-    sk_size i = 0;
-    for (sk_size j = 0; j < p; j++) out[j] = 0.0;
-    for (; i + 4 <= n; i += 4) {
-        const float *restrict r = A + i * p, *restrict s = r + p, *restrict t = s + p, *restrict w = t + p;
-        const double a = u[i], b = u[i + 1], c = u[i + 2], d = u[i + 3];
-        for (sk_size j = 0; j < p; j++) out[j] += a * r[j] + b * s[j] + (c * t[j] + d * w[j]);
+/* out (p) = A^T u for the first p columns of A (n, lead) in C order; A is read once. */
+#define SK_ROWS_SUM(NAME, REAL)                                                                           \
+    SK_MULTI(void, NAME,                                                                                  \
+             (const REAL *restrict A, sk_size n, sk_size p, sk_size lead, const double *restrict u,       \
+              double *restrict out),                                                                      \
+             (A, n, p, lead, u, out)) {                                                                   \
+        sk_size i = 0;                                                                                    \
+        for (sk_size j = 0; j < p; j++) out[j] = 0.0;                                                     \
+        for (; i + 4 <= n; i += 4) {                                                                      \
+            const REAL *restrict r = A + i * lead, *restrict s = r + lead, *restrict t = s + lead,        \
+                                *restrict w = t + lead;                                                   \
+            const double a = u[i], b = u[i + 1], c = u[i + 2], d = u[i + 3];                              \
+            for (sk_size j = 0; j < p; j++) out[j] += a * r[j] + b * s[j] + (c * t[j] + d * w[j]);        \
+        }                                                                                                 \
+        for (; i < n; i++) {                                                                              \
+            const REAL *restrict r = A + i * lead;                                                        \
+            const double a = u[i];                                                                        \
+            for (sk_size j = 0; j < p; j++) out[j] += a * r[j];                                           \
+        }                                                                                                 \
     }
-    for (; i < n; i++) {
-        const float *restrict r = A + i * p;
-        const double a = u[i];
-        for (sk_size j = 0; j < p; j++) out[j] += a * r[j];
-    }
-}
+SK_ROWS_SUM(sk_float_rows_sum, float)
+SK_ROWS_SUM(sk_double_rows_sum, double)
 
 
 /* Rows of a model copy of X: row i holds entries start[i] .. stop[i] of (index, value), with

@@ -13,11 +13,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
+from ..._estimator.offset import check_offset
 from ..._estimator.training_data import with_labels
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..._messages import shown
-from ..._typing import ClassWeight, Hessian, MatrixLike, PenaltyWeights, SolverCallback
+from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..losses.null_intercept import unless_zero
 from ..losses.ordinal import OrdinalLoss
 from ..paths.coefficients import penalty_of
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
@@ -31,10 +33,11 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 
     The cumulative logit model has one score for all classes 0, ..., K - 1, which thresholds cut,
 
-    .. math:: P(y \le k) = \frac{1}{1 + \exp(x^T w - \theta_{k+1})}, \qquad
-        \theta_1 < \dots < \theta_{K-1}.
+    .. math:: P(y \le k) = \frac{1}{1 + \exp(x^T w + o - \theta_{k+1})}, \qquad
+        \theta_1 < \dots < \theta_{K-1},
 
-    Minimised is, with s the sample weights and v the ``penalty_weights``,
+    o being the ``offset`` of `fit` (zero without one). Minimised is, with s the sample weights and v the
+    ``penalty_weights``,
 
     .. math:: -\frac{1}{\sum_i s_i} \sum_i s_i \log P(y_i) + \alpha \sum_j v_j
         \left(\rho |w_j| + \tfrac{1 - \rho}{2} w_j^2\right),
@@ -57,7 +60,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Factors of the sample weights by class, as in scikit-learn.
     tol : float, default=1e-5
         As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
-        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone.
+        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone,
+        at the mean of the offset.
     max_iter : int, default=200
         Largest number of outer iterations.
     max_time : float, default=None
@@ -76,7 +80,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         1 prints a line per outer iteration to the standard output.
     callback : callable, default=None
         As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
-        without features.
+        without features, at the mean of the offset.
 
     Attributes
     ----------
@@ -88,6 +92,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Sorted labels, the columns of probabilities; those without a row of positive weight are left out.
     ranks_ : ndarray of shape (n_classes,)
         Position of each of ``classes_`` in the order: 0 for the lowest.
+    needs_offset_ : bool
+        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
     n_iter_ : int
         Number of outer iterations.
     optimality_ : float
@@ -176,7 +182,9 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -188,6 +196,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             Class labels: numbers, bools or strings.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,), default=None
+            Known part o_i of each row's score. Predictions need theirs then.
 
         Returns
         -------
@@ -197,7 +207,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a label is
-            not in ``categories``, or fewer than two classes have a positive weight.
+            not in ``categories``, or fewer than two classes have a positive weight. If thresholds are equal
+            after rounding, by a large offset or a class of nearly no weight.
         TypeError
             If an array is on a GPU.
 
@@ -206,9 +217,11 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If the fit stopped before ``tol`` was reached.
         """
-        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight)
+        refuse_device(
+            type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight, offset=offset
+        )
         order = declared_order(y) if self.categories is None else self.categories
-        given = with_labels(self, X, y, sample_weight, self.class_weight)
+        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
         X, columns = without_empty_columns(given.X)
         weight, _ = in_units(given.weight)
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
@@ -220,7 +233,9 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         centre = centre_of(X, weight)
         own = X if centre is None else subtract_centre(X, centre)
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
-        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs))
+        given.offset = offset = check_offset(given.offset, X)
+        shift = unless_zero(offset)
+        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs), shift)
 
         def attributes(x):
             return {
@@ -228,6 +243,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 "thresholds_": x[p:] + loss.null + centre @ x[:p],
                 "classes_": classes,
                 "ranks_": ranks,
+                "needs_offset_": offset is not None,
             }
 
         x0 = None
@@ -237,8 +253,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 coef = columns.restrict(coef)
                 x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
         self._minimize(
-            X, loss, penalty, x0, data=given.for_callbacks(), attributes=attributes, made_of=(codes, weight),
-            scale=total, whole=lambda x: np.concatenate([columns.expand(x[:p]), x[p:]]),
+            X, loss, penalty, x0, data=given.for_callbacks(), attributes=attributes, scale=total,
+            made_of=(codes, weight, shift), whole=lambda x: np.concatenate([columns.expand(x[:p]), x[p:]]),
         )  # fmt: skip
         self.n_iter_ = int(self.n_iter_[0])
         return self

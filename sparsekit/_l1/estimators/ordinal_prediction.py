@@ -1,4 +1,4 @@
-"""What models of ordered classes predict from a score x.w and thresholds."""
+"""What models of ordered classes predict from a score x.w + offset and thresholds."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..._estimator.block_prediction import by_blocks, score_by_blocks
+from ..._estimator.block_prediction import by_blocks, score_of_blocks
 from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
 from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.linear_model import no_twin
+from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
-from ..._typing import Array, FloatArray, MatrixLike
+from ..._row_blocks.make import comes_in_blocks
+from ..._typing import Array, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import log_probabilities
 
 
@@ -29,64 +32,74 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
     thresholds_: FloatArray
 
     @by_blocks
-    def predict_linear(self, X: MatrixLike) -> FloatArray:
-        """Score ``X w`` of each row, which thresholds cut into classes.
+    def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Score ``X w + offset`` of each row, which thresholds cut into classes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            What is added. None is zero, and a ValueError of a model that was fitted with an offset (see
+            ``needs_offset_``).
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X)
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, offset=offset)
+        offset = offset_of_scores(self, offset)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
         coef = check_sparse(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
-        return X @ coef
+        return add_offset(X @ coef, offset)
 
     @by_blocks
-    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict_linear`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        z = self.predict_linear(X)
+        z = self.predict_linear(X, offset)
         return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)[:, self.ranks_]
 
     @by_blocks
-    def predict_proba(self, X: MatrixLike) -> FloatArray:
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Probability of each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict_linear`.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``, which is that of sorted labels.
         """
-        return np.exp(self.predict_log_proba(X))
+        return np.exp(self.predict_log_proba(X, offset))
 
     @by_blocks
-    def decision_function(self, X: MatrixLike) -> FloatArray:
+    def decision_function(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Of two classes the log-odds of the second; of more the logarithms of the probabilities.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict_linear`.
 
         Returns
         -------
@@ -94,28 +107,31 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         """
         check_is_fitted(self)
         if len(self.thresholds_) == 1:
-            odds = self.predict_linear(X) - self.thresholds_[0]
+            odds = self.predict_linear(X, offset) - self.thresholds_[0]
             return odds if self.ranks_[1] else -odds
-        return self.predict_log_proba(X)
+        return self.predict_log_proba(X, offset)
 
     @by_blocks
-    def predict(self, X: MatrixLike) -> Array:
+    def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
         """Most probable class of each row.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict_linear`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        places = self.predict_log_proba(X).argmax(axis=1)
+        places = self.predict_log_proba(X, offset).argmax(axis=1)
         return self.classes_[places]
 
-    @score_by_blocks
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> float:
         """Share of the rows whose class is predicted.
 
         Parameters
@@ -126,13 +142,18 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
+        offset : float or array-like of shape (n_samples,), default=None
+            As for `predict_linear`.
 
         Returns
         -------
         float
         """
+        if comes_in_blocks(X):
+            return score_of_blocks(self, X, y, sample_weight, offset)
         refuse_missing_labels(y)
-        return super().score(X, check_sparse(y, "y"), sample_weight)
+        found = self.predict(X, offset)
+        return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
 
     def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.

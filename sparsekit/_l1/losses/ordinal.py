@@ -1,9 +1,9 @@
 r"""Proportional odds: the loss of ordered classes as one of a linear predictor, on more rows.
 
-With rising thresholds :math:`\theta_k` and :math:`P(y \le k) = \sigma(\theta_k - x^T w)` the negative
-log-likelihood of a row is, s+ being log(1 + exp),
+With rising thresholds :math:`\theta_k`, :math:`z = x^T w + o` and :math:`P(y \le k) = \sigma(\theta_k - z)`
+the negative log-likelihood of a row is, s+ being log(1 + exp),
 
-.. math:: s^+(x^T w - \theta_k) + s^+(\theta_{k-1} - x^T w) - \log(1 - e^{-(\theta_k - \theta_{k-1})}).
+.. math:: s^+(z - \theta_k) + s^+(\theta_{k-1} - z) - \log(1 - e^{-(\theta_k - \theta_{k-1})}).
 
 The first two terms are logistic losses of whether y is above a threshold. The last term keeps the thresholds
 in order and is the same for all rows of a class. So the loss is one of a linear predictor in (w, theta). Its
@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._linalg.special import entropies
+from ..._messages import shown
 from .families.family import xlogx
 from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
@@ -34,25 +35,42 @@ class OrdinalLoss(LinearLoss):
         Classes, 0 to K - 1, each with a row of positive weight.
     weight : ndarray of shape (n,) or None
     n_threads : int
+    offset : ndarray of shape (n,) or None
+        Known part of the scores.
 
     Attributes
     ----------
     null : ndarray of shape (K - 1,)
-        Thresholds of the model without features.
+        Thresholds of the model without features, at the mean of the offset.
+
+    Raises
+    ------
+    ValueError
+        If thresholds are equal after rounding.
     """
 
     curvature = 0.25  # of the logistic rows; that of the others has no bound, and failed steps double it
     lower_bound = 0.0
 
-    def __init__(self, X, codes, weight, n_threads=1):
+    def __init__(self, X, codes, weight, n_threads=1, offset=None):
         totals = np.bincount(codes, weights=weight).astype(np.float64)
         below = np.cumsum(totals)[:-1]
-        self.null = np.log(below / (totals.sum() - below))
-        self.n_own = X.shape[1]
-        self.n_logistic, design, s, signs = _rows_of_thresholds(X, codes, weight, totals)
-        # where all variables are zero this is the null model
-        offset = design[:, self.n_own :] @ self.null
-        self._set(design, signs, s, False, n_threads, np.asarray(offset, dtype=np.float64))
+        self.null, self.n_own = np.log(below / (totals.sum() - below)), X.shape[1]
+        if offset is not None:
+            self.null += np.average(offset, weights=weight)
+        if not (np.diff(self.null) > 0.0).all():
+            raise ValueError(
+                "thresholds are equal after rounding: the offset is too large, or the weights of classes, "
+                f"from {shown(float(totals.min()))} to {shown(float(totals.max()))}, differ too much. "
+                "Subtract the mean of the offset, or leave out classes of no weight."
+            )
+        rows, design, s, signs = _rows_of_thresholds(X, codes, weight, totals)
+        self.n_logistic = len(rows)
+        # where all variables are zero the thresholds are ``null``
+        shift = np.asarray(design[:, self.n_own :] @ self.null, dtype=np.float64)
+        if offset is not None:
+            shift[: len(rows)] += offset[rows]
+        self._set(design, signs, s, False, n_threads, shift)
 
     def _with_rows(self, X):
         other = copy.copy(self)
@@ -84,6 +102,12 @@ class OrdinalLoss(LinearLoss):
             steps = _log_of_step(z[m:]) @ s[m:]
         return value - steps if (z[m:] > 0.0).all() else np.inf
 
+    def behind(self, z):
+        return np.where(np.arange(len(z)) < self.n_logistic, -self.y * z, 0.0)
+
+    def _steepest(self, z, radius):
+        return np.sign(z) * np.maximum(np.abs(z) - radius, 0.0)
+
     def dual_value(self, theta):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -103,7 +127,7 @@ def _log_of_step(step):
 
 
 def _rows_of_thresholds(X, codes, weight, totals):
-    """How many rows are logistic, the design of all, their weights, and their signs, +1 for the last ones."""
+    """Rows of X behind the logistic rows, the design of all, their weights, and signs, +1 for the last."""
     K, weight = len(totals), np.ones(len(codes)) if weight is None else weight
     below, above = np.flatnonzero(codes < K - 1), np.flatnonzero(codes > 0)
     rows, threshold = np.concatenate([below, above]), np.concatenate([codes[below], codes[above] - 1])
@@ -119,15 +143,15 @@ def _rows_of_thresholds(X, codes, weight, totals):
         own = sp.vstack([sp.csr_array(X)[rows], sp.csr_array((K - 2, X.shape[1]), dtype=X.dtype)])
         design = sp.csr_array(sp.hstack([own, thresholds], format="csr"))
         design.sort_indices()
-        return m, design, s, signs
+        return rows, design, s, signs
     design = np.zeros((m + K - 2, X.shape[1] + K - 1), dtype=X.dtype)
     design[:m, : X.shape[1]] = X[rows]
     design[:, X.shape[1] :] = thresholds.toarray()
-    return m, design, s, signs
+    return rows, design, s, signs
 
 
 def log_probabilities(z, thresholds):
-    """Logarithms of the probabilities of the classes, (n, K), at scores x^T w (n,)."""
+    """Logarithms of the probabilities of the classes, (n, K), at scores (n,)."""
     ends = np.array([-np.inf]), np.array([np.inf])
     edges = np.concatenate([ends[0], thresholds, ends[1]])
     above, below = edges[:-1] - z[:, None], z[:, None] - edges[1:]

@@ -1,7 +1,6 @@
 r"""Shares y in [0, 1] of successes: :math:`-y \log p - (1 - y) \log(1 - p)` less its least value.
 
-The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-e^z)`.
-"""
+The links are logit, probit and the complementary log-log, :math:`p = 1 - \exp(-e^z)`."""
 
 import numpy as np
 
@@ -26,8 +25,11 @@ class Logit(Family):
         major = 1.0 / (1.0 + e)
         minor = e * major
         p, q = np.where(z > 0.0, major, minor), np.where(z > 0.0, minor, major)
-        value = np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y)
-        return value, (1.0 - y) * p - y * q, minor * major
+        return np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y), (1.0 - y) * p - y * q, minor * major
+
+    def behind(self, z, y):
+        # a share between 0 and 1 has a straight part on both sides
+        return np.where(np.where(z > 0.0, y < 1.0, y > 0.0), np.abs(z), -np.abs(z))
 
     def conjugate(self, theta, y, zy):
         # the domain is -y <= theta <= 1 - y
@@ -37,7 +39,7 @@ class Logit(Family):
 class Probit(Logit):
     """The same with p the normal distribution function at z; its conjugate has no formula."""
 
-    conjugate = Family.conjugate
+    conjugate, behind = Family.conjugate, Family.behind
 
     def link(self, mean):
         return scipy_module("special", mean).ndtri(mean)
@@ -56,7 +58,7 @@ class Probit(Logit):
 class Cloglog(Logit):
     """The same with the complementary log-log link, of whether a Poisson count is positive."""
 
-    conjugate = Family.conjugate
+    conjugate, behind = Family.conjugate, Family.behind
 
     def link(self, mean):
         with np.errstate(divide="ignore"):
@@ -74,4 +76,5 @@ class Cloglog(Logit):
 
 
 def entropy(y):
-    return xlogx(y) + xlogx(1.0 - y)
+    # zero where all targets are 0 or 1, which then takes half the time
+    return xlogx(y) + xlogx(1.0 - y) if np.any(y * (1.0 - y)) else 0.0

@@ -14,8 +14,7 @@ from ...._typing import FloatArray
 class Family(ABC):
     """A convex loss of z for each target y, zero where z is ``saturated(y)`` and larger elsewhere.
 
-    Arrays have shape (n,) and float64. A subclass has ``link``, ``mean`` and ``evaluate``; one with a usable
-    conjugate has ``conjugate`` as well.
+    Arrays have shape (n,) and float64. A subclass may have a ``conjugate``.
 
     Attributes
     ----------
@@ -57,13 +56,12 @@ class Family(ABC):
 
     def check(self, y: FloatArray) -> None:
         """ValueError if a target is outside the family's range."""
-        wrong = ~(np.isfinite(y) & (y >= self.lowest) & (y <= self.highest))
-        if self.is_open:
-            wrong |= y == self.lowest
+        is_inside = (y > self.lowest) if self.is_open else (y >= self.lowest)
+        wrong = ~(np.isfinite(y) & is_inside & (y <= self.highest))
         if wrong.any():
             row = int(wrong.argmax())
-            least = f"above {self.lowest:g}" if self.is_open else f"at least {self.lowest:g}"
-            least = "finite" if self.lowest == -np.inf else least
+            least = "above" if self.is_open else "at least"
+            least = "finite" if self.lowest == -np.inf else f"{least} {self.lowest:g}"
             most = "" if self.highest == np.inf else f" and at most {self.highest:g}"
             raise ValueError(
                 f"y must be {least}{most} for this family; got {shown(float(y[row]))} in row {row}. Remove "

@@ -165,7 +165,8 @@ def test_equal_seeds_give_equal_weights():
     X, y = few_rows(300, 400, 900, 4)
     first, second = (ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
-    assert first.alpha_ == pytest.approx(1 / (3 * 900))
+    assert first.alpha_ == pytest.approx(1 / 900)
+    assert first.n_iter_ == 13  # 0.7 ** 13 < 0.01
 
 
 def test_the_default_is_the_one_of_the_two_that_fits_the_data():
@@ -245,3 +246,20 @@ def test_steps_read_a_table_of_the_centre_as_they_read_its_entries(dtype, monkey
         model = ExtremeSoftmaxSGD(prior="centroids", max_iter=3, tol=0.0, random_state=0)
         weights.append(model.fit(X, y).coef_)
     np.testing.assert_allclose(*weights, rtol=1e-3, atol=1e-3 * np.abs(weights[1]).max())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize("scale", [1e-18, 1e-25])
+def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, scale, monkeypatch):
+    """The ridge of rows so small outweighs their losses: it leaves zeros, or the centroids."""
+    X, y = few_rows(21, 40, 200, 2)
+    X = sp.csr_array(X * scale, dtype=np.float32)
+    monkeypatch.setattr(centroids, "DENSE_FROM", 0.0 if table else np.inf)
+    params = {"alpha": 1e-3, "max_iter": 3, "tol": None, "random_state": 0}
+    X_of_fit = X.toarray() if dense else X
+    zeros, around = (ExtremeSoftmaxSGD(prior=p, **params).fit(X_of_fit, y) for p in (None, "centroids"))
+    assert np.abs(X @ zeros.coef_.T).max() < 1e-6
+    M, _ = fit_centroids(X, y, 21, np.random.default_rng(np.random.RandomState(0).randint(2**31)))
+    np.testing.assert_allclose(around.coef_, M.toarray(), rtol=1e-5)

@@ -48,15 +48,13 @@ def fit_rows(model, X, y, sample_weight):
     n_classes = len(targets.classes)
     counts = label_counts(rows, n_classes)
     noise = settings.noise_of(model, counts, is_device(rows.data))
-    options = settings.options_of(model, rows, n_classes, counts, noise)
+    prior = settings.prior_of(model, rows, n_classes)
+    options = settings.options_of(model, rows, n_classes, counts, noise, prior)
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
-    centroids, prior = None, settings.prior_of(model, rows, options, n_classes)
+    centroids = None
     if prior is not None:
-        if is_device(rows.data):
-            settings.refuse_prior(model, "a GPU")
-        options.alpha = settings.ridge_of(model, options.adaptive, counts.sum(), prior)
         X_of_examples = sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
         centroids = fit_centroids(X_of_examples, rows.y, n_classes, rng, rows.weight)
 

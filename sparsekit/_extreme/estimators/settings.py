@@ -26,17 +26,18 @@ from .scores import HashedScores, LinearScores
 ALL_CLASSES, SOME_CLASSES = 256, 128
 # what the methods of the papers take
 NEGATIVES, DECAY = 5, 0.9
-# Decay of the adaptive steps with a ridge to zeros: their shrinkage of rare features is noise that has to end.
+# Decay of the adaptive steps with a ridge to zeros: their shrinkage of rare features is noise that has to
+# end.
 RIDGE_DECAY = 0.85
-# The same of a ridge to centroids, from where weights have a short way: 13 epochs instead of 29. On delicious,
-# ptb, skip-grams and a graph the log-loss rises by .002 to .012 and P@1 differs by .001 at most.
+# The same of a ridge to centroids, from where weights have a short way: 13 epochs instead of 29. On
+# delicious, ptb, skip-grams and a graph the log-loss rises by .002 to .012 and P@1 differs by .001 at most.
 CENTROIDS_DECAY = 0.7
 # A fit ends when the decay has brought the rate to this part of the first one.
 SPENT = 0.01
 # the C that is the default ridge, one over its strength and the number of rows
 DEFAULT_C = 10.0
-# The same of a ridge to centroids, chosen by new rows' P@1 and hits@10 of .3, 1, 3 and 10: 3 is better on ptb,
-# as good on bibtex, delicious and sector, and worse on fb15k, skip-grams and a graph.
+# The same of a ridge to centroids, by the P@1 and hits@10 of new rows: 3 is better on ptb, as good on bibtex,
+# delicious and sector, and worse on fb15k, skip-grams and a graph.
 CENTROIDS_C = 1.0
 # length of adaptive steps; a third and three times of it are seldom better. Where it decays it begins longer
 ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6

@@ -58,8 +58,8 @@ class ExtremeSoftmaxSGD(
     alpha : float, default=None
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
-        None: 0.1 over the number of rows (of all calls so far in `partial_fit`) for the adaptive steps of
-        method "auto", else 0. The former is LIBLINEAR's C = 10; a ridge to centroids has C = 1.
+        None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
+        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set aside.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
@@ -120,7 +120,7 @@ class ExtremeSoftmaxSGD(
         ``optimality_``). 0: all epochs are run, without a warning. None: the objective is not estimated
         either.
     max_time : float, default=None
-        Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
+        Largest time of the fit in seconds (the search of a rate or C not counted); None: no limit.
     shuffle : bool, default=True
         Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
         rows of each. False: as they stand, for a stream in the order of time.

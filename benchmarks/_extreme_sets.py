@@ -17,11 +17,13 @@ def gaussians(n, d, n_classes, spread, seed):
     return X / np.abs(X).max(), y
 
 
-def graph(n_nodes, n_relations, n_facts, d, seed):
+def graph(n_nodes, n_relations, n_facts, d, seed, share=0.9):
     """Facts (head, relation, tail) of a random graph: X, y, X_test, y_test.
 
     Tails are drawn by latent factors and a popularity; a row has the head, the relation and up to twelve
-    other tails of the head.
+    tails of the head's other training facts. Test facts stay out of all rows: least squares finds the tail
+    that is in a head's training rows and not in the test row itself (P@1 of .85, where a model without that
+    has .05).
     """
     rng = np.random.default_rng(seed)
     nodes, popularity = rng.standard_normal((n_nodes, d)), -0.8 * np.log(np.arange(1, n_nodes + 1))
@@ -31,17 +33,20 @@ def graph(n_nodes, n_relations, n_facts, d, seed):
         part = slice(begin, begin + 2000)
         scores = 3.3 / np.sqrt(d) * (nodes[head[part]] * factors[relation[part]]) @ nodes.T + popularity
         tail[part] = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
-    tails: dict = {}
-    for h, t in zip(head, tail):
-        tails.setdefault(h, []).append(t)
+    is_train = rng.random(n_facts) < share
+    known: dict = {}
+    for h, t in zip(head[is_train], tail[is_train]):
+        of_head = known.setdefault(h, {})
+        of_head[t] = of_head.get(t, 0) + 1
     rows, columns = [], []
     for i, (h, r, t) in enumerate(zip(head, relation, tail)):
-        others = [one for one in tails[h] if one != t][:12]
+        of_head = known.get(h, {})
+        others = [one for one, n in of_head.items() if n > (is_train[i] and one == t)][:12]
         rows += [i] * (len(others) + 2)
         columns += [n_relations + one for one in others] + [r, n_relations + n_nodes + h]
     shape = (n_facts, n_relations + 2 * n_nodes)
     X = normalize(sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape))
-    return _parts(X, tail, rng, 0.9)
+    return _parts(X, tail, np.flatnonzero(is_train), np.flatnonzero(~is_train))
 
 
 def skip_grams(folder, n_rows, reach, seed):
@@ -52,14 +57,13 @@ def skip_grams(folder, n_rows, reach, seed):
     at = rng.integers(reach, len(words) - reach, n_rows)
     side = rng.integers(1, reach + 1, n_rows) * rng.choice([-1, 1], n_rows)
     X = sp.csr_array((np.ones(n_rows), words[at], np.arange(n_rows + 1)), shape=(n_rows, n_words))
-    return _parts(X, words[at + side], rng, 0.9)
+    order, n = rng.permutation(n_rows), int(0.9 * n_rows)
+    return _parts(X, words[at + side], order[:n], order[n:])
 
 
-def _parts(X, y, rng, share):
-    """A random part for training, and of the rest the rows whose class is there too; used features only."""
+def _parts(X, y, train, test):
+    """The training rows, and the test rows whose class is among them; used features only."""
     X = X[:, np.unique(X.indices)]
-    order, n = rng.permutation(len(y)), int(share * len(y))
-    train, test = order[:n], order[n:]
     classes, codes = np.unique(y[train], return_inverse=True)
     test = test[np.isin(y[test], classes)]
     return sp.csr_array(X[train]), codes, sp.csr_array(X[test]), np.searchsorted(classes, y[test])

@@ -165,7 +165,8 @@ def test_equal_seeds_give_equal_weights():
     X, y = few_rows(300, 400, 900, 4)
     first, second = (ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
-    assert first.alpha_ == pytest.approx(1 / (3 * 900))
+    assert first.alpha_ == second.alpha_
+    assert first.n_iter_ == 13  # 0.7 ** 13 < 0.01
 
 
 def test_the_default_is_the_one_of_the_two_that_fits_the_data():
@@ -245,3 +246,39 @@ def test_steps_read_a_table_of_the_centre_as_they_read_its_entries(dtype, monkey
         model = ExtremeSoftmaxSGD(prior="centroids", max_iter=3, tol=0.0, random_state=0)
         weights.append(model.fit(X, y).coef_)
     np.testing.assert_allclose(*weights, rtol=1e-3, atol=1e-3 * np.abs(weights[1]).max())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize("scale", [1e-18, 1e-25])
+def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, scale, monkeypatch):
+    """The ridge of rows so small outweighs their losses: it leaves zeros, or the centroids."""
+    X, y = few_rows(21, 40, 200, 2)
+    X = sp.csr_array(X * scale, dtype=np.float32)
+    monkeypatch.setattr(centroids, "DENSE_FROM", 0.0 if table else np.inf)
+    params = {"alpha": 1e-3, "max_iter": 3, "tol": None, "random_state": 0}
+    X_of_fit = X.toarray() if dense else X
+    zeros, around = (ExtremeSoftmaxSGD(prior=p, **params).fit(X_of_fit, y) for p in (None, "centroids"))
+    assert np.abs(X @ zeros.coef_.T).max() < 1e-6
+    M, _ = fit_centroids(X, y, 21, np.random.default_rng(np.random.RandomState(0).randint(2**31)))
+    M = M.toarray()
+    np.testing.assert_allclose(around.coef_, M, rtol=1e-5, atol=1e-5 * M.max())
+
+
+def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_for_noise():
+    """By the log-loss of rows that steps use, the weakest ridge is the best in both."""
+    rng = np.random.default_rng(9)
+    X = sp.random_array((2000, 300), density=0.1, rng=rng, format="csr")
+    linear = (X @ rng.standard_normal((300, 10))).argmax(axis=1)
+    for labels, C in ((linear, 10), (rng.integers(0, 10, 2000), 1)):
+        model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, labels)
+        assert model.alpha_ == pytest.approx(1 / (C * 2000))
+
+
+@pytest.mark.parametrize("n", [3, 12])
+def test_few_rows_have_the_strongest_ridge(n):
+    """None is set aside, or one, whose fall has no standard error."""
+    X, y = few_rows(2, 30, n, 10)
+    model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, y)
+    assert model.alpha_ == pytest.approx(1 / n)

@@ -218,8 +218,9 @@ def test_epochs_end_when_the_rate_is_spent():
         return ExtremeSoftmaxSGD(*args, **{"tol": None, "random_state": 0} | options).fit(X, y).n_iter_
 
     assert len(np.unique(y)) > 256
-    assert epochs() == 29  # 0.85 ** 29 < 0.01, of a sample of the classes
-    assert epochs(n_negatives=600) == 21 == epochs(decay=0.8)  # of all
+    assert epochs() == 29 == epochs(n_negatives=600)  # 0.85 ** 29 < 0.01
+    assert epochs(prior="centroids") == 13 == epochs(decay=0.7)  # 0.7 ** 13 < 0.01
+    assert epochs(decay=0.8) == 21
     assert epochs(decay=0.9) == 44 and epochs(decay=0.9, max_iter=7) == 7
     assert epochs(alpha=0.0) == 50 == epochs(decay=0.95)
     assert epochs("implicit", learning_rate=1.0, decay=0.5) == 50

@@ -44,6 +44,8 @@ typedef struct {
 #define SK_SCORE_STEP 2.0
 /* a sum of squares below this one moves nothing: one over its root would leave float32 */
 #define SK_LEAST_SQUARES 1e-30
+/* largest shrinkage of a feature, for rows of 1e-20: infinity times the 0 of another class would be NaN */
+#define SK_MOST_SHRINKAGE 1e30
 
 /* blocks of a step, at most */
 SK_INLINE sk_size sk_blocks_a_step(const sk_blocks *B) {
@@ -98,19 +100,19 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
 }
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
-    /* Shrink the weights row of feature j in block b, already shrunk to zeros, to the centre: by s * by[t]. */     \
+    /* Shrink the weights row of feature j in block b, already shrunk to zeros, to the centre. s * by[t] may be     \
+     * infinite in float32: then the weights are those of the centre. */                                            \
     SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b, REAL s,           \
                                     const REAL *restrict by, REAL *restrict row) {                                  \
         const REAL *center = (const REAL *)M->center;                                                               \
         if (M->start == NULL) {                                                                                     \
             center += j * B->stride + b * SK_BLOCK;                                                                 \
             SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                          \
-                row[t] += center[t] * (s * by[t] / ((REAL)1 + s * by[t]));                                          \
+                row[t] += center[t] / ((REAL)1 + (REAL)1 / (s * by[t]));                                            \
             return;                                                                                                 \
         }                                                                                                           \
         for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++) {               \
-            REAL part = s * by[M->lane[e]];                                                                         \
-            row[M->lane[e]] += center[e] * (part / ((REAL)1 + part));                                               \
+            row[M->lane[e]] += center[e] / ((REAL)1 + (REAL)1 / (s * by[M->lane[e]]));                              \
         }                                                                                                           \
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
@@ -149,7 +151,8 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 scale = features[i] > SK_LEAST_SQUARES ? 1.0 / sqrt(features[i]) : 0.0;                             \
                 xs[i] = (REAL)(part * unit * scale);                                                                \
                 reach += part * part * scale;                                                                       \
-                xr[i] = (REAL)(often * scale / rows[i]);                                                            \
+                scale *= often / rows[i];                                                                           \
+                xr[i] = (REAL)(scale < SK_MOST_SHRINKAGE ? scale : SK_MOST_SHRINKAGE);                              \
             }                                                                                                       \
         } else {                                                                                                    \
             for (sk_size i = 0; i < len; i++) {                                                                     \
@@ -161,7 +164,9 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int
                 scale = M->features[j] > SK_LEAST_SQUARES ? 1.0 / sqrt(M->features[j]) : 0.0;                       \
                 xs[i] = (REAL)(part * unit * scale);                                                                \
                 reach += part * part * scale;                                                                       \
-                if (ridge) xr[i] = (REAL)(rule->ridge * unit * unit * scale * M->totals[1] / M->rows[j]);           \
+                if (!ridge) continue;                                                                               \
+                scale *= rule->ridge * unit * unit * M->totals[1] / M->rows[j];                                     \
+                xr[i] = (REAL)(scale < SK_MOST_SHRINKAGE ? scale : SK_MOST_SHRINKAGE);                              \
             }                                                                                                       \
         }                                                                                                           \
         M->totals[0] += times * length * squares;                                                                   \

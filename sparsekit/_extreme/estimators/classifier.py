@@ -43,40 +43,35 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256. Their lengths come from sums of squared gradients, one a feature and one a class [5]_: no
-          rate has to be found. Of more classes a step uses the most frequent, drawn and weighted ones. It
-          also uses as many hard ones, which the row was last mistaken for. The bias falls with their number.
-          Fits to rows in memory search those up to six times, where that takes less time than the epochs (to
-          10^5 classes or so). Fits to rows in memory that are dense, or small, go on after 5 epochs
-          (``tol=0``: all) by Newton's method on all rows and classes. That takes at most twice the time of
-          max_iter epochs, or a second. "auto" is "implicit" with ``hash_bits``, independent sampling or a
-          GPU.
+          most 256. Their lengths come from sums of squared gradients [5]_: no rate has to be found. Of more
+          classes a step uses the most frequent, drawn and weighted ones, and as many hard ones: those with
+          the row's highest scores. Fits to rows in memory search those up to six times (to 10^5 classes or
+          so). Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by
+          Newton's method on all rows and classes. That takes at most twice the time of max_iter epochs, or a
+          second. "auto" is "implicit" with ``hash_bits``, independent sampling or a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
         - "ove": One-vs-Each, a lower bound of the likelihood [2]_; biased.
-        - "nce": noise contrastive estimation [3]_; biased, normaliser taken to be 1 in training. `fit` starts
-          its intercepts at the logarithms of the label frequencies.
+        - "nce": noise contrastive estimation [3]_; biased. Its intercepts start at log label frequencies.
         - "is": importance sampling, the softmax over the label and the weighted negatives [4]_; biased.
     alpha : float, default=None
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
-        None: 0.1 over the number of rows (of all calls so far in `partial_fit`) for the adaptive steps of
-        method "auto", else 0. The former is LIBLINEAR's C = 10; a ridge to centroids has C = 3.
+        None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
+        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set aside.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
         Step length of the first epoch, in the scale of the mean loss. It is a factor of the adaptive steps of
-        method "auto": there "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" tries each
-        power of ten from 1e-3 to 1e3, and beyond where the best is at an end. Each is run on a tenth of the
-        rows (at least 500) and scored by the log-loss on up to 2000 other rows. The lowest log-loss wins, or
-        a smaller rate whose log-loss is within 0.001 log(n_classes) of it. This costs about as much as the
-        fit.
+        method "auto": there "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" tries
+        powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
+        lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves. With a ridge it is 0.8 for them (0.85 for a sample of the classes). For the
-        other methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.8
-        after 21 epochs.
+        get shorter by themselves. With a ridge to zeros it is 0.85 for them, to centroids 0.7. For the other
+        methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.7 after 13
+        epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
@@ -112,9 +107,8 @@ class ExtremeSoftmaxSGD(
         `partial_fit` has a ridge to zeros, and none after a `fit` with centroids (with ``alpha=None``).
     hash_bits : int, default=None
         Keep the weights in a table of ``2 ** hash_bits`` numbers, addressed by a signed hash of class and
-        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each other.
-        With a table as large as the number of weights that matter, about two thirds of them do. Accuracy
-        falls with every halving. Not with ``alpha > 0``.
+        feature, for n_classes times n_features beyond memory. Weights that share an entry disturb each other:
+        accuracy falls with every halving. Not with ``alpha > 0``.
     label_choice : {"first", "sample"}, default="first"
         For an indicator y: a row's label is its first one, as in the papers, or one of its labels, drawn anew
         in every epoch. The target is then their uniform distribution.
@@ -126,7 +120,7 @@ class ExtremeSoftmaxSGD(
         ``optimality_``). 0: all epochs are run, without a warning. None: the objective is not estimated
         either.
     max_time : float, default=None
-        Largest time of the fit in seconds (the search of a rate not counted); None: no limit.
+        Largest time of the fit in seconds (the search of a rate or C not counted); None: no limit.
     shuffle : bool, default=True
         Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
         rows of each. False: as they stand, for a stream in the order of time.
@@ -141,9 +135,9 @@ class ExtremeSoftmaxSGD(
         1 prints a progress bar with the estimate of the objective and what it falls by in an epoch.
     callback : callable, default=None
         Called as ``callback(intermediate_result)`` after each epoch with a
-        :class:`scipy.optimize.OptimizeResult`. It has nit (epochs), nfev (steps), learning_rate and time
-        (seconds). It also has fun and objective_error: the newest estimate of the objective and its standard
-        error. A true value or StopIteration stops. scikit-learn's own are supported.
+        :class:`scipy.optimize.OptimizeResult`: nit (epochs), nfev (steps), learning_rate, time (seconds), fun
+        and objective_error (the newest estimate and its standard error). A true value or StopIteration stops.
+        scikit-learn's own are supported.
 
     Attributes
     ----------
@@ -166,9 +160,9 @@ class ExtremeSoftmaxSGD(
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
-        Unbiased estimate of the objective above, from rows that are drawn once for a fit, by all of their
-        scores. NaN where that would cost more than a twentieth of the fit. `partial_fit` estimates the mean
-        over the rows of a call, when calls have paid for it; until then the older value stays.
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit. NaN where that
+        would cost more than a twentieth of the fit. `partial_fit` estimates the mean over the rows of a call,
+        when calls have paid for it; until then the older value stays.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.
@@ -304,9 +298,9 @@ class ExtremeSoftmaxSGD(
             similar norms suit one learning rate: the papers divide each by its norm. A CuPy array or CSR
             matrix is fitted on its GPU, where the fitted arrays stay. y and sample_weight must be CuPy's too,
             and labels numbers, or several labels a row a CSR matrix. Blocks of rows, each dense or CSR, come
-            from a Dask array or data frame, or from an object. The object has ``shape``, ``n_blocks``,
-            ``block(i)`` and ``starts``: the first row of each block, and n_samples at the end. One block is
-            in memory, and the next one, and of each row its labels and one number.
+            from a Dask array or data frame, or from an object with ``shape``, ``n_blocks``, ``block(i)`` and
+            ``starts``: the first row of each block, and n_samples at the end. Two blocks are in memory, and
+            of each row its labels and one number.
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None
@@ -358,11 +352,10 @@ class ExtremeSoftmaxSGD(
     ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
-        u of the double sums belongs to a row, and a call does not know the rows of others. So each row's u
-        starts anew and is forgotten after the call. With uniform negatives it starts from log K, as in the
-        paper's Algorithm 1. That is right for a model of zeros and makes later steps short; larger rates make
-        up for it. With a noise distribution u starts from the row's own sampled classes, as in importance
-        sampling.
+        u of the double sums belongs to a row, so each row's u starts anew and is forgotten after the call.
+        With uniform negatives it starts from log K, as in the paper's Algorithm 1. That makes later steps
+        short; larger rates make up for it. With a noise distribution u starts from the row's own sampled
+        classes.
 
         Parameters
         ----------
@@ -371,9 +364,8 @@ class ExtremeSoftmaxSGD(
         y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
             Labels; classes may be absent.
         classes : array-like of shape (n_classes,), default=None
-            All labels there are; they are sampled from the start. From this call on, as in scikit-learn, a
-            label of y that was never named is refused. A later call that names more adds them. None in every
-            call so far: new labels of y are appended to ``classes_``.
+            All labels there are; they are sampled from the start, and others refused. A later call that names
+            more adds them. None in every call so far: new labels of y are appended to ``classes_``.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.

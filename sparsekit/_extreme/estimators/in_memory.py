@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
@@ -15,6 +14,7 @@ from ..solver.sgd import init_work, minimize_sampled_softmax
 from . import settings
 from .fit import run_epochs
 from .rate import choose_rate
+from .ridge import choose_ridge, rows_of_examples
 from .targets import announced_classes, label_counts, make_rows, used_rows
 from .tracking import tracker_of, tracker_of_pass
 
@@ -48,17 +48,17 @@ def fit_rows(model, X, y, sample_weight):
     n_classes = len(targets.classes)
     counts = label_counts(rows, n_classes)
     noise = settings.noise_of(model, counts, is_device(rows.data))
-    options = settings.options_of(model, rows, n_classes, counts, noise)
+    prior = settings.prior_of(model, rows, n_classes)
+    options = settings.options_of(model, rows, n_classes, counts, noise, prior)
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
-    centroids, prior = None, settings.prior_of(model, rows, options, n_classes)
-    if prior is not None:
-        if is_device(rows.data):
-            settings.refuse_prior(model, "a GPU")
-        options.alpha = settings.ridge_of(model, options.adaptive, counts.sum(), prior)
-        X_of_examples = sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
-        centroids = fit_centroids(X_of_examples, rows.y, n_classes, rng, rows.weight)
+    centroids = None
+    if prior is not None and model.alpha is None:
+        C, centroids = choose_ridge(model, X, targets, rows, options, noise, rng)
+        options.alpha = 1.0 / (C * counts.sum())
+    elif prior is not None:
+        centroids = fit_centroids(rows_of_examples(X, rows), rows.y, n_classes, rng, rows.weight)
 
     def start():
         state = settings.new_state(model, n_classes, X, options, counts)

@@ -48,8 +48,37 @@ class BlockCenter:
     lane: np.ndarray | None = None
 
 
+@dataclass
+class CentroidWeights:
+    """The logarithms of d (n_features,), and beta, log tau and gamma; rows are divided by ``unit``."""
+
+    log_d: np.ndarray
+    q: np.ndarray
+    unit: float
+
+    def centroids(self, X, y, n_classes, weight=None):
+        """Weights (n_classes, n_features) as CSR and intercepts (n_classes,); see `fit_weights`."""
+        counts = np.bincount(y, weight, minlength=n_classes)
+        logs = np.log(np.maximum(counts, 1))
+        sums = _class_sums(X, y, n_classes, weight)
+        sums.data *= np.exp(self.log_d)[sums.indices] / self.unit
+        sums.data *= np.repeat(np.exp(self.q[1] - self.q[0] * logs) / self.unit, np.diff(sums.indptr))
+        return sums, self.q[2] * logs
+
+
 def fit_centroids(X, y, n_classes, rng, weight=None):
-    """Weights (n_classes, n_features) as CSR and intercepts (n_classes,), in double precision.
+    """The centroids of the rows that their weights are fitted to; parameters as in `fit_weights`."""
+    return fit_weights(X, y, n_classes, rng, weight).centroids(X, y, n_classes, weight)
+
+
+def _class_sums(X, y, n_classes, weight):
+    n = len(y)
+    weight = np.ones(n) if weight is None else weight
+    return sp.csr_array(sp.csr_array((weight, (y, np.arange(n))), shape=(n_classes, n)) @ X)
+
+
+def fit_weights(X, y, n_classes, rng, weight=None):
+    """The `CentroidWeights` of rows, in double precision.
 
     Parameters
     ----------
@@ -72,9 +101,8 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
         part = slice(at, at + step)
         with_feature += np.bincount(X.indices[part][X.data[part] != 0], minlength=p)
     counts = np.bincount(y, weight, minlength=n_classes)
-    sums = sp.csr_array(sp.csr_array((weight, (y, np.arange(n))), shape=(n_classes, n)) @ X)
-    sums.data /= unit
-    by_feature = sp.csr_array(sums.T)
+    by_feature = sp.csr_array(_class_sums(X, y, n_classes, weight).T)
+    by_feature.data /= unit
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     n_rows = min(n, ROWS, max(1, MOST_SCORES // n_classes))
@@ -91,10 +119,7 @@ def fit_centroids(X, y, n_classes, rng, weight=None):
             square += (1.0 - SECOND) * (gradient**2 - square)
             root = np.sqrt(square / (1.0 - SECOND**t))
             one -= RATE * np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
-    del by_feature
-    sums.data *= np.exp(log_d)[sums.indices]
-    sums.data *= np.repeat(np.exp(q[1] - q[0] * logs) / unit, np.diff(sums.indptr))
-    return sums, q[2] * logs
+    return CentroidWeights(log_d, q, unit)
 
 
 def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):

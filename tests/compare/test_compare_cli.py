@@ -44,7 +44,7 @@ def test_own_file(data, tmp_path, capsys):
     argv = ["compare", str(data), "--lambda-ratio", "0.1,0.01", "--json", str(json_file), "--plot", str(plot)]
     assert main(argv + FAST) == 0
     out, err = capsys.readouterr()
-    assert err == ""  # no progress bar where nobody looks
+    assert err == ""  # no progress bar without a terminal
     assert out.count("mine (90 x 8, sparse") == 3  # once of the data, and in each table
     assert "L1LogisticOBA" in out and "LIBLINEAR" in out
     assert "geometric mean of 2 cells" in " ".join(out.split())

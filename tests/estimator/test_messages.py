@@ -117,7 +117,7 @@ def test_complex_numbers_on_a_gpu(cupy, weight):
         sparsekit.LassoOBA().fit(X, y, sample_weight=ones)
 
 
-def test_repr_is_made_in_one_place():
+def test_repr_is_made_in_one_function():
     """No f-string of the package has ``!r``, nor a call of repr(), outside of methods that are a repr."""
     wrong, seen = [], 0
     folder = Path(sparsekit.__file__).parent

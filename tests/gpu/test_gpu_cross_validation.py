@@ -63,7 +63,7 @@ def test_logistic_regression(cupy, classes, options):
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
         here = L1LogisticOBACV(**options).fit(X, y, s)
         there = L1LogisticOBACV(**options).fit(dX, dy, ds)
-        # folds end where models promise little, of two solvers at two points
+        # folds end at a small predicted reduction: two solvers stop at different points
         _same_choice(here, there, "C", score_tol=2e-4)
         np.testing.assert_array_equal(there.classes_.get(), here.classes_)
         np.testing.assert_array_equal(there.predict(dX).get(), here.predict(X))

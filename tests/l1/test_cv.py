@@ -87,11 +87,11 @@ def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
     starts = []
     between = start_between
 
-    def note(whole, solutions, x_null):
+    def record_start(whole, solutions, x_null):
         starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))
         return starts[-1][3]
 
-    monkeypatch.setattr(fold_search, "start_between", note)
+    monkeypatch.setattr(fold_search, "start_between", record_start)
     model = L1LogisticOBACV(Cs=[0.05, 0.2], cv=3).fit(X, y)
     whole, folds, x_null, start = starts.pop()
     expected = np.mean([coef.toarray() for coef, _ in folds], axis=0).T.ravel()

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._estimator.block_prediction import by_blocks, score_by_blocks
 from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
 from ..._estimator.labels import refuse_missing_labels
-from ..._estimator.linear_model import no_twin
+from ..._estimator.linear_model import no_counterpart
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
@@ -111,8 +111,8 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         -------
         ndarray of shape (n_samples,)
         """
-        places = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[places]
+        indices = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[indices]
 
     @score_by_blocks
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -145,8 +145,8 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         self.coef_ = super().densify().coef_.reshape(-1)
         return self
 
-    def _twin(self) -> Any:
-        raise no_twin(self, "it has no model of ordered classes.")
+    def _counterpart(self) -> Any:
+        raise no_counterpart(self, "it has no model of ordered classes.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

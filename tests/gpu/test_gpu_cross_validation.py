@@ -134,12 +134,12 @@ def test_folds_that_lack_a_class(cupy):
 
 
 def test_many_scores_are_made_in_parts(cupy, monkeypatch):
-    from sparsekit._l1.paths import judges
+    from sparsekit._l1.paths import fold_scorers
 
     X, y, s = _data()
     given = map(cupy.asarray, (X, y, s))
     whole = LassoOBACV(4, cv=2, eps=0.1).fit(*given)
-    monkeypatch.setattr(judges, "DEVICE_BLOCK", 60)
+    monkeypatch.setattr(fold_scorers, "DEVICE_BLOCK", 60)
     parts = LassoOBACV(4, cv=2, eps=0.1).fit(*map(cupy.asarray, (X, y, s)))
     np.testing.assert_allclose(parts.mse_path_, whole.mse_path_, rtol=1e-12)
 

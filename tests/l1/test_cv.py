@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
 from sparsekit._l1.estimators import fold_search
-from sparsekit._l1.paths.judges import is_accuracy
+from sparsekit._l1.paths.fold_scorers import is_accuracy
 from sparsekit._l1.paths.scored_path import start_between
 
 TIGHT = 1e-8

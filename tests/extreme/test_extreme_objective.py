@@ -153,7 +153,7 @@ def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
         monkeypatch.setattr(module, "LEAST", 10)
     draws, found = [0], []
     monkeypatch.setattr(tracking, "spawn_generator", lambda rng: np.random.default_rng(draws[0]))
-    width = 0.5  # rows that seem sparse, so that norms seem dear
+    width = 0.5  # rows that seem sparse, so that norms seem slow
     real_draw = tracking._draw
     monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))
     for draws[0] in range(250):

@@ -33,15 +33,16 @@ def _curve(cell, track):
 
 
 def _label_times(ax):
-    """Labels of the time axis that do not overlap: decades, or below one decade two or three numbers."""
+    """Labels of the time axis that do not overlap: decades, or two or three numbers where there are few."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     decades = np.ptp(np.log10(ax.get_xlim()))
-    if decades >= 1:
+    if decades >= 1.5:
         ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
         return
-    # 2 and 5 of each decade lie apart enough; in a narrow range numbers do that are equally far apart
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > 0.5 else MaxNLocator(3))
+    # 3 of each decade, or 2 and 5, are far enough apart; in a narrow range equally distant numbers are
+    subs = (1, 3) if decades >= 0.9 else (1, 2, 5)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs) if decades > 0.5 else MaxNLocator(2))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
     ax.xaxis.set_minor_locator(NullLocator())
 

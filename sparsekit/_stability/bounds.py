@@ -1,7 +1,7 @@
 """Bounds of the number of features that stability selection selects and that are selected rarely otherwise.
 
 A half selects q of p features in the mean, and there are B = n_pairs pairs of complementary halves. L is the
-set of features that a half selects with probability at most theta = q / p. A feature is reported if its
+set of features that a half selects with probability at most q / p = theta. A feature is reported if its
 frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth (2013),
 "Variable selection with error control: another look at stability selection", JRSS B 75(1):
 

@@ -234,8 +234,9 @@ def test_labels_of_times_do_not_overlap():
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    for first, last in ((1e-3, 1e-3 * 1.02), (1.2e-4, 2e-4), (1.3e-3, 7e-3), (1.1e-3, 9.9e-3), (1e-3, 2)):
-        figure = Figure(figsize=(3.2, 2.8), layout="constrained")
+    one = ((1e-3, 1e-3 * 1.02), (1.2e-4, 2e-4), (1.3e-3, 7e-3), (1.1e-3, 9.9e-3))
+    for first, last in (*one, (1.4e-3, 0.025), (1e-3, 0.04), (1e-3, 2)):
+        figure = Figure(figsize=(2.3, 2.5), layout="constrained")
         canvas = FigureCanvasAgg(figure)
         ax = figure.subplots()
         ax.loglog([first, last], [1, 0.1])

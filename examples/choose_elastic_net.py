@@ -1,6 +1,6 @@
 """
 Which pixels separate a 3 from an 8: choosing C and l1_ratio
-========================================================
+============================================================
 
 Cross-validation chooses C and l1_ratio; stability selection says which pixels are not due to chance.
 

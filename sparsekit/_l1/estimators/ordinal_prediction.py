@@ -111,8 +111,8 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         -------
         ndarray of shape (n_samples,)
         """
-        indices = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[indices]
+        places = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[places]
 
     @score_by_blocks
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

@@ -12,7 +12,7 @@ static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
 static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
 // times so much the first step is longer at most: longer ones cost digits
 static constexpr double STRONG = 1e5;
-// LP-MAP: disagreement beyond which an answer is inaccurate by rounding to scores in units of a small rho
+// LP-MAP: disagreement beyond which rounding has spoilt an answer to scores in units of a small rho
 static constexpr double BLURRED = 1e-7;
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)

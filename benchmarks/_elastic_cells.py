@@ -76,7 +76,7 @@ class Solver:
 
     @property
     def ridge_only(self):
-        """Whether it knows no L1 part."""
+        """Whether it has no L1 part."""
         return self.fits is _is_ridge or "newton" in self.name
 
     @property

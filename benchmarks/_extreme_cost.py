@@ -48,12 +48,12 @@ def random_access(size, count=2_000_000, seed=0):
     """Nanoseconds to read one number at a random address in ``size`` bytes, many of them under way."""
     table = np.zeros(size // 4, dtype=np.float32)
     table[::1024] = 1.0
-    places = np.random.default_rng(seed).integers(0, len(table), count)
+    addresses = np.random.default_rng(seed).integers(0, len(table), count)
     out = np.empty(count, dtype=np.float32)
     times = []
     for _ in range(3):
         start = time.perf_counter()
-        np.take(table, places, out=out, mode="clip")
+        np.take(table, addresses, out=out, mode="clip")
         times.append(time.perf_counter() - start)
     return min(times) / count * 1e9
 

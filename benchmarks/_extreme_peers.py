@@ -190,7 +190,7 @@ def full_sgd(X, y, X_test, y_test, K, rate, batch=64, n_threads=2):
     import torch
 
     torch.set_num_threads(n_threads)
-    places = torch.from_numpy(X.indices.reshape(len(y), -1).astype(np.int64))
+    all_columns = torch.from_numpy(X.indices.reshape(len(y), -1).astype(np.int64))
     labels = torch.from_numpy(y.astype(np.int64))
     entry = float(X.data[0])
     table, bias = torch.zeros(X.shape[1], K), torch.zeros(K)
@@ -198,7 +198,7 @@ def full_sgd(X, y, X_test, y_test, K, rate, batch=64, n_threads=2):
     start = time.perf_counter()
     for at in range(0, len(labels), batch):
         part = order[at : at + batch]
-        columns = places[part]
+        columns = all_columns[part]
         scores = table[columns[:, 0]]
         for j in range(1, columns.shape[1]):
             scores += table[columns[:, j]]

@@ -320,8 +320,8 @@ def torch_adam(data, out):
                 part = order[at : at + batch]
                 sizes = indptr[part + 1] - indptr[part]
                 ptr = torch.cat([torch.zeros(1, dtype=torch.long), sizes.cumsum(0)])
-                places = torch.arange(ptr[-1]) + torch.repeat_interleave(indptr[part] - ptr[:-1], sizes)
-                columns, entries = indices[places], values[places]
+                entries_at = torch.arange(ptr[-1]) + torch.repeat_interleave(indptr[part] - ptr[:-1], sizes)
+                columns, entries = indices[entries_at], values[entries_at]
                 P = torch.softmax(bag(W.x, b.x[0], entries, columns, ptr), dim=1)
                 P[torch.arange(len(part)), y[part]] -= 1.0
                 P /= len(part)

@@ -1,4 +1,4 @@
-"""Problems of lp_sparsemap.py and their exact solutions, from quadratic programs that know no factor.
+"""Problems of lp_sparsemap.py and their exact solutions, from quadratic programs without factors.
 
 Products of two variables and arborescences have linear descriptions with more variables: an arborescence
 carries a unit of flow from the root to every word. A general sparse interior-point method solves them. The

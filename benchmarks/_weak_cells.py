@@ -41,7 +41,7 @@ def measure(case, C, *, repeats, max_time, reference_time=None, bench=None, skip
         plain.append(oba(ours, C, max_time=max_time))
         watched.append(oba(ours, C, watch=True, max_time=max_time))
         lower(ours, C, min(plain[-1].objective, min(value for _, value in watched[-1].steps)))
-    row = _place(case, C)
+    row = _identify(case, C)
     row["certified"] = case.certified(C)
     row |= {
         "ours_seconds": median(run.seconds for run in plain),
@@ -67,7 +67,7 @@ def measure(case, C, *, repeats, max_time, reference_time=None, bench=None, skip
     return row if bench is None else row | _peers(case, C, bench)
 
 
-def _place(case, C):
+def _identify(case, C):
     X = case.X
     stored = X.nnz if sparse.issparse(X) else X.size
     return {

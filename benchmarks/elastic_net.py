@@ -182,10 +182,10 @@ def paths(args, names, folder):
 def write(path, problem, row):
     """A line for each solver."""
     role = "check" if problem.name in CHECK else "tuning"
-    place = [problem.name, role, problem.kind, problem.ratio, problem.strength, problem.certified]
+    prefix = [problem.name, role, problem.kind, problem.ratio, problem.strength, problem.certified]
     with open(path, "a", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerows([*place, name, value] for name, value in row.items())
+        writer.writerows([*prefix, name, value] for name, value in row.items())
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ class Budget(Exception):
 
 
 class Watched:
-    """A problem's function that counts, and remembers each improvement as (evaluations, f)."""
+    """A problem's function that counts evaluations, and stores each improvement as (evaluations, f)."""
 
     def __init__(self, problem, budget, max_time=np.inf):
         self.problem, self.budget = problem, budget

@@ -56,7 +56,7 @@ def wrong_links(root):
             if not target.is_file():
                 yield name, link, "no such file"
             elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                yield name, link, "no such place on the page"
+                yield name, link, "no such anchor on the page"
 
 
 def main(folder):

@@ -65,7 +65,6 @@ if os.environ.get("SPARSEKIT_DOC_LINKS"):
 
 TREE = {
     "index": [
-        "Getting started <getting_started>",
         "Choose a model <choose_a_model>",
         "Tune it <tune>",
         "Explain it <explain>",
@@ -82,13 +81,12 @@ TREE = {
         "sparsemax",
         "extreme_softmax",
         "lp_sparsemap",
-        "label_sets",
         "sequence_tagger",
         "nqn",
         "coming_from",
     ],
     "large_data": ["saved_models"],
-    "architecture": ["contributing", "security", "changelog"],
+    "architecture": ["contributing"],
 }
 
 
@@ -98,8 +96,8 @@ def add_toctree(app, docname, content):
         return
     content[0] = re.sub(r"\]\(\.\./examples/(\w+)\.py\)", r"](auto_examples/\1.rst)", content[0])
     content[0] = content[0].replace("](../README.md)", "](index.md)")
-    tables = f"{PROJECT['urls']['Repository']}/blob/main/benchmarks/"
-    content[0] = content[0].replace("](../benchmarks/", f"]({tables}")
+    repository = f"{PROJECT['urls']['Repository']}/blob/main/"
+    content[0] = re.sub(r"\]\(\.\./(benchmarks/|\w+\.md)", rf"]({repository}\1", content[0])
     if docname in TREE:
         content[0] += "\n".join(["", "", "```{toctree}", ":hidden:", "", *TREE[docname], "```", ""])
 
@@ -169,7 +167,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": [], "getting_started": [], "tune": [], "explain": [], "gpu": []}
+html_sidebars = {"index": [], "tune": [], "explain": [], "gpu": []}
 
 
 def setup(app):

@@ -45,8 +45,8 @@ def make_pairs(n, rng):
     partner = np.zeros((n, ROWS), dtype=np.int64)
     for i in range(n):
         gaps = np.sort(rng.randint(DISTRACTORS + 1, size=PHRASES))  # distractors left of each phrase
-        for place, phrase in enumerate(rng.permutation(PHRASES)):
-            start = gaps[place] + WORDS * place
+        for position, phrase in enumerate(rng.permutation(PHRASES)):
+            start = gaps[position] + WORDS * position
             partner[i, WORDS * phrase : WORDS * (phrase + 1)] = np.arange(start, start + WORDS)
     synonyms = first // SYNONYMS * SYNONYMS + rng.randint(SYNONYMS, size=(n, ROWS))
     copies = np.where(rng.uniform(size=(n, ROWS)) < REPLACED, synonyms, first)
@@ -58,7 +58,7 @@ def make_pairs(n, rng):
 # The structures
 # --------------
 #
-# A Matching factor knows how to find the best matching; the other two are made of small factors.
+# A Matching factor has an algorithm for the best matching; the other two are made of small factors.
 def make_graph(attention):
     """Who is aligned with whom: rows of the first sequence, columns of the second."""
     graph = FactorGraph()
@@ -99,8 +99,8 @@ def make_model(torch, attention):
                 self.layer = FactorGraphLayer(make_graph(attention))
             if attention == "LP-sequence":
                 self.neighbours = nn.Parameter(torch.zeros(()))  # eta_N
-                place = torch.arange(COLUMNS)
-                steps = ((place[:, None] - place).abs() == 1).float()
+                position = torch.arange(COLUMNS)
+                steps = ((position[:, None] - position).abs() == 1).float()
                 self.register_buffer("steps", steps.expand(ROWS - 1, COLUMNS, COLUMNS).reshape(-1))
 
         def forward(self, first, second, labels):

@@ -1,7 +1,7 @@
 """Demand at three quantiles, within bounds
 ========================================
 
-Quantile regression whose effects keep the sign and the size that the trade knows.
+Quantile regression whose effects keep the sign and the size that are known in the trade.
 
 ::
 
@@ -144,14 +144,14 @@ def draw(bounded, free, path):
             w = models[q].coef_
             inside = [lower <= v <= upper for v, (lower, upper) in zip(w, BOUNDS.values())]
             at_bound = [v in pair for v, pair in zip(w, BOUNDS.values())]
-            place = np.arange(len(w)) + shift
-            axis.hlines(place, 0.0, w, color=color, lw=1.4, alpha=0.6, zorder=2)
+            position = np.arange(len(w)) + shift
+            axis.hlines(position, 0.0, w, color=color, lw=1.4, alpha=0.6, zorder=2)
             for kind, marker, size in (("in", "o", 34), ("at", "D", 38), ("out", "X", 60)):
                 chosen = {
                     "in": [a and not b for a, b in zip(inside, at_bound)], "at": at_bound,
                     "out": [not a for a in inside],
                 }[kind]  # fmt: skip
-                axis.scatter(w[chosen], place[chosen], s=size, marker=marker, color=color, zorder=3)
+                axis.scatter(w[chosen], position[chosen], s=size, marker=marker, color=color, zorder=3)
         axis.set(title=title, xlabel="boxes a day for one unit more", xlim=(-reach, reach))
         axis.spines[["top", "right", "left"]].set_visible(False)
         axis.tick_params(axis="y", length=0)

@@ -1,6 +1,6 @@
 """
-Which pixels tell a 3 from an 8: choosing C and l1_ratio
-========================================================
+Which pixels separate a 3 from an 8: choosing C and l1_ratio
+============================================================
 
 Cross-validation chooses C and l1_ratio; stability selection says which pixels are not due to chance.
 
@@ -12,8 +12,8 @@ strength of the penalty. ``l1_ratio`` says what happens to correlated columns: 1
 
     python examples/choose_elastic_net.py [PICTURE.png]
 
-The data are the handwritten digits that ship with scikit-learn: images of 8 x 8 pixels, whose neighbours
-look alike.
+The data are the handwritten digits that ship with scikit-learn: images of 8 x 8 pixels, whose neighbours are
+correlated.
 """
 
 # %%

@@ -1,7 +1,7 @@
 """ListOps: counting through a latent tree
 =======================================
 
-A network counts the arguments of operators by a dependency tree that nobody taught it.
+A network counts the arguments of operators by a dependency tree without training data for trees.
 
 ::
 
@@ -171,10 +171,10 @@ def draw(tests, path):
     import matplotlib.pyplot as plt
 
     figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
-    place = np.arange(len(tests))
+    position = np.arange(len(tests))
     for k, name in enumerate(("accuracy", "macro F1")):
-        axis.barh(place + 0.4 * k - 0.2, [scores[k] for scores in tests.values()], 0.38, label=name)
-    axis.set(yticks=place, yticklabels=list(tests), xlabel="percent, test sentences", xlim=(0, 100))
+        axis.barh(position + 0.4 * k - 0.2, [scores[k] for scores in tests.values()], 0.38, label=name)
+    axis.set(yticks=position, yticklabels=list(tests), xlabel="percent, test sentences", xlim=(0, 100))
     axis.invert_yaxis()
     figure.legend(loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=100)

@@ -85,8 +85,8 @@ def check_nonnegative(values: EitherArray, name: str) -> None:
     bad = ~(np.isfinite(values) & (values >= 0)).ravel()
     if bad.any():
         k = int(bad.argmax())
-        place = ", ".join(map(str, np.unravel_index(k, values.shape)))
-        entry = f"{name}[{place}]" if place else name
+        index = ", ".join(map(str, np.unravel_index(k, values.shape)))
+        entry = f"{name}[{index}]" if index else name
         raise ValueError(f"{name} must be finite and at least 0; {entry} is {float(values.ravel()[k]):g}")
 
 

@@ -93,7 +93,7 @@ def minimize_oba(
         All settings at once; overrides the single ones above.
     l2 : float or array-like of shape (n_variables,), default=None
         Weights :math:`\mu_j \ge 0` of half of each variable's square, an elastic net with ``l1``; None means
-        zeros. ``loss.l1_vector(value)`` spares the intercept here too. The duality gap knows them.
+        zeros. ``loss.l1_vector(value)`` spares the intercept here too. The duality gap includes them.
 
     Returns
     -------

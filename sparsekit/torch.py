@@ -40,7 +40,7 @@ __all__ = ["FactorGraphLayer", "Sparsemax", "SparsemaxLoss", "sparsemax", "spars
 
 
 def _wide(z):
-    """z in a type that the kernels know; half precision is worked in single precision."""
+    """z in a type of the kernels; half precision is worked in single precision."""
     if not isinstance(z, torch.Tensor):
         raise TypeError(
             f"input must be a tensor; got {type(z).__module__}.{type(z).__qualname__}, for which there is "

@@ -102,7 +102,7 @@ def pytest_report_header(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    order.tell(node)
+    order.share_with(node)
 
 
 @pytest.hookimpl(trylast=True)

@@ -9,8 +9,8 @@ COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.c
 
 def says(path, line, problem):
     """Regular expression of an error that names file, line and problem."""
-    place = f"{path.name}, line {line}" if line else path.name
-    return rf"{place}: .*{problem}"
+    where = f"{path.name}, line {line}" if line else path.name
+    return rf"{where}: .*{problem}"
 
 
 def packed(folder, name, text):

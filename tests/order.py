@@ -34,8 +34,8 @@ def settle(config):
         )
 
 
-def tell(node):
-    """Tell a process that pytest-xdist starts, which reads the command line anew."""
+def share_with(node):
+    """Pass the order to a process that pytest-xdist starts, which reads the command line anew."""
     node.workerinput["order"] = node.config.option.order
 
 

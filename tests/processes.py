@@ -36,7 +36,7 @@ def number(config):
 
 
 def share_processors(config):
-    """Tell the processes that will be started how many threads they may use where a test doesn't say.
+    """Set how many threads the processes to be started may use where a test doesn't say.
 
     They read it when they load BLAS and OpenMP. Threads that wait for others must not take the processor from
     them: by default they spin.

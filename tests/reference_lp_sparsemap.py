@@ -1,7 +1,7 @@
 """LP-SparseMAP by enumeration and an exact quadratic program, written as plainly as its definition (10).
 
 A graph is a vector of scores eta and a list of `Factor`. A factor has variables (indices into eta), M and N
-with one column per structure, and the additional scores. Everything here is dense and knows no formula of the
+with one column per structure, and the additional scores. Everything here is dense and uses no formula of the
 paper.
 """
 

@@ -139,9 +139,9 @@ def modified_wolfe(evaluate, x, f, g, p, lower, upper, c1=C1, c2=C2, eps_abs=EPS
     # Step 2, with two departures. The printed gamma is negative for p_i < 0. The printed "infinity otherwise"
     # would make the maximum infinite as soon as one variable does not move.
     moving = p_bar != 0
-    room = np.where(p_bar > 0, upper - x, x - lower)
+    distance = np.where(p_bar > 0, upper - x, x - lower)
     with np.errstate(divide="ignore", over="ignore"):
-        longest = np.max(room[moving] / np.abs(p_bar[moving]))
+        longest = np.max(distance[moving] / np.abs(p_bar[moving]))
     low, high = 0.0, longest
     best, bracketed = None, False
     alpha = min(1.0, high)  # step 3

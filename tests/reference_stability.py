@@ -45,14 +45,14 @@ def frequencies(fit, halves, n_features, n_penalties, limit, free=()):
 
 def unimodal_tail(eta, t, size):
     """Largest P(X >= t) of a unimodal X on 0 .. size with mean ``eta * size``: a linear program a mode."""
-    best, places = 0.0, np.arange(size + 1)
-    for mode in places:
+    best, n_true = 0.0, np.arange(size + 1)
+    for mode in n_true:
         rises = np.zeros((size, size + 1))
         for i in range(size):
             rises[i, i], rises[i, i + 1] = (1, -1) if i < mode else (-1, 1)
         found = linprog(
-            -(places >= t).astype(float), A_ub=rises, b_ub=np.zeros(size),
-            A_eq=[np.ones(size + 1), places], b_eq=[1, eta * size], bounds=(0, None),
+            -(n_true >= t).astype(float), A_ub=rises, b_ub=np.zeros(size),
+            A_eq=[np.ones(size + 1), n_true], b_eq=[1, eta * size], bounds=(0, None),
         )  # fmt: skip
         if found.status == 0:
             best = max(best, -found.fun)
@@ -63,7 +63,7 @@ def concave_tail(eta, t, size, r, starts, seed=0):
     """The same of r-concave ones (r < 0), by SciPy's SLSQP over the convex values of ``weight ** r``."""
     rng, best = np.random.default_rng(seed), 0.0
     for last in range(t, size + 1):  # the support is 0 .. last
-        places = np.arange(last + 1)
+        n_true = np.arange(last + 1)
 
         def weights(h):
             w = h ** (1 / r)
@@ -75,7 +75,7 @@ def concave_tail(eta, t, size, r, starts, seed=0):
         ]
         for _ in range(starts):
             a = np.exp(rng.uniform(-3, 3))
-            h = (a + places) / (a + last) + 0.3 * rng.random() * (places / (last + 1)) ** 2
+            h = (a + n_true) / (a + last) + 0.3 * rng.random() * (n_true / (last + 1)) ** 2
             found = minimize(
                 lambda h: -weights(h)[t:].sum(), h, constraints=rules, method="SLSQP",
                 bounds=[(1e-6, 1e6)] * (last + 1), options={"maxiter": 500, "ftol": 1e-12},

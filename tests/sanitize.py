@@ -165,7 +165,7 @@ def main(arguments):
     parser.add_argument("--build", type=Path, help="folder of the build; default: one that is removed")
     parser.add_argument("--levels", nargs="*", choices=LEVELS, default=LEVELS, help="of instructions")
     parser.add_argument("-n", "--numprocesses", default="auto", help="processes of pytest")
-    parser.add_argument("pytest", nargs="*", help="arguments for pytest in place of kernels and fuzzers")
+    parser.add_argument("pytest", nargs="*", help="arguments for pytest instead of kernels and fuzzers")
     asked = parser.parse_args(arguments)
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise SystemExit("the sanitizers are set up for GCC on Linux, x86-64")

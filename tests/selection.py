@@ -98,5 +98,5 @@ def header(config):
 
 
 def register(config):
-    """Tell pytest of the marker."""
+    """Register the marker with pytest."""
     config.addinivalue_line("markers", "thorough(keep=0): run all but ``keep`` cases only with --thorough")

@@ -44,10 +44,11 @@ def link_names(app, doctree, docname):
     for literal in list(doctree.findall(nodes.literal)):
         bare = literal.astext().removeprefix("sparsekit.").removesuffix("()")
         # sparsekit.torch is left out: its names are those of the array functions
-        places = (
-            f"sparsekit.{place}{bare}" for place in ("", "inspection.", "metrics.", "optimize.", "datasets.")
+        candidates = (
+            f"sparsekit.{module}{bare}"
+            for module in ("", "inspection.", "metrics.", "optimize.", "datasets.")
         )
-        name = next((name for name in places if name in objects), None)
+        name = next((name for name in candidates if name in objects), None)
         if name is not None and not isinstance(literal.parent, nodes.reference):
             entry = objects[name]
             link = make_refnode(app.builder, docname, entry.docname, entry.node_id, literal.deepcopy(), name)

@@ -154,7 +154,7 @@ def _name(path):
 
 
 def _kind(path):
-    """(suffix that tells the format, whether the file is compressed)."""
+    """(suffix of the format, whether the file is compressed)."""
     suffixes = [s.lower() for s in Path(path).suffixes]
     is_packed = bool(suffixes) and suffixes[-1] in OPENERS
     if is_packed:
@@ -243,7 +243,7 @@ def _binary(labels, positive, path):
 def _refuse_regression(classes, texts, usual, n, path):
     """DataError where the user did not say that the labels are classes, and they are continuous numbers."""
     remedy = (
-        f"If they are classes, name the one to tell from the rest, such as --positive {usual}; --target "
+        f"If they are classes, name the positive one, such as --positive {usual}; --target "
         "names another column."
     )
     if classes.dtype.kind in "iuf":

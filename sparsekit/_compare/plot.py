@@ -33,15 +33,16 @@ def _curve(cell, track):
 
 
 def _label_times(ax):
-    """Labels of the time axis that do not overlap: decades, or below one decade two or three numbers."""
+    """Labels of the time axis that do not overlap: decades, or two or three numbers where there are few."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     decades = np.ptp(np.log10(ax.get_xlim()))
-    if decades >= 1:
+    if decades >= 1.5:
         ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
         return
-    # 2 and 5 of each decade lie apart enough; in a narrow range numbers do that are equally far apart
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)) if decades > 0.5 else MaxNLocator(3))
+    # 3 of each decade, or 2 and 5, are far enough apart; in a narrow range equally distant numbers are
+    subs = (1, 3) if decades >= 0.9 else (1, 2, 5)
+    ax.xaxis.set_major_locator(LogLocator(subs=subs) if decades > 0.5 else MaxNLocator(2))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
     ax.xaxis.set_minor_locator(NullLocator())
 
@@ -54,9 +55,10 @@ def plot(cells, path):
     cells = [cell for cell in cells if any(t.rungs for t in cell.tracks)]
     n_columns = min(3, max(1, len(cells)))
     n_rows = max(1, math.ceil(len(cells) / n_columns))
-    figure = Figure(figsize=(4.6 * n_columns, 3.4 * n_rows + 0.5), layout="constrained")
+    # small panels with large text: three of them are read at the width of a phone
+    figure = Figure(figsize=(2.3 * n_columns, 2.5 * n_rows + 0.5), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    axes = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
     keys = list(dict.fromkeys(t.solver.key for cell in cells for t in cell.tracks if t.rungs))
     lines = {}
     for ax, cell in zip(axes, cells):
@@ -77,18 +79,22 @@ def plot(cells, path):
             lines[track.solver.title] = line
         lambda_ratio = 1.0 / (cell.C * cell.problem.lambda_max)
         title = f"{cell.problem.name}, $\\lambda$ = {lambda_ratio:.3g} $\\lambda_{{max}}$"
-        ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=10)
+        ax.set_title(title + (f", {cell.n_threads} threads" if cell.n_threads > 1 else ""), fontsize=9)
         ax.set_ylim(REFERENCE_TOL, None)
         ax.grid(True, which="major", alpha=0.3)
         _label_times(ax)
-        ax.set_xlabel("time of a fit (s)")
-        ax.set_ylabel("relative gap (F - F*) / F*")
+        ax.set_xlabel("seconds")
+    figure.supylabel("relative gap (F - F*) / F*", fontsize="medium")
     for ax in axes[len(cells) :]:
         ax.set_visible(False)
     if lines:
         figure.legend(
-            lines.values(), lines.keys(), loc="outside lower center", ncols=min(len(lines), 5), fontsize=9
+            lines.values(),
+            lines.keys(),
+            loc="outside lower center",
+            ncols=min(len(lines), 2 * n_columns - 1),
+            fontsize=9,
         )
     with replacing(path) as part:
         # by the name that the user gave: a link's file may have another ending
-        figure.savefig(part, dpi=130, format=Path(path).suffix[1:].lower() or None)
+        figure.savefig(part, dpi=250, format=Path(path).suffix[1:].lower() or None)

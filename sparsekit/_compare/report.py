@@ -287,7 +287,7 @@ def ratio(cell, gap, rival=None):
     others = [t for t in others if not math.isnan(t.longest)]
     if ours is None or math.isnan(ours.longest) or not others:
         return float("nan"), "", None
-    # where nobody else got there, the shortest bound is the one that is safe to claim
+    # where no other solver reached it, the shortest bound is the one that is safe to claim
     best = min(others, key=lambda t: (cell.time_to(t, gap), t.longest))
     theirs, mine = cell.time_to(best, gap), cell.time_to(ours, gap)
     bound = ""

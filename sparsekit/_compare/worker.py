@@ -183,7 +183,7 @@ class Isolated:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-            # the pipe may hold unsent bytes of a message that nobody will read
+            # the pipe may hold unsent bytes of a message without a reader
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             # the other pipe is the reader's to close: a child of the solver's may hold it open still

@@ -17,7 +17,7 @@ if find_spec(f"{__name__}.shared._sparse") is None:
 from .shared._runtime import LEVELS as _LEVELS
 from .shared._runtime import run_on_one_thread as _run_on_one_thread
 
-# a kernel takes what it does not know for "no limit", and cannot say so
+# a kernel takes an unknown value for "no limit" and reports no error
 if os.environ.get("SPARSEKIT_SIMD", "") not in ("", *_LEVELS):
     raise ImportError(
         f"The environment variable SPARSEKIT_SIMD is {os.environ['SPARSEKIT_SIMD']}; it must be one of "

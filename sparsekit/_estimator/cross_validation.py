@@ -225,7 +225,7 @@ def for_scorers(y):
 
 
 def with_labels(scorer, classes):
-    """Tell a scorer of probabilities the classes, or None: a fold's left-out part may lack some."""
+    """Pass the classes, or None, to a scorer of probabilities: a fold's left-out part may lack some."""
     if classes is None:
         return scorer
     function = getattr(scorer, "_score_func", None)

@@ -98,7 +98,7 @@ def refuse_real_labels(y: np.ndarray) -> None:
 
 
 def warn_of_many_classes(n_classes: int, n: int, stacklevel: int) -> None:
-    """scikit-learn's UserWarning where more than half as many classes as rows look like a regression."""
+    """scikit-learn's UserWarning if there are more than half as many classes as rows."""
     if n > FEW_ROWS and n_classes > round(0.5 * n):
         warnings.warn(
             f"The number of unique classes is greater than 50% of the number of samples ({n_classes} "

@@ -44,19 +44,19 @@ class LinearModelMixin:
         """
         check_is_fitted(self)
         if getattr(self, "needs_offset_", False):
-            raise no_twin(
+            raise no_counterpart(
                 self,
                 "it adds an offset to each row. Set needs_offset_ = False for the model without it, and add "
                 "the offset to its scores yourself.",
             )
-        twin = self._twin()
+        counterpart = self._counterpart()
         coef, intercept = self._linear_parts()
-        twin.coef_, twin.intercept_ = coef, intercept
+        counterpart.coef_, counterpart.intercept_ = coef, intercept
         for name in ("n_features_in_", "feature_names_in_", "classes_", "n_iter_"):
             if hasattr(self, name):
                 value = to_host(getattr(self, name))
-                setattr(twin, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return twin
+                setattr(counterpart, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return counterpart
 
     def coefficients(self, feature_names: ArrayLike | Any = None) -> DataFrame:
         """Table of the coefficients: those that are not zero first, by falling magnitude.
@@ -98,7 +98,7 @@ class LinearModelMixin:
             return pd.DataFrame.sparse.from_spmatrix(table, index=index, columns=columns)
         return pd.DataFrame(coef.T[order], index=index, columns=columns)
 
-    def _twin(self) -> Any:
+    def _counterpart(self) -> Any:
         """The unfitted estimator of scikit-learn; ValueError where there is none."""
         raise NotImplementedError(f"{type(self).__name__} has no scikit-learn counterpart.")
 
@@ -136,7 +136,7 @@ def score_parts(coef: Any, intercept: Array) -> tuple[Any, Array]:
     return coef, intercept
 
 
-def no_twin(model: object, why: str) -> ValueError:
+def no_counterpart(model: object, why: str) -> ValueError:
     return ValueError(f"no estimator of scikit-learn predicts what this {type(model).__name__} does: {why}")
 
 

@@ -1,4 +1,4 @@
-"""What a running fit tells: the one callback that a solver gets from an estimator, and that of folds."""
+"""Progress of a running fit: the one callback that a solver gets from an estimator, and that of folds."""
 
 import sys
 import time
@@ -98,7 +98,7 @@ class FitMonitor:
 
 
 class PartsMonitor:
-    """What a fit whose parts, folds or halves, run at once tells of them: lines and scikit-learn's callbacks.
+    """Progress of a fit whose parts (folds or halves) run at once: lines and scikit-learn's callbacks.
 
     With the estimator's ``verbose`` a line is printed as each part ends.
 

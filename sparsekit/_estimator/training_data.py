@@ -103,7 +103,7 @@ def with_numbers(
     offset: Any = None,
     **checks: Any,
 ) -> TrainingData:
-    """Data of a regression, y (n,), with an offset of all rows that nobody has checked."""
+    """Data of a regression, y (n,), with an offset of all rows that is not checked yet."""
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight, offset)
         offset = X.census.offset

@@ -1,7 +1,7 @@
 """scikit-learn's checks of X and y, after a check of the structure of sparse ones.
 
-scikit-learn trusts the arrays of a sparse matrix, and reads out of bounds where it converts a broken one. So
-estimators and paths take these two functions, and none of scikit-learn's own.
+scikit-learn does not check the arrays of a sparse matrix, and reads out of bounds where it converts a broken
+one. So estimators and paths take these two functions, and none of scikit-learn's own.
 """
 
 from __future__ import annotations

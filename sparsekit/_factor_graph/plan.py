@@ -18,7 +18,8 @@ PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 # and 1.8 times with 50. With 300, a sequence of 30 positions and pairs takes up to 19 times as long.
 MAX_PASSES = 500
 # LP-MAP without structures, which have many rows: passes times slots of rules before HiGHS. 61 graphs of up
-# to 300 rules take as long with 10000 and 30000, 1.1 times as long with 300 passes, twice as long with one.
+# to 300 rules take as long with 10000 and 30000. They take 1.1 times as long with 300 passes, twice as long
+# with one.
 RULE_WORK = 20000
 # Tolerance of linear programs: marginals that nearly solve one can be far from those that do.
 LINEAR_TOL = 1e-10

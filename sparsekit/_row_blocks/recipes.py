@@ -1,7 +1,7 @@
 """Dask's steps to a block, as a value: one task then makes its blocks one after another.
 
 A task begins when all that it depends on is in its worker's memory. A task that sums over many blocks would
-need memory for all of them. With recipes in place of blocks it holds one block, and reads the next.
+need memory for all of them. With recipes instead of blocks it holds one block, and reads the next.
 """
 
 from __future__ import annotations

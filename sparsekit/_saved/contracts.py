@@ -95,7 +95,7 @@ class Number(Field):
 
     def check(self, name, value, sizes):
         if not isinstance(value, (float, np.floating)):
-            raise ValueError(f"{name} is {shown(value)} in place of a number")
+            raise ValueError(f"{name} must be a number; got {shown(value)}")
         if (self.finite and not np.isfinite(value)) or value < self.least or value > self.most:
             raise ValueError(f"{name} is {shown(value)}")
 
@@ -108,7 +108,7 @@ class Whole(Field):
 
     def check(self, name, value, sizes):
         if type(value) is not int or not self.least <= value < 2**62:
-            raise ValueError(f"{name} is {shown(value)} in place of a whole number from {self.least} on")
+            raise ValueError(f"{name} must be a whole number from {self.least} on; got {shown(value)}")
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Truth(Field):
 
     def check(self, name, value, sizes):
         if type(value) is not bool:
-            raise ValueError(f"{name} is {shown(value)} in place of True or False")
+            raise ValueError(f"{name} must be True or False; got {shown(value)}")
 
 
 @dataclass
@@ -128,7 +128,7 @@ class Word(Field):
 
     def check(self, name, value, sizes):
         if value not in self.words:
-            raise ValueError(f"{name} is {shown(value)} in place of one of {self.words}")
+            raise ValueError(f"{name} must be one of {self.words}; got {shown(value)}")
 
 
 @dataclass
@@ -141,7 +141,7 @@ class Threshold(Field):
             if isinstance(value, str)
             else type(value) is float and 0 <= value < 1
         ):
-            raise ValueError(f"{name} is {shown(value)} in place of a threshold")
+            raise ValueError(f"{name} must be a threshold; got {shown(value)}")
 
 
 @dataclass
@@ -192,7 +192,7 @@ class Losses(Field):
 
 def _is_array(name, value, shape, types, sizes):
     if not (isinstance(value, np.ndarray) or sp.issparse(value)):
-        raise ValueError(f"{name} is {shown(value)} in place of an array")
+        raise ValueError(f"{name} must be an array; got {shown(value)}")
     # of strings the length is open
     if ("U" if value.dtype.kind == "U" else value.dtype.str[1:]) not in types:
         raise ValueError(f"{name} has the dtype {value.dtype}")
@@ -202,7 +202,7 @@ def _is_array(name, value, shape, types, sizes):
                 sizes.setdefault(n, size)
     wanted = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in shape)
     if value.shape != wanted:
-        raise ValueError(f"{name} has the shape {value.shape} in place of {shown(wanted)}")
+        raise ValueError(f"{name} must have the shape {shown(wanted)}; got {value.shape}")
 
 
 _INPUT: dict[str, Field] = {"n_features_in_": Whole(1), "feature_names_in_": Strings(("p",)).maybe()}

@@ -123,12 +123,12 @@ class Decoder:
 
     def _items(self, part):
         if not isinstance(part, list):
-            raise ValueError(f"it holds {shown(part)} in place of a list")
+            raise ValueError(f"it must hold a list; got {shown(part)}")
         return [self.decode(item) for item in part]
 
     def _dict(self, part):
         if not isinstance(part, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in part):
-            raise ValueError(f"it holds {shown(part)} in place of pairs")
+            raise ValueError(f"it must hold pairs; got {shown(part)}")
         keys = [self.decode(key) for key, _ in part]
         if not all(isinstance(key, (str, bool, int, float, np.generic)) for key in keys):
             raise ValueError(f"it holds a dict with keys {shown(keys)}")
@@ -145,7 +145,7 @@ class Decoder:
         for array, kinds in ((data, "f"), (indices, "i"), (indptr, "i")):
             if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in kinds:
                 raise ValueError("a part of its sparse matrix is no vector of numbers")
-        # SciPy looks at lengths alone, `check_sparse` at every index
+        # SciPy checks lengths alone, `check_sparse` every index
         return check_sparse(kind((data, indices, indptr), shape=tuple(shape)), "the sparse matrix")
 
     def _estimator(self, part):
@@ -159,7 +159,7 @@ class Decoder:
 
 def _strings(part):
     if not isinstance(part, list) or not all(isinstance(item, str) for item in part):
-        raise ValueError(f"it holds {shown(part)} in place of strings")
+        raise ValueError(f"it must hold strings; got {shown(part)}")
     out = np.empty(len(part), dtype=object)
     out[:] = part
     return out

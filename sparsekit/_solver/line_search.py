@@ -1,7 +1,7 @@
 """Line searches: step sizes t along a direction, by what is known of f there.
 
 - `backtrack`: values. Armijo's condition; step sizes fall by parabolas, or by halves.
-- `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Cubics place the trials.
+- `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Trials are minima of cubics.
 - `find_slope_root`: slopes of a convex function. Secants and bisection.
 
 Each evaluates f by the caller's function of t. For a linear model f depends on z + t dz, the scores of the
@@ -17,7 +17,8 @@ from .outcome import Stop
 
 # Armijo's constant: the least actual reduction, as a part of the reduction to first order.
 ARMIJO = 1e-4
-# Least part of a bracket at which a cubic may place a trial: through both sides of a kink it means nothing.
+# Least part of a bracket at which a cubic's minimum may be a trial: through both sides of a kink it means
+# nothing.
 MIN_PART = 0.1
 # Step size at which a function that still falls is taken to be unbounded below.
 MAX_STEP = 1e30
@@ -145,7 +146,7 @@ def bracket_weak_wolfe(
             t = min(growth * t, longest)
         elif is_too_long and use_cubics:
             # departure from step 20; after a trial that was not too long, halves again
-            t = place_by_cubic(low, high)
+            t = cubic_step(low, high)
         else:
             t = 0.5 * (low.t + high.t)
         if t > MAX_STEP:
@@ -156,7 +157,7 @@ def bracket_weak_wolfe(
             return best
 
 
-def place_by_cubic(low, high):
+def cubic_step(low, high):
     """The step size of the next trial in a bracket, from the trials at its two ends, the second one too long.
 
     The minimiser of the cubic through them, but in the nearer half. A bracket whose far end moves then

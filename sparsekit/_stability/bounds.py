@@ -1,9 +1,9 @@
 """Bounds of the number of features that stability selection selects and that are selected rarely otherwise.
 
 A half selects q of p features in the mean, and there are B = n_pairs pairs of complementary halves. L is the
-set of features that a half selects with probability at most theta, where theta = q / p. A feature is reported
-if its frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth
-(2013), "Variable selection with error control: another look at stability selection", JRSS B 75(1):
+set of features that a half selects with probability at most q / p = theta. A feature is reported if its
+frequency over the 2 B halves is at least the threshold tau. The bounds are those of Shah and Samworth (2013),
+"Variable selection with error control: another look at stability selection", JRSS B 75(1):
 
 - ``none``: Theorem 1, without assumptions, q^2 / ((2 tau - 1) p), the bound of Meinshausen and Buehlmann
   (2010), Theorem 1, as well;
@@ -130,27 +130,27 @@ def concave_tail(eta: float, t: int, size: int, r: float) -> float:
 
 def _log_a_of_mean(k, mean, r):
     """log(a) with which weights ``(a + i) ** (1 / r)``, i = 0 .. k, have the mean, for each k; bisection."""
-    places = np.arange(k[-1] + 1)
-    beyond = places > k[:, None]
+    counts = np.arange(k[-1] + 1)
+    beyond = counts > k[:, None]
     low, high = np.full(len(k), _LOG_A[0]), np.full(len(k), _LOG_A[1])
     for _ in range(50):
         middle = (low + high) / 2
-        weights = np.where(beyond, 0.0, (np.exp(middle)[:, None] + places) ** (1 / r))
-        above = weights @ places > mean * weights.sum(axis=1)  # the mean rises with a
+        weights = np.where(beyond, 0.0, (np.exp(middle)[:, None] + counts) ** (1 / r))
+        above = weights @ counts > mean * weights.sum(axis=1)  # the mean rises with a
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     return (low + high) / 2
 
 
 def _tail(k, log_a, mean, t, r):
     """P(X >= t) of the extremal distributions with support 0 .. k + 1, ``t <= k + 1``, one an entry."""
-    places = np.arange(k.max() + 1)
-    weights = np.where(places > k[:, None], 0.0, (np.exp(log_a)[:, None] + places) ** (1 / r))
+    counts = np.arange(k.max() + 1)
+    weights = np.where(counts > k[:, None], 0.0, (np.exp(log_a)[:, None] + counts) ** (1 / r))
     # c (sum of weights) + rest = 1 and c (first moment) + (k + 1) rest = mean
-    scale = (k + 1 - mean) / (weights * (k[:, None] + 1 - places)).sum(axis=1)
+    scale = (k + 1 - mean) / (weights * (k[:, None] + 1 - counts)).sum(axis=1)
     return 1.0 - scale * weights[:, :t].sum(axis=1)
 
 
-def promised_selection(max_false, n_features, threshold, n_pairs, assumption):
+def allowed_selection(max_false, n_features, threshold, n_pairs, assumption):
     """`largest_selection`; ValueError where even one feature a half is too many."""
     most = largest_selection(max_false, n_features, threshold, n_pairs, assumption)
     if most == 0 and n_features:

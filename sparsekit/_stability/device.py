@@ -27,7 +27,7 @@ def checked(estimator, X, y, sample_weight, classifies):
     return X, y, classes, to_host(device_weight(X, sample_weight))
 
 
-def kept_columns(estimator, X, columns):
+def select_columns(estimator, X, columns):
     """The ``columns`` (n_kept,) of X (n, p)."""
     X = check_device_X(estimator, X, reset=False)
     if not len(columns):

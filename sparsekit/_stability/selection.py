@@ -33,8 +33,8 @@ from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
-from .bounds import ASSUMPTIONS, Assumption, check_threshold, expected_false, promised_selection, votes_needed
-from .device import kept_columns, put_back
+from .bounds import ASSUMPTIONS, Assumption, allowed_selection, check_threshold, expected_false, votes_needed
+from .device import put_back, select_columns
 from .halves import complementary_pairs
 from .make_source import make_source
 from .sources import FittedSource, first_features
@@ -308,7 +308,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
             Of the kind of X, on a GPU too, or as ``set_output`` says.
         """
         if namespace(X=X) is not np:
-            return kept_columns(self, X, self.get_support(indices=True))
+            return select_columns(self, X, self.get_support(indices=True))
         return super().transform(check_sparse(X))
 
     def inverse_transform(self, X: MatrixLike) -> Array:
@@ -371,7 +371,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     def _most_features(self, n_candidates):
         if self.max_false is None:
             return n_candidates
-        return promised_selection(self.max_false, n_candidates, self.threshold, self.n_pairs, self.assumption)
+        return allowed_selection(self.max_false, n_candidates, self.threshold, self.n_pairs, self.assumption)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

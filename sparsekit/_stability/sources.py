@@ -166,20 +166,20 @@ def first_features(
         Status, optimality and number of features of the fits that were needed.
     """
     known = ~candidates
-    room, chosen, ends = limit, [], []
+    remaining, chosen, ends = limit, [], []
     for step in steps:
         used = np.flatnonzero(step.sizes)
         ends.append((step.status, step.optimality, len(used)))
         new = used[~known[used]]
-        if len(new) > room:
-            new = new[np.argsort(-step.sizes[new], kind="stable")[:room]]
-        room -= len(new)
+        if len(new) > remaining:
+            new = new[np.argsort(-step.sizes[new], kind="stable")[:remaining]]
+        remaining -= len(new)
         known[new] = True
         chosen.append(used[known[used]])
-        if room == 0:
+        if remaining == 0:
             break
     chosen += [chosen[-1]] * (n_penalties - len(chosen))
-    return chosen, limit - room, ends
+    return chosen, limit - remaining, ends
 
 
 def _weight_like(weight, X):

@@ -1,4 +1,4 @@
-"""Arrays behind a header, in one ``.npz`` file: written whole, read without trust.
+"""Arrays behind a header, in one ``.npz`` file: written atomically, validated when read.
 
 A file is a zip archive of ``header.json`` and of one ``.npy`` file an array. The header says what schema it
 has, and names, shapes and types of all arrays, which the file must agree with. Nothing of it is ever run:
@@ -207,7 +207,7 @@ def _exactly(file, size):
 
 
 def _check_values(name, array):
-    """ValueError where bytes are no value of their type, which NumPy trusts them to be."""
+    """ValueError where bytes are no value of their type, which NumPy does not check."""
     flat = array.reshape(-1, order="A")
     if array.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise ValueError(f"{shown(name)} has a truth value that is neither 0 nor 1")

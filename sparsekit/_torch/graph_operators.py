@@ -307,7 +307,7 @@ def _apply_jvp(*given: Any) -> Tensor:
     return chosen(Jvp, _EAGER, *given[:4]).apply(*given)
 
 
-# torch.compile does not look inside, where it would stop at the rules for `jvp`
+# torch.compile does not trace it, since it would stop at the rules for `jvp`
 @torch.compiler.allow_in_graph
 def apply_solve(scores: Tensor, additional: Tensor, key: str) -> Tensor:
     """Marginals, with their derivatives."""

@@ -235,7 +235,7 @@ def _apply_product(p, v, dim):
     return chosen(Product, _EAGER, p, v).apply(p, v, dim)
 
 
-# torch.compile does not look inside, where it would stop at the rules for `jvp`; what it makes of the program
+# torch.compile does not trace it, since it would stop at the rules for `jvp`; what it makes of the program
 # afterwards does
 @torch.compiler.allow_in_graph
 def apply_sparsemax(z: Tensor, dim: int) -> Tensor:

@@ -41,7 +41,8 @@ def shared(*tensors: Tensor) -> Iterator[list[DeviceArray]]:
 
 
 def _empty(shape: Sequence[int], like: Tensor) -> Tensor:
-    # PyTorch's own memory: it knows which stream its results are written on, and frees them in its order
+    # PyTorch's own memory: it records the stream on which its results are written, and frees them in its
+    # order
     import torch
 
     return torch.empty(shape, dtype=like.dtype, device=like.device)

@@ -226,13 +226,13 @@ def _read_rows(lines, attributes, path, dtype):
 
 def _without_weight(line, is_sparse, path, number):
     """A row that ends in }, without the weight in braces at its end, and that weight or None."""
-    place = line.rfind("{")
-    before = line[:place].rstrip()
+    opening = line.rfind("{")
+    before = line[:opening].rstrip()
     row = before.removesuffix(",").rstrip()
     # without a separator the brace belongs to a value
-    if place <= 0 or (not row.endswith("}") if is_sparse else before == line[:place] and row == before):
+    if opening <= 0 or (not row.endswith("}") if is_sparse else before == line[:opening] and row == before):
         return line, None
-    text = line[place + 1 : -1].strip()
+    text = line[opening + 1 : -1].strip()
     try:
         weight = float(text)
     except ValueError:

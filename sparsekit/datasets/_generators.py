@@ -126,9 +126,9 @@ def make_spelled_digits(
     texts = [" ".join(DIGIT_NAMES[d] for d in row[:count]) for row, count in zip(digits, counts)]
     lengths = np.array([len(text) for text in texts], dtype=np.int64)
     inputs = np.zeros((n_samples, int(lengths.max(initial=0))), dtype=np.int64)
-    place = {letter: k for k, letter in enumerate(LETTERS)}
+    index = {letter: k for k, letter in enumerate(LETTERS)}
     for row, text in zip(inputs, texts):
-        row[: len(text)] = [place[letter] for letter in text]
+        row[: len(text)] = [index[letter] for letter in text]
     numbers = ["".join(map(str, row[:count])) + "#" for row, count in zip(digits, counts)]
     return Bunch(
         texts=texts, numbers=numbers, inputs=inputs, input_lengths=lengths, targets=targets,

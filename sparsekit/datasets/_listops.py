@@ -139,21 +139,21 @@ def _draw(rng, max_depth, max_arguments, max_length):
 
     start(None)
     while len(tokens) + least <= max_length:
-        place, to_come, values = open_[-1]
+        position, to_come, values = open_[-1]
         least -= 1
         if to_come:
             open_[-1][1] -= 1
             if len(open_) < max_depth and rng.uniform() < P_OPERATOR:
-                start(place)
+                start(position)
             else:
                 digit = rng.randint(10)
                 tokens.append(1 + digit)
-                heads.append(place)
+                heads.append(position)
                 values.append(digit)
         else:
             tokens.append(END)
-            heads.append(place)
-            value = APPLY[tokens[place] - FIRST_OPERATOR](values)
+            heads.append(position)
+            value = APPLY[tokens[position] - FIRST_OPERATOR](values)
             open_.pop()
             if not open_:
                 return tokens, heads, value

@@ -163,7 +163,7 @@ class ParquetTable(BlocksOnDisk):
         ValueError
             If a column has nulls, or the file was changed since it was opened; the message names the file.
         """
-        file, group, n_rows = self._place(i)
+        file, group, n_rows = self._locate(i)
         out = np.empty((n_rows, self.shape[1]), dtype=self.dtype)
         done = 0
         with self._open(file) as parquet:
@@ -195,7 +195,7 @@ class ParquetTable(BlocksOnDisk):
         """
         import pyarrow.types
 
-        file, group, _ = self._place(i)
+        file, group, _ = self._locate(i)
         if self.target is None:
             return None
         with self._open(file) as parquet:
@@ -213,7 +213,7 @@ class ParquetTable(BlocksOnDisk):
         parts = [self.block_y(i) for i in range(self.n_blocks)]
         return np.concatenate([part for part in parts if part is not None]) if parts else np.empty(0)
 
-    def _place(self, i: int) -> tuple[str, int, int]:
+    def _locate(self, i: int) -> tuple[str, int, int]:
         i = self._checked(i)
         return *self._groups[i], int(self.starts[i + 1] - self.starts[i])
 

@@ -132,7 +132,7 @@ def _parse(lines, path, first, n_features, n_labels):
     counts = np.array([tail.count(b":") for tail in tails], dtype=np.int64)
     labels = _numbers(b",".join(filter(None, heads)).replace(b",", b" "))
     label_counts = np.array([head.count(b",") + 1 if head else 0 for head in heads], dtype=np.int64)
-    sound = (
+    is_canonical = (
         pairs is not None
         and labels is not None
         # a token without colon, or with two, shows as a count that does not fit
@@ -145,7 +145,7 @@ def _parse(lines, path, first, n_features, n_labels):
         and not _repeats(pairs[::2], counts)
         and not _repeats(labels, label_counts)
     )
-    if not sound:
+    if not is_canonical:
         _diagnose(heads, tails, path, first, n_features, n_labels)
     return counts, pairs[::2].astype(np.int64), pairs[1::2], label_counts, labels.astype(np.int64)
 

@@ -31,7 +31,7 @@ def get_axes(ax):
 
 
 def closes_its_figure(plot: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a `plot`: an error leaves no empty figure open that nobody knows of."""
+    """Decorates a `plot`: an error leaves no empty figure open."""
 
     @functools.wraps(plot)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:

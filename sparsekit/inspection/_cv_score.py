@@ -159,7 +159,7 @@ class CVScoreDisplay:
             raise ValueError(f"The scores of {self.penalty_name} = {wrong[0]:.3g} are not finite.")
         ax = get_axes(ax)
         sign = 1.0 if self.penalty_name == "C" else -1.0
-        place = sign * np.log10(penalties)
+        position = sign * np.log10(penalties)
         best = int(np.argmax(mean))
         lowest = mean[best] - error[best]
         simple = int(np.flatnonzero(mean >= lowest)[0])
@@ -167,10 +167,10 @@ class CVScoreDisplay:
         self.fold_lines_: list[Line2D] = []
         for k, fold in enumerate(scores):
             label = "folds" if k == 0 else None
-            self.fold_lines_ += ax.plot(place, fold, color="0.8", lw=0.8, zorder=1, label=label)
+            self.fold_lines_ += ax.plot(position, fold, color="0.8", lw=0.8, zorder=1, label=label)
         style: dict[str, Any] = dict(color=COLORS[0], lw=1.6, marker="o", ms=3.5, capsize=2, zorder=3)
         self.errorbar_ = ax.errorbar(
-            place, mean, yerr=error, label="mean, one standard error", **with_options(style, line_options)
+            position, mean, yerr=error, label="mean, one standard error", **with_options(style, line_options)
         )
         self.line_ = self.errorbar_.lines[0]
         ax.axhline(lowest, color="0.4", lw=0.8, ls=":", zorder=2)
@@ -179,7 +179,7 @@ class CVScoreDisplay:
             (simple, "-.", COLORS[1], "within one standard error"),
         ):
             label = f"{what}: {self.penalty_name} = {penalties[k]:.3g}"
-            ax.axvline(place[k], color=color, ls=dashes, lw=1.2, zorder=2, label=label)
+            ax.axvline(position[k], color=color, ls=dashes, lw=1.2, zorder=2, label=label)
         ax.set_xlabel(r"$\log_{10} C$" if sign > 0 else r"$-\log_{10} \alpha$")
         ax.set_ylabel(self.score_name)
         ax.legend(fontsize="small")

@@ -176,7 +176,7 @@ class FactorGraphDisplay:
         )  # fmt: skip
         self.variables_ = ax.add_collection(
             PatchCollection(
-                [Circle(place, _RADIUS) for place in variables], edgecolor="0.2", linewidth=1.0, zorder=2
+                [Circle(center, _RADIUS) for center in variables], edgecolor="0.2", linewidth=1.0, zorder=2
             )
         )
         corners = factors - _HALF_SIDE
@@ -221,10 +221,10 @@ class FactorGraphDisplay:
         dark = np.zeros(len(variables), dtype=bool) if self.marginals is None else self.marginals > 0.5
         for (x, y), name, is_dark in zip(variables, self.names, dark):
             if size >= _SMALLEST_TEXT:
-                place = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
+                options = dict(y=y, va="center", fontsize=size, color="w" if is_dark else "k")
             else:  # the label is larger than the circle: put it below
-                place = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)
-            ax.text(x=x, s=name, ha="center", zorder=5, **place)
+                options = dict(y=y - _RADIUS - 0.04, va="top", fontsize=_SMALLEST_TEXT, path_effects=halo)
+            ax.text(x=x, s=name, ha="center", zorder=5, **options)
         size = min(0.16 * unit, 9.0)
         if size < _SMALLEST_TEXT and colors:
             squares = [
@@ -236,9 +236,9 @@ class FactorGraphDisplay:
                 frameon=False,
             )  # fmt: skip
             return
-        for place, name in zip(factors, self.factor_names_):
+        for center, name in zip(factors, self.factor_names_):
             ax.text(
-                place[0], place[1] - _HALF_SIDE - 0.04, name, ha="center", va="top", fontsize=size,
+                center[0], center[1] - _HALF_SIDE - 0.04, name, ha="center", va="top", fontsize=size,
                 path_effects=halo, zorder=5,
             )  # fmt: skip
 
@@ -269,5 +269,5 @@ def _default_names(shapes):
     for k, shape in enumerate(shapes):
         letter = chr(ord("a") + k) if len(shapes) <= 26 else f"{k}" + ":" * bool(shape)
         letter = "" if len(shapes) == 1 and shape else letter
-        names += [letter + ",".join(map(str, place)) for place in np.ndindex(shape)]
+        names += [letter + ",".join(map(str, index)) for index in np.ndindex(shape)]
     return names

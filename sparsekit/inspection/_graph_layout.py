@@ -37,7 +37,7 @@ def _on_grid(shapes, members):
     if min(n_rows, n_columns) < 2:
         return None
     rows, columns = np.divmod(np.arange(n_rows * n_columns), n_columns)
-    places: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     taken: dict[tuple[str, int], int] = {}
     for factor in members:
         in_row, in_column = np.unique(rows[factor]), np.unique(columns[factor])
@@ -50,10 +50,10 @@ def _on_grid(shapes, members):
         if side > 1:
             return None
         if whole_row:
-            places.append((-1.0 if side == 0 else n_columns, -line[1]))
+            points.append((-1.0 if side == 0 else n_columns, -line[1]))
         else:
-            places.append((line[1], 1.0 if side == 0 else -n_rows))
-    return np.column_stack([columns, -rows]).astype(float), np.array(places, dtype=float).reshape(-1, 2)
+            points.append((line[1], 1.0 if side == 0 else -n_rows))
+    return np.column_stack([columns, -rows]).astype(float), np.array(points, dtype=float).reshape(-1, 2)
 
 
 def _by_stress(shapes, members):

@@ -271,8 +271,8 @@ class RegularizationPathDisplay:
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
         name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)
         if chosen is not None and 0 < chosen < np.inf:
-            place = np.log10(chosen) if is_logistic else -np.log10(chosen)
-            ax.axvline(place, color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}")
+            line_at = np.log10(chosen) if is_logistic else -np.log10(chosen)
+            ax.axvline(line_at, color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}")
         ax.set_xlabel(r"$\log_{10} C$" if is_logistic else r"$-\log_{10} \alpha$")
         ax.set_ylabel("coefficient")
         ax.set_title(self._title(len(nonzero), target))

@@ -181,7 +181,7 @@ def sharpness(
 
 
 class _Box:
-    """f(x + epsilon A (r v)) of v in [-1, 1]^p, and its gradient; remembers where it was largest."""
+    """f(x + epsilon A (r v)) of v in [-1, 1]^p, and its gradient; stores where it was largest."""
 
     def __init__(self, function, x, A):
         self.function, self.x, self.A = function, x, A

@@ -170,7 +170,7 @@ class StabilityPathDisplay:
         n_selected = int(np.count_nonzero(self.selected))
         seen = int(np.count_nonzero(self.paths.any(axis=1)))
         self.drawn_ = order[: max(n_selected, min(seen, max_lines))]
-        place = np.log10(self.penalties) * (1 if self.parameter == "C" else -1)
+        position = np.log10(self.penalties) * (1 if self.parameter == "C" else -1)
         self.lines_: list[Line2D] = []
         for rank, feature in enumerate(self.drawn_):
             style: dict[str, Any] = dict(color=_GREY, linewidth=0.8, zorder=1)
@@ -181,9 +181,9 @@ class StabilityPathDisplay:
                 dashes = ("-", "--", "-.", ":")[rank // len(COLORS) % 4]
                 label = as_label(self.feature_names[feature])
                 style |= dict(color=color, linestyle=dashes, linewidth=1.8, zorder=3, label=label)
-            if len(place) == 1:
+            if len(position) == 1:
                 style["marker"] = "o"
-            self.lines_ += ax.plot(place, self.paths[feature], **with_options(style, line_options))
+            self.lines_ += ax.plot(position, self.paths[feature], **with_options(style, line_options))
         self.threshold_line_ = ax.axhline(self.threshold, color="black", linestyle="--", linewidth=0.8)
         if n_selected and n_named:
             ax.legend(

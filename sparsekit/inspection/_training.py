@@ -109,7 +109,7 @@ def estimator_function(
     raw = X, y
     numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}
     X, y = validate_data(estimator, X, y, reset=False, multi_output=several, **numbers, **X_CHECKS)
-    # in double precision: the rounding of a sum in float32 would look like a rise
+    # in double precision: the rounding of a sum in float32 would show as a rise
     X = as_kernel_input(X.astype(np.float64, copy=False))
     x, fun, attributes = make(estimator, X, y, check_sample_weight(sample_weight, X.shape[0]))
 
@@ -125,11 +125,11 @@ def estimator_function(
 def _codes(estimator, y, weight):
     """Positions of the labels among the estimator's, and the weights of the rows with those of classes."""
     classes = estimator.classes_
-    place = encode(y, classes)
-    if (place < 0).any():
-        raise ValueError(f"y holds {shown(y[place < 0][0].item())}, which is no class of the estimator.")
+    y_codes = encode(y, classes)
+    if (y_codes < 0).any():
+        raise ValueError(f"y holds {shown(y[y_codes < 0][0].item())}, which is no class of the estimator.")
     # the classes of a part of the data are weighted by that part's frequencies, as a fit to it would
-    return place, apply_class_weight(getattr(estimator, "class_weight", None), classes, place, weight)
+    return y_codes, apply_class_weight(getattr(estimator, "class_weight", None), classes, y_codes, weight)
 
 
 class _Table:
@@ -203,7 +203,7 @@ def _tabular(loss, table, alpha, penalize_intercept):
 
 
 def _check_columns(estimator, y):
-    """The kernels trust the number of labels."""
+    """The kernels do not check the number of labels."""
     K = len(estimator.classes_)
     if np.ndim(y) != 2 or np.shape(y)[1] != K:
         raise ValueError(f"y must have a column for each of the {K} labels; its shape is {np.shape(y)}.")
@@ -272,9 +272,9 @@ def _bounded(estimator, X, losses):
         value, G = 0.0, np.zeros(table.shape)
         for k, problem in enumerate(problems):
             w = np.ascontiguousarray(W[:, k])
-            _, pulled = problem.evaluate(w, float(b[k]), rows)
+            _, gradient = problem.evaluate(w, float(b[k]), rows)
             value += rows.f + problem.penalty(w)
-            G[: table.p, k] = pulled + problem.l1 * np.sign(w) + problem.l2 * w
+            G[: table.p, k] = gradient + problem.l1 * np.sign(w) + problem.l2 * w
             if table.fitted:
                 G[table.p, k] = rows.u.sum()
         return value, G.ravel()

@@ -59,7 +59,9 @@ def assert_in_bounds(model, bounds):
 
 
 def check(model, X, y, sample_weight=None, rel=REL):
-    """Fit; the objective must be the reference's, the certificate honest and the bounds kept."""
+    """Fit; the objective must be the reference's, the certificate an upper bound of the error, and the bounds
+    met.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X, y, sample_weight=sample_weight)
@@ -153,7 +155,7 @@ def with_float32_bounds():
 
 
 @functools.cache
-def best_in_float32(loss, place):
+def best_in_float32(loss, index):
     """Rows rounded to float32, targets, bounds, and the least objective within them."""
     X, y, _ = data(loss)
     X = X.astype(np.float32).astype(np.float64)
@@ -163,15 +165,15 @@ def best_in_float32(loss, place):
         (0.1, None),
         (None, 1 / 3),
         (np.full(7, -1e-9), np.full(7, 1e-9)),
-    ][place]
+    ][index]
     return X, y, pair, reference.solve(X, y, loss, pair, **own(estimator(loss, alpha=0.01)))[2]
 
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_float32_keeps_the_bounds_exactly(loss, container):
-    for place in range(5):
-        X, y, pair, best = best_in_float32(loss, place)
+    for index in range(5):
+        X, y, pair, best = best_in_float32(loss, index)
         model = estimator(loss, bounds=pair, alpha=0.01, tol=1e-5).fit(container(X.astype(np.float32)), y)
         assert model.coef_.dtype == np.float32
         assert_in_bounds(model, pair)

@@ -20,7 +20,9 @@ def test_probabilities_are_those_of_sgd(loss, data, request):
     ours = BoundedClassifier(loss, alpha=1e-3).fit(X, y)
     other = SGDClassifier(loss=loss).fit(X, y)
     other.coef_, other.intercept_ = ours.coef_, ours.intercept_
-    wide = np.concatenate([X, 30 * X, -30 * X])  # scores beyond the margins, and rows that no class wants
+    wide = np.concatenate(
+        [X, 30 * X, -30 * X]
+    )  # scores beyond the margins, and rows without a positive score
     np.testing.assert_allclose(ours.predict_proba(wide), other.predict_proba(wide), atol=1e-12)
     with np.errstate(divide="ignore"):
         expected = np.log(other.predict_proba(wide))

@@ -8,8 +8,8 @@ from sparsekit._solver.line_search import (
     Trial,
     backtrack,
     bracket_weak_wolfe,
+    cubic_step,
     find_slope_root,
-    place_by_cubic,
 )
 
 
@@ -143,12 +143,12 @@ def test_trials_in_a_bracket():
     def cubic(a):
         return Trial(a, a**3 - 3 * a, 3 * a * a - 3)
 
-    assert np.isclose(place_by_cubic(cubic(0.0), cubic(3.0)), 1.0)
-    assert np.isclose(place_by_cubic(cubic(0.4), cubic(1.9)), 1.0)
-    assert np.isclose(place_by_cubic(cubic(0.0), cubic(1.8)), 0.9)
-    assert np.isclose(place_by_cubic(cubic(0.9), cubic(10.0)), 1.81)
+    assert np.isclose(cubic_step(cubic(0.0), cubic(3.0)), 1.0)
+    assert np.isclose(cubic_step(cubic(0.4), cubic(1.9)), 1.0)
+    assert np.isclose(cubic_step(cubic(0.0), cubic(1.8)), 0.9)
+    assert np.isclose(cubic_step(cubic(0.9), cubic(10.0)), 1.81)
     # no cubic: the middle
     start = Trial(0.0, 1.0, -1.0)
     for f, slope in ((np.inf, np.nan), (np.nan, 1.0), (-np.inf, 1.0), (1e308, np.inf), (2.0, -np.inf)):
-        assert 0.1 <= place_by_cubic(start, Trial(1.0, f, slope)) <= 0.5
-    assert place_by_cubic(start, Trial(1.0, np.nan, np.nan)) == 0.5
+        assert 0.1 <= cubic_step(start, Trial(1.0, f, slope)) <= 0.5
+    assert cubic_step(start, Trial(1.0, np.nan, np.nan)) == 0.5

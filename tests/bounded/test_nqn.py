@@ -44,9 +44,9 @@ def filled(rng, memory, n_pairs, n=N):
 
 @pytest.mark.parametrize("memory, n_pairs", [(1, 1), (5, 0), (5, 3), (5, 5), (5, 17), (20, 23)])
 @pytest.mark.parametrize("theta", [1e-3, 1.0, 300.0])
-@pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
-def test_direction(memory, n_pairs, theta, room, monkeypatch):
-    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", room)
+@pytest.mark.parametrize("capacity", [64, 2])  # the second one has the arrays grow
+def test_direction(memory, n_pairs, theta, capacity, monkeypatch):
+    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", capacity)
     rng = np.random.default_rng(memory + n_pairs)
     pairs, kept = filled(rng, memory, n_pairs)
     B = reference.bfgs_matrix(kept, theta, N)
@@ -94,8 +94,8 @@ def test_passes_over_vectors(seed):
     np.testing.assert_allclose(out, np.clip(x + 0.7 * part, lower, upper), rtol=1e-14, atol=1e-15)
     assert (out >= lower).all() and (out <= upper).all()
     moving = part != 0
-    room = np.where(part > 0, upper - x, x - lower)[moving] / np.abs(part[moving])
-    np.testing.assert_allclose(_box.longest_step(x, part, lower, upper), room.max(initial=0.0))
+    distance = np.where(part > 0, upper - x, x - lower)[moving] / np.abs(part[moving])
+    np.testing.assert_allclose(_box.longest_step(x, part, lower, upper), distance.max(initial=0.0))
     s, y = p - x, out - g
     np.testing.assert_allclose(_pairs.pair_norms(x, p, g, out), [s @ y, s @ s, y @ y], atol=1e-12)
 
@@ -224,7 +224,7 @@ def test_smooth_problems_take_as_many_evaluations_as_scipy():
 
 
 @pytest.mark.parametrize("active_set", ["corrected", "corrected-subgradient"])
-def test_room_for_very_many_pairs_is_made_as_they_come(active_set):
+def test_buffers_grow_with_the_number_of_pairs(active_set):
     """What is asked for here would take 7 TiB."""
 
     def fun(x):
@@ -242,7 +242,7 @@ def test_room_for_very_many_pairs_is_made_as_they_come(active_set):
     assert many.nit == some.nit > 2
 
 
-def test_gradients_are_kept_as_room_grows(monkeypatch):
+def test_gradients_survive_the_growth_of_buffers(monkeypatch):
     rng, n = np.random.default_rng(0), 7
     rows, kept = nqn.RecentGradients(n, 5, np.empty(0)), []
     monkeypatch.setattr(nqn.NQNOptions, "n_gradients", 2)
@@ -258,7 +258,7 @@ def test_gradients_are_kept_as_room_grows(monkeypatch):
     assert rows.rows.shape == growing.rows.shape == (5, n)
 
 
-def test_restarts_forget_a_spoilt_matrix(monkeypatch):
+def test_restarts_drop_a_singular_matrix(monkeypatch):
     """Pairs whose directions lead nowhere do not end the run: it begins again without them."""
     curvature = np.geomspace(1.0, 100.0, N)
     real = nqn.choose_direction

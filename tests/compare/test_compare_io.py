@@ -197,7 +197,7 @@ def write_target(path, values):
     ids=["real", "whole", "halves"],
 )
 def test_regression_target_is_refused(tmp_path, kind, values, match):
-    """More than twenty numbers, or several that are not whole; the message tells what to do."""
+    """More than twenty numbers, or several that are not whole; the message says what to do."""
     path = tmp_path / f"reg{kind}"
     write_target(path, values)
     with pytest.raises(io.DataError, match=match) as caught:

@@ -54,7 +54,7 @@ def test_the_knob_leads_from_rough_to_accurate_on_the_stated_problem(
     assert gaps[-1] == min(gaps)
 
 
-def place_package(folder, name, text):
+def make_package(folder, name, text):
     """A package ``liblinear`` with its distribution's metadata, as pip leaves it."""
     package = folder / "liblinear"
     package.mkdir(parents=True)
@@ -83,7 +83,7 @@ def place_package(folder, name, text):
 
 @pytest.fixture
 def multicore(tmp_path, monkeypatch):
-    folder = place_package(tmp_path / "multicore", "liblinear-multicore", "nr_thread = 1\n")
+    folder = make_package(tmp_path / "multicore", "liblinear-multicore", "nr_thread = 1\n")
     monkeypatch.setenv(liblinear_package.FOLDER, str(folder))
     with mock.patch.dict(sys.modules):
         for name in [n for n in sys.modules if n.split(".")[0] == liblinear_package.ALIAS]:
@@ -106,7 +106,7 @@ def test_multicore_liblinear_in_a_folder_of_its_own(multicore):
 def test_a_folder_without_the_multicore_liblinear_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv(liblinear_package.FOLDER, str(tmp_path))
     assert str(tmp_path) in peers.LiblinearMulticore().missing()
-    place_package(tmp_path / "serial", "liblinear-official", "nothing = 0\n")
+    make_package(tmp_path / "serial", "liblinear-official", "nothing = 0\n")
     monkeypatch.setenv(liblinear_package.FOLDER, str(tmp_path / "serial"))
     assert "where it is not" in peers.LiblinearMulticore().missing()
     assert peers.LiblinearMulticore().version is None
@@ -117,7 +117,7 @@ def test_one_liblinear_installed_over_the_other(tmp_path, monkeypatch):
     monkeypatch.delenv(liblinear_package.FOLDER, raising=False)
     for name in [n for n in sys.modules if n.split(".")[0] == "liblinear"]:
         monkeypatch.delitem(sys.modules, name)  # one that is loaded is found before all folders
-    folder = place_package(tmp_path, "liblinear-multicore", "nr_thread = 1\n")
+    folder = make_package(tmp_path, "liblinear-multicore", "nr_thread = 1\n")
     over = folder / "liblinear_official-9.8.dist-info"
     over.mkdir()
     (over / "METADATA").write_text("Metadata-Version: 2.1\nName: liblinear-official\nVersion: 9.8\n")

@@ -33,7 +33,7 @@ def test_waits_as_long_as_threads_spin(monkeypatch, until):
     assert until <= process.now <= until + 2 * worker.QUIET[0] + 1e-9
 
 
-def test_does_not_wait_for_ever(monkeypatch):
+def test_ends_within_its_limit(monkeypatch):
     process = Process(np.inf)
     monkeypatch.setattr(worker, "time", process)
     worker.wait_for_rest()

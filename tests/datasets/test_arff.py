@@ -168,7 +168,7 @@ def test_arff_ranges_tabs_and_quoted_question_marks(write):
         load_arff(write("q.arff", text.replace("1\t.5", "'?'\t.5")))
 
 
-def test_arff_names_that_look_like_numbers(write):
+def test_arff_names_that_are_digits(write):
     """What would merge, or is no finite number, stays a name; a target has the names as they are written."""
     text = "@relation r\n@attribute a {01,1}\n@attribute b {1e2,100}\n@attribute c {nan,1}\n"
     text += "@attribute d {2,1.5,-1e2}\n@data\n1,100,nan,-1e2\n01,1e2,1,1.5\n"

@@ -209,8 +209,8 @@ def test_files_are_numpys(folder):
 
 def test_more_rows_than_int32_counts(folder, tmp_path):
     """Three blocks of 2^30 rows in files with holes, which nobody reads."""
-    place = tmp_path / "folder" / "manifest.json"
-    manifest = json.loads(place.read_text())
+    manifest_path = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(manifest_path.read_text())
     block = {"rows": 2**30, "nnz": 0, "files": {}}
     for part, size in (("indptr", 4 * (2**30 + 1)), ("indices", 0), ("data", 0)):
         block["files"][part] = {"bytes": 128 + size, "crc32": 0}
@@ -218,7 +218,7 @@ def test_more_rows_than_int32_counts(folder, tmp_path):
             with open(tmp_path / "folder" / f"{i:06d}.{part}.npy", "wb") as file:
                 file.truncate(128 + size)
     manifest.update(shape=[3 * 2**30, 40], nnz=0, y=None, blocks=3 * [block])
-    place.write_text(json.dumps(manifest))
+    manifest_path.write_text(json.dumps(manifest))
     opened = open_csr(folder.path)
     assert opened.shape == (3 * 2**30, 40)
     assert_array_equal(opened.starts, 2**30 * np.arange(4, dtype=np.int64))

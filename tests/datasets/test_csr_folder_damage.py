@@ -49,13 +49,13 @@ def test_rows_that_are_none_are_found_where_sums_agree(folder, tmp_path):
     """Of a folder that another program wrote."""
     import zlib
 
-    place = tmp_path / "folder" / "manifest.json"
-    manifest = json.loads(place.read_text())
+    manifest_at = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(manifest_at.read_text())
     record = manifest["blocks"][1]["files"]["indices"]
     path = tmp_path / "folder" / "000001.indices.npy"
     change(path, 128, 0x40)
     record["crc32"] = zlib.crc32(path.read_bytes())
-    place.write_text(json.dumps(manifest))
+    manifest_at.write_text(json.dumps(manifest))
     opened = open_csr(folder.path)
     for _ in range(2):
         with pytest.raises(
@@ -102,12 +102,13 @@ def test_columns_and_labels_next_to_the_last_are_refused(tmp_path, first):
     """Files whose sums agree, under a manifest that says one less."""
     X = sp.csr_array(np.eye(5)[first:])
     write_csr(tmp_path / "folder", X, sp.csr_array(np.eye(5, dtype=np.int8)[first:]))
-    place = tmp_path / "folder" / "manifest.json"
-    manifest = json.loads(place.read_text())
+    manifest_at = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(manifest_at.read_text())
     rows, columns = 5 - first, 5 - first
 
     def opened(**changes):
-        place.write_text(json.dumps({**manifest, "first_index": first, "shape": [rows, columns], **changes}))
+        changed = {**manifest, "first_index": first, "shape": [rows, columns], **changes}
+        manifest_at.write_text(json.dumps(changed))
         return open_csr(tmp_path / "folder")
 
     assert_array_equal(opened().block(0).toarray(), np.eye(columns))
@@ -132,8 +133,8 @@ def test_first_bad_row(indptr, indices):
     else:
         for i in range(n):
             row = indices[indptr[i] : indptr[i + 1]]
-            sound = 0 <= indptr[i] <= indptr[i + 1] <= len(indices)
-            if not sound or any(not 1 <= j <= 4 for j in row) or sorted(set(row)) != row:
+            is_valid = 0 <= indptr[i] <= indptr[i + 1] <= len(indices)
+            if not is_valid or any(not 1 <= j <= 4 for j in row) or sorted(set(row)) != row:
                 expected = i
                 break
     assert first_bad_row(np.array(indptr, np.int32), np.array(indices, np.int32), 1, 4) == expected

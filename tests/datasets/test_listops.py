@@ -14,21 +14,21 @@ APPLY = {
 }
 
 
-def parse(words, place=0):
+def parse(words, position=0):
     """Value, end, depth, heads (index -> head) and valencies of the expression that starts at an index."""
-    if words[place] not in APPLY:
-        return int(words[place]), place + 1, 0, {}, {}
-    values, depths, heads, valencies, end = [], [0], {}, {}, place + 1
+    if words[position] not in APPLY:
+        return int(words[position]), position + 1, 0, {}, {}
+    values, depths, heads, valencies, end = [], [0], {}, {}, position + 1
     while words[end] != "]":
-        heads[end] = place
+        heads[end] = position
         value, end, depth, below, tags = parse(words, end)
         values.append(value)
         depths.append(depth)
         heads |= below
         valencies |= tags
-    heads[end] = place
-    valencies[place] = len(values)
-    return APPLY[words[place]](values), end + 1, 1 + max(depths), heads, valencies
+    heads[end] = position
+    valencies[position] = len(values)
+    return APPLY[words[position]](values), end + 1, 1 + max(depths), heads, valencies
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_numbers_halfway_between_two():
             assert number(text) == (float(text), len(text))
 
 
-def test_numbers_a_trifle_beside_halfway():
+def test_numbers_next_to_halfway():
     """That trifle is lost in a double next to the first one: ``off`` and one bit, 61 behind it or 62."""
     n = 0
     for bits in (61, 62):

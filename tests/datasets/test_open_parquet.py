@@ -187,8 +187,8 @@ def test_damage_is_named(path, tmp_path):
     pq.write_table(table()[1], path, row_group_size=30, write_page_checksum=True)
     X = open_parquet(path)
     raw = bytearray(path.read_bytes())
-    place = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
-    raw[place + 100] ^= 1
+    offset = pq.ParquetFile(path).metadata.row_group(1).column(0).data_page_offset
+    raw[offset + 100] ^= 1
     path.write_bytes(raw)
     X.block(0)
     with pytest.raises(ValueError, match=r"a.parquet: damaged"):

@@ -55,7 +55,7 @@ def main():
     except ImportError as error:
         print(json.dumps({"absent": f"{error}"}))
         return
-    places = {
+    owners = {
         "cupy": cupy,
         "cupy.linalg": cupy.linalg,
         "cupy.ndarray": cupy.ndarray,
@@ -73,7 +73,7 @@ def main():
         "cupyx.scipy.sparse.coo_matrix": cupyx.scipy.sparse.coo_matrix,
     }
     names = {}
-    for place, holder in places.items():
+    for owner, holder in owners.items():
         for name in dir(holder):
             # not getattr for all: some attributes load a CUDA library when they are asked for
             value = inspect.getattr_static(holder, name, None)
@@ -81,7 +81,7 @@ def main():
                 continue
             if not (isinstance(holder, type) and isinstance(value, property)):
                 value = getattr(holder, name)
-            names[f"{place}.{name}"] = described(value, cupy)
+            names[f"{owner}.{name}"] = described(value, cupy)
     types = {n: getattr(cupy, n).types for n in dir(cupy) if isinstance(getattr(cupy, n), cupy.ufunc)}
     print(json.dumps({"version": cupy.__version__, "names": names, "types": types}))
 

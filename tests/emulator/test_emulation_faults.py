@@ -51,13 +51,13 @@ SK_KERNEL sk_exited_lanes(double* out) {
 }
 SK_KERNEL sk_width(double* out) { out[threadIdx.x] = __shfl_sync(0xffffffffu, 1.0, 0, 12); }
 SK_KERNEL sk_bounds(double* out, long long at) {
-    __shared__ double room[8];
-    room[at + threadIdx.x] = 1.0;
-    out[threadIdx.x] = room[0];
+    __shared__ double buffer[8];
+    buffer[at + threadIdx.x] = 1.0;
+    out[threadIdx.x] = buffer[0];
 }
 SK_KERNEL sk_pool(double* out) {
-    SK_DYNAMIC_SHARED(double, room);
-    room[threadIdx.x] = out[threadIdx.x];
+    SK_DYNAMIC_SHARED(double, buffer);
+    buffer[threadIdx.x] = out[threadIdx.x];
 }
 SK_KERNEL sk_wild(double* out) { out[threadIdx.x] = out[1ll << 45]; }
 SK_KERNEL sk_deep(double* out, long long n) {
@@ -83,25 +83,25 @@ SK_KERNEL __launch_bounds__(2 * 32) sk_bounded(double* out) { out[threadIdx.x] =
 
 RACES = r"""
 extern "C" __global__ void sk_reverse(const double* x, double* out) {
-    __shared__ double room[64];
-    room[threadIdx.x] = x[threadIdx.x];
+    __shared__ double buffer[64];
+    buffer[threadIdx.x] = x[threadIdx.x];
     BARRIER;
-    out[threadIdx.x] = room[63 - threadIdx.x];
+    out[threadIdx.x] = buffer[63 - threadIdx.x];
 }
 extern "C" __global__ void sk_blocks(double* out) { out[0] = blockIdx.x; }
 
 extern "C" __global__ void sk_uninitialised(double* out, float* others, int* numbers, long long n) {
-    __shared__ double room[40];
+    __shared__ double buffer[40];
     __shared__ float more[40];
     SK_DYNAMIC_SHARED(int, pool);
     const int i = threadIdx.x;
     if (i < n) {
-        room[i] = i;
+        buffer[i] = i;
         more[i] = i;
         pool[i] = i;
     }
     __syncthreads();
-    out[i] = room[i];
+    out[i] = buffer[i];
     others[i] = more[i];
     numbers[i] = pool[i];
 }
@@ -136,7 +136,7 @@ def build():
         ("sk_reads_outside_mask", (), "lane 0 reads lane 4, which the mask leaves out"),
         ("sk_exited_lanes", (), "deadlock of warp|names lanes that have exited"),
         ("sk_width", (), "width 12 is no power of two"),
-        ("sk_bounds", (4,), r"index ([89]|[1-6]\d) out of the bounds .*\(line 47: room"),
+        ("sk_bounds", (4,), r"index ([89]|[1-6]\d) out of the bounds .*\(line 47: buffer"),
         ("sk_bounds", (-1,), r"index (-1|\d+) out of the bounds"),
         ("sk_pool", (), "write past the 128 bytes of dynamic shared memory"),
         ("sk_wild", (), "invalid memory access"),
@@ -153,8 +153,8 @@ def test_planted_fault(build, seed, name, args, message):
     """Each is an error that names the kernel; the next launch of the same module works."""
     module = build.RawModule(code=FAULTS)
     build.seed(seed)
-    room = np.ones(66)
-    out = room[room.ctypes.data % 16 // 8 :][:64]  # aligned as a device's memory is
+    buffer = np.ones(66)
+    out = buffer[buffer.ctypes.data % 16 // 8 :][:64]  # aligned as a device's memory is
     with pytest.raises(RuntimeError, match=message) as caught:
         module.get_function(name)((2,), (64,), (Array(out), *args), shared_mem=128)
     assert name in str(caught.value)
@@ -230,8 +230,8 @@ def test_uninitialised_shared_memory(build):
 
 def _arguments():
     def array(dtype):
-        room = np.zeros(64, np.uint8)
-        return Array(room[-room.ctypes.data % 16 :][:16].view(dtype))
+        buffer = np.zeros(64, np.uint8)
+        return Array(buffer[-buffer.ctypes.data % 16 :][:16].view(dtype))
 
     dtypes = (np.float32, np.int32, bool, np.uint8, np.int8, np.uint64)
     return [3, 0.5, *map(array, dtypes)]

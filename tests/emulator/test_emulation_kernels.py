@@ -37,8 +37,8 @@ SK_KERNEL __launch_bounds__(256) sk_sum(
 
 // scan of a block in dynamic shared memory, two arrays in one pool
 SK_KERNEL sk_scan(const int* x, long long* out) {
-    SK_DYNAMIC_SHARED(long long, room);
-    long long *from = room, *to = room + blockDim.x;
+    SK_DYNAMIC_SHARED(long long, buffer);
+    long long *from = buffer, *to = buffer + blockDim.x;
     const int i = threadIdx.x;
     from[i] = x[i];
     __syncthreads();

@@ -19,9 +19,9 @@ X = RNG.standard_normal((60, 5))
 Y = np.where(X[:, 0] + RNG.standard_normal(60) > 0, 1, -1)
 
 
-def spoilt(values, place, bad):
+def spoilt(values, index, bad):
     values = np.array(values, dtype=float)
-    values[place] = bad
+    values[index] = bad
     return values
 
 

@@ -84,7 +84,7 @@ def target(model):
     return NUMBERS if is_regressor(model) else LABELS
 
 
-def takes(call, name):
+def has_parameter(call, name):
     return name in inspect.signature(call).parameters
 
 
@@ -95,8 +95,8 @@ def doors(model):
         if name.startswith("_") or not callable(getattr(model, name, None)):
             continue
         method = getattr(model, name)
-        if takes(method, "X"):
-            yield name, (lambda X, method=method: method(X, y)) if takes(method, "y") else method
+        if has_parameter(method, "X"):
+            yield name, (lambda X, method=method: method(X, y)) if has_parameter(method, "y") else method
 
 
 def without_X(method):
@@ -136,7 +136,7 @@ def test_targets_that_are_sparse(name):
     model = VARIANTS[name].set_params(**({"max_iter": 2} if name == "ExtremeSoftmaxSGD" else {})).fit(A, Y)
     for door, _ in doors(model):
         method = getattr(model, door)
-        if not takes(method, "y"):
+        if not has_parameter(method, "y"):
             continue
         for said, y in matrices(Y):
             with pytest.raises(ValueError, match=r"y is no valid CS[RC] matrix: "):

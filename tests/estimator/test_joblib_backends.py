@@ -95,8 +95,8 @@ def backend(request):
     return request.param
 
 
-def look(folder, model, X, y):
-    """A scorer that notes in the folder what the task that calls it finds around it."""
+def record_and_score(folder, model, X, y):
+    """A scorer that writes the state of the task that calls it to the folder."""
     frame = sys._getframe()
     while frame.f_code.co_name not in ("_score_fold", "_fit_and_score"):
         frame = frame.f_back
@@ -114,10 +114,12 @@ def look(folder, model, X, y):
 
 
 def spy(folder, backend):
-    """`look`, for multiprocessing by its name, for others by value: their processes lack these tests."""
-    function = look
+    """`record_and_score`, for multiprocessing by its name, for others by value: their processes lack these
+    tests.
+    """
+    function = record_and_score
     if backend != "multiprocessing":
-        function = types.FunctionType(look.__code__, look.__globals__)
+        function = types.FunctionType(record_and_score.__code__, record_and_score.__globals__)
         function.__module__ = "__main__"
     return functools.partial(function, folder)
 
@@ -212,7 +214,7 @@ print("all as without Ray")
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 def test_ray_gives_the_same(tmp_path):
-    """In a folder of its own: Ray's processes look for modules there, and a checkout has no kernels."""
+    """In a folder of its own: Ray's processes import modules from there, and a checkout has no kernels."""
     done = run_limited([sys.executable, "-P", "-c", RAY], timeout=240, cwd=tmp_path)
     assert done.stdout.strip().endswith("all as without Ray"), done.stderr[-3000:]
 

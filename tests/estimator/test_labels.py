@@ -183,12 +183,12 @@ def stream():
     return X, np.repeat(["a", "b", "c", "d"], 10)
 
 
-@pytest.mark.parametrize("place", ["host", "gpu"])
-def test_partial_fit_refuses_labels_outside_of_classes(place, cupy):
+@pytest.mark.parametrize("device", ["host", "gpu"])
+def test_partial_fit_refuses_labels_outside_of_classes(device, cupy):
     """From the call on that names the classes; whoever names none gets every new label added."""
     X, y = stream()
     labels = y
-    if place == "gpu":
+    if device == "gpu":
         X, y = cupy.asarray(X), cupy.asarray(np.unique(y, return_inverse=True)[1])
         labels = y.get()
     a, b, c, d = (label.item() for label in np.unique(labels))
@@ -213,7 +213,7 @@ def test_partial_fit_refuses_labels_outside_of_classes(place, cupy):
     open_.partial_fit(X[:10], y[:10], classes=[a])
     with pytest.raises(ValueError, match=rf"label {d!r}, which is not among"):
         open_.partial_fit(X[30:], y[30:])
-    # a fit forgets what was named
+    # a fit drops the classes that were named
     closed.fit(X[:20], y[:20]).partial_fit(X, y)
     assert len(closed.classes_) == 4
 
@@ -246,7 +246,7 @@ def test_more_classes_are_of_the_same_kind():
         model.partial_fit(X, numbers)
 
 
-def test_indicators_are_not_looked_through():
+def test_indicators_are_not_sorted():
     """A matrix of numbers has its own check."""
     X, _ = rows()
     Y = (np.abs(X) > 0.5).astype(int)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def test_every_estimator_is_looked_at():
+def test_every_estimator_is_tested():
     estimators = {name for name in sparsekit.__all__ if hasattr(getattr(sparsekit, name), "get_params")}
     assert leaks.cases().keys() == estimators
 

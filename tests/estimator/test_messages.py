@@ -117,7 +117,7 @@ def test_complex_numbers_on_a_gpu(cupy, weight):
         sparsekit.LassoOBA().fit(X, y, sample_weight=ones)
 
 
-def test_repr_is_made_in_one_place():
+def test_repr_is_made_in_one_function():
     """No f-string of the package has ``!r``, nor a call of repr(), outside of methods that are a repr."""
     wrong, seen = [], 0
     folder = Path(sparsekit.__file__).parent
@@ -138,7 +138,7 @@ def test_repr_is_made_in_one_place():
             if (is_field or is_call or old) and id(node) not in allowed:
                 wrong.append(f"{path.relative_to(folder)}:{node.lineno}")
     # the two functions named `shown`: of values, and of pieces of a file, which are text
-    home = [place for place in wrong if place.split(":")[0] in ("_messages.py", "datasets/_files.py")]
+    home = [line for line in wrong if line.split(":")[0] in ("_messages.py", "datasets/_files.py")]
     assert len(home) == 2 and sorted(wrong) == sorted(home)
     assert seen > 2
 

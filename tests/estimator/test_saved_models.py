@@ -203,7 +203,7 @@ def test_changed_attributes_are_refused_before_anything_is_written(tmp_path):
     sk.save(model, path)
     before = path.read_bytes()
     model.coef_ = model.coef_[:, :5]
-    with pytest.raises(ValueError, match=r"coef_ has the shape \(3, 5\) in place of \(3, 6\)"):
+    with pytest.raises(ValueError, match=r"coef_ must have the shape \(3, 6\); got \(3, 5\)"):
         sk.save(model, path)
     model.coef_ = np.full((3, 6), np.nan)
     with pytest.raises(ValueError, match="coef_ holds NaN"):

@@ -116,26 +116,26 @@ def test_classifiers_predict_the_same(name, n_classes, dtype, labels):
     X, y = data(n_classes, dtype)
     y = np.array(["setosa", "versicolor", "virginica"])[y] if labels == "strings" else y
     model.fit(X, y)
-    twin = model.to_sklearn()
-    check_is_fitted(twin)
-    assert type(twin) is kind and twin.coef_.dtype == X.dtype
-    same_bits(twin.classes_, model.classes_)
+    converted = model.to_sklearn()
+    check_is_fitted(converted)
+    assert type(converted) is kind and converted.coef_.dtype == X.dtype
+    same_bits(converted.classes_, model.classes_)
     exact = allowed[n_classes - 2] == EXACT
     for rows in containers(X):
-        ours, theirs = model.decision_function(rows), twin.decision_function(rows)
+        ours, theirs = model.decision_function(rows), converted.decision_function(rows)
         # (our kernel of very many classes answers in the type of X)
-        eps = max(np.finfo(kind).eps for kind in (ours.dtype, theirs.dtype, twin.coef_.dtype))
+        eps = max(np.finfo(kind).eps for kind in (ours.dtype, theirs.dtype, converted.coef_.dtype))
         atol = ROUNDED * eps * np.abs(model.coef_).max() * np.abs(X).max() * X.shape[1]
         if exact:
             same_bits(ours, theirs)
-            same_bits(model.predict(rows), twin.predict(rows))
+            same_bits(model.predict(rows), converted.predict(rows))
         else:
             np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
-            np.testing.assert_array_equal(model.predict(rows), twin.predict(rows))
-        if not hasattr(twin, "predict_proba"):
+            np.testing.assert_array_equal(model.predict(rows), converted.predict(rows))
+        if not hasattr(converted, "predict_proba"):
             assert "sparsemax" in name or "hinge" in name or "structured" in name
             continue
-        ours, theirs = model.predict_proba(rows), twin.predict_proba(rows)
+        ours, theirs = model.predict_proba(rows), converted.predict_proba(rows)
         if exact and n_classes == 3:
             same_bits(ours, theirs)
         elif exact and ours.dtype == theirs.dtype:  # of "modified_huber" scikit-learn's are float64
@@ -150,12 +150,12 @@ def test_regressors_predict_the_same(name, dtype):
     model, kind = REGRESSORS[name]
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X).astype(dtype), scale(y)
-    twin = model.fit(X, y).to_sklearn()
-    assert type(twin) is kind and is_regressor(twin)
+    converted = model.fit(X, y).to_sklearn()
+    assert type(converted) is kind and is_regressor(converted)
     for rows in containers(X):
-        same_bits(model.predict(rows), twin.predict(rows))
-    same_bits(model.predict(sp.csc_array(X)), twin.predict(sp.csc_array(X)))
-    assert model.score(X, y) == twin.score(X, y)
+        same_bits(model.predict(rows), converted.predict(rows))
+    same_bits(model.predict(sp.csc_array(X)), converted.predict(sp.csc_array(X)))
+    assert model.score(X, y) == converted.score(X, y)
 
 
 def test_every_linear_estimator_is_here():
@@ -175,48 +175,52 @@ def test_sparsified_models(name):
     model = (CLASSIFIERS | REGRESSORS)[name][0]
     X, y = data(3) if name in CLASSIFIERS else (scale(load_diabetes().data), scale(load_diabetes().target))
     model.fit(X, y).sparsify()
-    twin = model.to_sklearn()
-    assert twin.coef_ is not model.coef_ and sp.issparse(twin.coef_) == (name in CLASSIFIERS)
+    converted = model.to_sklearn()
+    assert converted.coef_ is not model.coef_ and sp.issparse(converted.coef_) == (name in CLASSIFIERS)
     for rows in (X, sp.csr_array(X)):
         np.testing.assert_allclose(model.predict_proba(rows) if name in CLASSIFIERS else model.predict(rows),
-                                   twin.predict_proba(rows) if name in ("l1", "bounded l1", "extreme")
-                                   else twin.predict(rows), rtol=1e-12, atol=1e-12)  # fmt: skip
+                                   converted.predict_proba(rows) if name in ("l1", "bounded l1", "extreme")
+                                   else converted.predict(rows), rtol=1e-12, atol=1e-12)  # fmt: skip
     half = ExtremeSoftmaxSGD(random_state=0).fit(*data(3)).quantize()
-    twin = half.to_sklearn()
-    assert twin.coef_.dtype == twin.intercept_.dtype == np.float32
-    np.testing.assert_allclose(half.predict_proba(data(3)[0]), twin.predict_proba(data(3)[0]), atol=1e-5)
+    converted = half.to_sklearn()
+    assert converted.coef_.dtype == converted.intercept_.dtype == np.float32
+    np.testing.assert_allclose(half.predict_proba(data(3)[0]), converted.predict_proba(data(3)[0]), atol=1e-5)
 
 
-def test_the_twin_is_a_copy_with_the_names_of_the_features():
+def test_the_converted_model_is_a_copy_with_feature_names():
     X, y = load_iris(return_X_y=True, as_frame=True)
     model = L1LogisticOBA(C=0.5, class_weight="balanced", fit_intercept=False).fit(X, y)
-    twin = model.to_sklearn()
+    converted = model.to_sklearn()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of names that do not fit
-        same_bits(model.predict_proba(X), twin.predict_proba(X))
-    list_of_names = list(twin.feature_names_in_)
-    assert list_of_names == list(X.columns) and twin.n_features_in_ == 4
-    assert twin.get_params()["C"] == 0.5 and twin.class_weight == "balanced" and not twin.fit_intercept
-    kept = twin.coef_.copy()
+        same_bits(model.predict_proba(X), converted.predict_proba(X))
+    list_of_names = list(converted.feature_names_in_)
+    assert list_of_names == list(X.columns) and converted.n_features_in_ == 4
+    assert (
+        converted.get_params()["C"] == 0.5
+        and converted.class_weight == "balanced"
+        and not converted.fit_intercept
+    )
+    kept = converted.coef_.copy()
     for attribute in ("coef_", "intercept_", "classes_", "n_iter_", "feature_names_in_"):
-        assert not np.shares_memory(getattr(model, attribute), getattr(twin, attribute)), attribute
+        assert not np.shares_memory(getattr(model, attribute), getattr(converted, attribute)), attribute
     model.coef_[:] = 0
-    np.testing.assert_array_equal(twin.coef_, kept)
+    np.testing.assert_array_equal(converted.coef_, kept)
     with pytest.raises(ValueError, match="feature names"):
-        twin.predict(X.rename(columns=str.upper))
+        converted.predict(X.rename(columns=str.upper))
 
 
-def test_a_twin_can_be_fitted_again_to_the_same_coefficients():
+def test_a_converted_model_can_be_refitted_to_the_same_coefficients():
     """Where scikit-learn has all the parameters."""
     X, y = data(2)
     for model, tight in (
         (L1LogisticOBA(C=0.5, tol=1e-9), dict(tol=1e-9, max_iter=20000)),
         (SoftmaxClassifier(), None),
     ):
-        twin = model.fit(X, y).to_sklearn()
+        converted = model.fit(X, y).to_sklearn()
         if tight:
-            found = twin.coef_
-            np.testing.assert_allclose(twin.set_params(**tight).fit(X, y).coef_, found, atol=1e-4)
+            found = converted.coef_
+            np.testing.assert_allclose(converted.set_params(**tight).fit(X, y).coef_, found, atol=1e-4)
     X, y = scale(load_diabetes().data), scale(load_diabetes().target)
     for model in (LassoOBA(0.05, tol=1e-10), BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5, tol=1e-12)):
         found = model.fit(X, y).to_sklearn()
@@ -227,11 +231,11 @@ def test_a_twin_can_be_fitted_again_to_the_same_coefficients():
 def test_it_needs_nothing_of_this_package(tmp_path):
     X, y = data(3)
     model = SparsemaxClassifier().fit(X, y)
-    (tmp_path / "twin.pkl").write_bytes(pickle.dumps(model.to_sklearn()))
+    (tmp_path / "converted.pkl").write_bytes(pickle.dumps(model.to_sklearn()))
     np.save(tmp_path / "X.npy", X)
     code = (
         "import pickle, sys, numpy as np; sys.modules['sparsekit'] = None; "
-        "print(pickle.load(open('twin.pkl', 'rb')).predict(np.load('X.npy')).tolist())"
+        "print(pickle.load(open('converted.pkl', 'rb')).predict(np.load('X.npy')).tolist())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
@@ -283,9 +287,9 @@ def test_onnx_predicts_the_same(name, n_classes):
     X, y = data(n_classes, "f4")
     X = X if classifies else scale(load_diabetes().data).astype("f4")
     y = y if classifies else scale(load_diabetes().target)
-    twin = model.fit(X, y).to_sklearn()
-    options = {"zipmap": False} if hasattr(twin, "predict_proba") else None
-    graph = skl2onnx.to_onnx(twin, X[:1], options=None if options is None else {id(twin): options})
+    converted = model.fit(X, y).to_sklearn()
+    options = {"zipmap": False} if hasattr(converted, "predict_proba") else None
+    graph = skl2onnx.to_onnx(converted, X[:1], options=None if options is None else {id(converted): options})
     session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
     found = session.run(None, {session.get_inputs()[0].name: X})
     if not classifies:
@@ -295,7 +299,7 @@ def test_onnx_predicts_the_same(name, n_classes):
     clear = np.abs(scores if scores.ndim == 1 else np.diff(np.sort(scores)[:, -2:]).ravel()) > 1e-4
     assert clear.mean() > 0.9
     np.testing.assert_array_equal(found[0][clear], model.predict(X)[clear])
-    if hasattr(twin, "predict_proba"):
+    if hasattr(converted, "predict_proba"):
         np.testing.assert_allclose(found[1], model.predict_proba(X), atol=1e-5)
 
 

@@ -138,9 +138,9 @@ def test_nothing_is_read_behind_beta(m):
     results = []
     for poison in (1.0, np.nan, -10.0):
         _, rows, options, state, work = problem("implicit", "uniform", m, alpha=0.1)
-        room = np.full(K + 64, poison)
-        room[:K] = work.beta
-        work.beta = room[:K]
+        buffer = np.full(K + 64, poison)
+        buffer[:K] = work.beta
+        work.beta = buffer[:K]
         assert steps(state, rows, options, work, 1.0, 0, N) == -1
         results.append(table(state, options))
     np.testing.assert_array_equal(results[0], results[1])
@@ -351,7 +351,7 @@ def test_what_blocks_do_not_go_with(params, words, digits):
 
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_threads_have_workspaces_of_their_own(adaptive):
-    """Rows that share no feature know nothing of each other, whoever works on them."""
+    """Rows that share no feature are independent, whichever thread works on them."""
     rng = np.random.default_rng(0)
     n, n_classes = 400, 200
     X, y = sp.diags_array(rng.uniform(0.5, 2.0, n), format="csr"), rng.integers(0, n_classes, n)

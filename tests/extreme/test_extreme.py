@@ -242,10 +242,10 @@ def test_partial_fit_goes_on_where_it_was(many, kwargs):
     X, y = many
     model = ExtremeSoftmaxSGD(learning_rate=5.0, noise="frequency", random_state=0, **kwargs)
     model.partial_fit(X[:300], y[:300], classes=np.arange(60))
-    twin = pickle.loads(pickle.dumps(model))
-    for each in (model, twin):
+    copied = pickle.loads(pickle.dumps(model))
+    for each in (model, copied):
         each.partial_fit(X[300:], y[300:])
-    np.testing.assert_allclose(model.coef_, twin.coef_, atol=1e-12)
+    np.testing.assert_allclose(model.coef_, copied.coef_, atol=1e-12)
     assert model.t_ == 600
     before = model.log_loss(X, y)
     for _ in range(10):
@@ -361,7 +361,7 @@ def test_tools_of_scikit_learn(digits):
     np.testing.assert_array_equal(joblib.load(buffer).predict(X), search.predict(X))
 
 
-def test_large_tables_are_looked_through_where_rows_are_many(monkeypatch):
+def test_large_tables_are_searched_for_many_rows(monkeypatch):
     import sparsekit._extreme.estimators.fit as module
 
     monkeypatch.setattr(module, "LOOKED_AT", 10)

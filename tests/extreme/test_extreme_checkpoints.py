@@ -110,7 +110,7 @@ def test_many_classes_in_blocks_go_on_in_their_order(tmp_path, monkeypatch, meth
 
 
 @pytest.mark.parametrize("other", [{"a": 1}, {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3}, {}])
-def test_a_setting_that_only_one_of_two_runs_has_tells_them_apart(tmp_path, other):
+def test_a_setting_of_one_of_two_runs_distinguishes_them(tmp_path, other):
     mine = {"a": 1, "b": 2}
     path = tmp_path / "run.npz"
     checkpoints.Checkpoint(path, 0.0, {"the parameter": mine}).save({"at": 7}, {"x": np.arange(3)})

@@ -56,7 +56,7 @@ def test_implicit_step_with_many_negatives(eta, s):
 
 
 def test_rows_side_by_side():
-    """Ordinary and extreme rows next to each other: each as if alone, to the accuracy that is promised."""
+    """Ordinary and extreme rows next to each other: each as if alone, to the documented accuracy."""
     rng = np.random.default_rng(3)
     worst = 0.0
     for _ in range(1500):

@@ -172,13 +172,15 @@ def test_rescaled_rows():
     options = Settings(method="ove", alpha=5.0)
     work = init_work(rows, K, options, rng, counts=np.bincount(y, minlength=K) + 1.0)
     state, eager = (init_state(K, D, np.float64, options) for _ in range(2))
-    twin = init_work(rows, K, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0)
-    twin.states[:] = work.states
+    eager_work = init_work(
+        rows, K, options, np.random.default_rng(0), counts=np.bincount(y, minlength=K) + 1.0
+    )
+    eager_work.states[:] = work.states
     smallest = 1.0
     for _ in range(40):
         for at in range(40):
             steps(state, rows, options, work, 1.0, at, at + 1)
-            steps(eager, rows, options, twin, 1.0, at, at + 1)
+            steps(eager, rows, options, eager_work, 1.0, at, at + 1)
             settle(eager, options)
             smallest = min(smallest, state.scale.min())
     assert smallest < 1e-11 and state.scale.min() > 1e-13

@@ -153,7 +153,7 @@ def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
         monkeypatch.setattr(module, "LEAST", 10)
     draws, found = [0], []
     monkeypatch.setattr(tracking, "spawn_generator", lambda rng: np.random.default_rng(draws[0]))
-    width = 0.5  # rows that seem sparse, so that norms seem dear
+    width = 0.5  # rows that seem sparse, so that norms seem slow
     real_draw = tracking._draw
     monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))
     for draws[0] in range(250):
@@ -208,7 +208,7 @@ def test_the_cost_is_a_twentieth_at_most(n_classes, n_rows, max_iter):
         assert schedule.n_rows > 0 and schedule.is_due(max_iter, max_iter)
 
 
-def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
+def test_evaluations_follow_the_plan(table, monkeypatch):
     X, y = table
     nothing_free(monkeypatch)
     scored = []
@@ -226,7 +226,7 @@ def test_what_is_looked_at_is_what_was_planned(table, monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["class blocks"]], ids=str)
-def test_looking_changes_no_bit(table, options):
+def test_evaluation_changes_no_bit(table, options):
     X, y = table
     options = {"method": "implicit", "learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}
     plain = ExtremeSoftmaxSGD(tol=None, **options).fit(X, y)
@@ -307,7 +307,7 @@ def test_a_fall_is_judged_by_the_same_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": 1e-3}, {"label_choice": "sample"}], ids=str)
-def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
+def test_blocks_evaluate_the_same_rows_as_memory(table, monkeypatch, options):
     X, y = table
     nothing_free(monkeypatch)
     Y = indicator(y) if "label_choice" in options else y
@@ -332,7 +332,7 @@ def test_blocks_look_at_the_rows_of_memory(table, monkeypatch, options):
     np.testing.assert_array_equal(rows, X[one.rows])
 
 
-def test_partial_fit_looks_at_its_own_rows_when_calls_have_paid(table, monkeypatch):
+def test_partial_fit_evaluates_its_rows_when_due(table, monkeypatch):
     X, y = table
     nothing_free(monkeypatch)
     model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, random_state=0)

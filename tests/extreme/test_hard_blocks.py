@@ -71,7 +71,7 @@ def test_the_hardest_blocks_are_found(n_classes, n_head, m, sparse, index, dtype
     update_hard_blocks(state, rows, options, work, Limits())
     scores = X @ state.W[:, :n_classes].astype(np.float64) + state.bias[:n_classes]
     np.testing.assert_array_equal(work.hard, hardest(scores, work.columns, n_head, m))
-    # a second search forgets the first one
+    # a second search replaces the first one
     state.W[:] *= -1.0
     update_hard_blocks(state, rows, options, work, Limits())
     scores = 2 * state.bias[:n_classes] - scores

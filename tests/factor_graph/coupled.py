@@ -91,15 +91,15 @@ class Rows:
         n = len(scores)
         self.n, size = n, n + sum(f[0] == "pair" for f in factors)
         self.size, self.linear, self.found = size, np.r_[scores, np.zeros(size - n)], {False: [], True: []}
-        place = n
+        entry = n
         for kind, index, negated, numbers in factors:
             # literals as rows of z and constants
             part, constant = np.zeros((len(index), size)), negated.astype(float)
             part[np.arange(len(index)), index] = np.where(negated, -1.0, 1.0)
             if kind == "pair":
-                p = np.eye(size)[place]
-                self.linear[place] = numbers[0]
-                place += 1
+                p = np.eye(size)[entry]
+                self.linear[entry] = numbers[0]
+                entry += 1
                 for k in range(2):
                     self._least(part[k] - p, constant[k], 0.0)
                 self._least(p - part.sum(axis=0), -constant.sum(), -1.0)

@@ -78,7 +78,7 @@ def test_forbidden_graphs_are_finished():
     assert checked
 
 
-def test_weak_beside_strong_scores():
+def test_weak_with_strong_scores():
     """They leave an interior point too few digits: the active set is corrected at the end."""
     corrected = interior_point._corrected
     saved = []
@@ -108,7 +108,7 @@ def test_weak_beside_strong_scores():
 def test_linear_programs_without_the_private_module(monkeypatch):
     """`linprog` finds what HiGHS finds where it is asked directly, where SciPy has it in another module."""
     if linear_program._core() is None:
-        pytest.skip("SciPy has HiGHS in another place")
+        pytest.skip("SciPy has HiGHS in another module")
     graphs = [random_graph(seed, 60, 80)[0] for seed in range(3)]
     chain = sk.FactorGraph()
     v = chain.variable(np.random.default_rng(0).normal(size=1502))
@@ -250,7 +250,7 @@ def test_map_of_scores_that_nearly_tie(seed):
     assert found.fun > best - 1e-5 * abs(best)
 
 
-def test_what_ended_a_solve_is_told(monkeypatch):
+def test_status_says_what_ended_a_solve(monkeypatch):
     """By name, also where a general solver found nothing."""
     easy, hard = random_graph(0, 6, 4)[0], random_graph(1, 200, 250)[0]
     assert easy.solve().solver == easy.map().solver == "ADMM"

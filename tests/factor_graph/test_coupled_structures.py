@@ -26,8 +26,8 @@ def sequence(rng, scale, forbidden):
     off = rng.random(transitions.shape) < forbidden
     off[np.arange(T - 1), truth[:-1], truth[1:]] = False
     transitions[off] = -np.inf
-    places = [[(t * K + a) * K + b for t, (a, b) in enumerate(pairwise(path))] for path in paths]
-    add = np.array([np.bincount(here, minlength=transitions.size) for here in places])
+    transitions_on = [[(t * K + a) * K + b for t, (a, b) in enumerate(pairwise(path))] for path in paths]
+    add = np.array([np.bincount(here, minlength=transitions.size) for here in transitions_on])
     on = one_hot([truth], K)[0]
     return (T, K), lambda u: sk.Sequence(u, transitions), one_hot(paths, K), add, transitions, on
 

@@ -59,12 +59,12 @@ def differences(graph, where, values, d, step=1e-5):
 
     values = np.array(values, dtype=float)
     slope, kink, here = np.zeros(values.shape), np.zeros(values.shape, dtype=bool), at(values)
-    for place in np.ndindex(values.shape):
+    for entry in np.ndindex(values.shape):
         up, down = values.copy(), values.copy()
-        up[place] += step
-        down[place] -= step
+        up[entry] += step
+        down[entry] -= step
         rise, fall = (at(up) - here) / step, (here - at(down)) / step
-        slope[place], kink[place] = (rise + fall) / 2, abs(rise - fall) > 1e-4
+        slope[entry], kink[entry] = (rise + fall) / 2, abs(rise - fall) > 1e-4
     graph.set_scores(where, values)
     return slope, kink
 

@@ -338,7 +338,7 @@ def test_empty_batches():
     assert sk.lp_sparsemap([]) == []
 
 
-def test_what_an_infeasible_solution_looks_like():
+def test_attributes_of_an_infeasible_solution():
     graph = sk.FactorGraph()
     u = graph.variable([-np.inf, -np.inf])
     graph.add(sk.Xor(u))

@@ -67,8 +67,8 @@ def test_what_an_oracle_does_wrong_reaches_the_caller(then, error, message, shar
         with pytest.raises(error, match=message):
             call()
     factor.then = None  # mended: nothing of it is left
-    sound, _ = users(None, share)
-    np.testing.assert_array_equal(graph.solve().x, sound.solve().x)
+    valid, _ = users(None, share)
+    np.testing.assert_array_equal(graph.solve().x, valid.solve().x)
 
 
 def test_oracle_without_a_method_and_with_threads():

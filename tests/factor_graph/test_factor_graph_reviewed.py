@@ -11,7 +11,7 @@ from sparsekit._factor_graph import plan
 from sparsekit._solver.outcome import INFEASIBLE
 
 
-def test_what_is_forbidden_beside_huge_scores():
+def test_forbidden_values_with_huge_scores():
     """A loss that is large for one kind of score is negligible relative to the other kind."""
     graph = sk.FactorGraph()
     u = graph.variable([1e6, 1e6])

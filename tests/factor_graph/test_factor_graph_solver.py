@@ -187,8 +187,8 @@ def test_batch_is_one_by_one():
 
 
 def start(graph, factor):
-    place = graph.factors.index(factor)
-    return sum(f.n_additional for f in graph.factors[:place])
+    number = graph.factors.index(factor)
+    return sum(f.n_additional for f in graph.factors[:number])
 
 
 def test_batch_reads_by_view_and_factor():

@@ -58,17 +58,17 @@ def test_graphs_that_come_with_a_factor_or_a_view():
     graph.add(sk.Pair(u, 0.1))
     graph.add(Xor(u))
     for load in (lambda thing: pickle.loads(pickle.dumps(thing)), copy.deepcopy):
-        twin = load(graph.factors[1]).graph
-        assert (twin.n_variables, twin.n_additional) == (2, 1)
-        np.testing.assert_array_equal(twin.solve().x, graph.solve().x)
+        copied = load(graph.factors[1]).graph
+        assert (copied.n_variables, copied.n_additional) == (2, 1)
+        np.testing.assert_array_equal(copied.solve().x, graph.solve().x)
         assert load(u).graph.factors[1].index.tolist() == [[0, 1]]
         with pytest.raises(ValueError, match="in the graph already"):
-            twin.add(twin.factors[1])
-        twin.set_scores(twin.factors[0], 0.7)
+            copied.add(copied.factors[1])
+        copied.set_scores(copied.factors[0], 0.7)
         with pytest.raises(TypeError, match="one of its factors"):
-            twin.set_scores(graph.factors[0], 0.7)
-        twin.add(copy.copy(twin.factors[1]))  # another factor that says the same
-        assert len(twin.factors) == 3
+            copied.set_scores(graph.factors[0], 0.7)
+        copied.add(copy.copy(copied.factors[1]))  # another factor that says the same
+        assert len(copied.factors) == 3
 
 
 def test_lists_of_views():
@@ -90,11 +90,11 @@ def test_copies():
     transitions = sk.Sequence(graph.variable(np.ones((2, 2))), np.eye(2))
     graph.add(transitions)
     expected = graph.solve().x
-    for twin in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
-        np.testing.assert_array_equal(twin.solve().x, expected)
-        assert all(h.graph is twin for h in twin.factors) and twin.factors[0] is not factor
-        twin.set_scores(twin.factors[2], -np.eye(2))
-        twin.add(sk.Or(twin.variable((2,))))
+    for copied in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        np.testing.assert_array_equal(copied.solve().x, expected)
+        assert all(h.graph is copied for h in copied.factors) and copied.factors[0] is not factor
+        copied.set_scores(copied.factors[2], -np.eye(2))
+        copied.add(sk.Or(copied.variable((2,))))
     np.testing.assert_array_equal(graph.solve().x, expected)
     np.testing.assert_array_equal(graph.additional_scores, np.eye(2).ravel())
     assert graph.n_variables == 8 and len(graph.factors) == 3

@@ -51,7 +51,7 @@ def test_calls_of_the_oracle_are_counted_where_many_enter_at_once(most):
     np.testing.assert_allclose(solution[u].sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
 
-def test_large_scores_beside_weak_ones():
+def test_large_scores_with_weak_ones():
     for seed in range(3):
         scores = normal(16, 1e-3, seed)
         scores[9, 3] = scores[12, 3] = 1e6

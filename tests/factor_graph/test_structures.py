@@ -159,7 +159,7 @@ def test_trees(kind, projective, single_root, n):
 @pytest.mark.parametrize("scale", [1.0, 1e-7])
 def test_one_of_two_words_must_be_the_root(projective, single_root, scale):
     # Words 1 and 2 are reached from each other and from the root only, and the root takes one of them. The
-    # forbidden scores of all other arcs into the two must not swallow the digits that tell which.
+    # forbidden scores of all other arcs into the two must not cancel the digits that decide which.
     rng = np.random.default_rng(3)
     for _ in range(200):
         scores = scale * rng.standard_normal((5, 5))
@@ -200,7 +200,7 @@ def test_matchings_as_scipy(kind):
         scores = rng.standard_normal((m, n))
         if kind == "ties":
             scores = rng.integers(0, 4, (m, n)).astype(float)
-        if kind == "product":  # all rows want the same columns: long chains
+        if kind == "product":  # all rows have the same best columns: long chains
             scores = np.outer(rng.random(m), rng.random(n))
         if kind == "positive":
             scores = np.exp(3.0 * scores)

@@ -102,7 +102,7 @@ def test_the_face_has_half_as_many_directions_as_pairs_of_words(n):
     np.testing.assert_allclose(solution.jvp(once), once, rtol=0, atol=1e-10)
 
 
-def test_beside_a_factor_that_holds_nothing():
+def test_with_a_factor_without_constraints():
     """Variables of two factors weigh half in each, so the face is met by other numbers."""
     graph = FactorGraph()
     u = graph.variable(np.zeros((6, 6)))

@@ -154,7 +154,7 @@ def test_the_mixture_is_one_of_structures(kind):
 
 @each_kind
 @pytest.mark.parametrize("scale", [0.0, 1e-3, 0.1])
-def test_beside_other_factors(kind, scale):
+def test_with_other_factors(kind, scale):
     """A budget that binds, and a pair."""
     scores, transitions = kind.draw(scale, seed=4)
     scores[[0, 1, 2], [0, 1, 2]] += 0.3

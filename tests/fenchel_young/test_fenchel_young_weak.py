@@ -127,7 +127,7 @@ def test_gaps_of_unfinished_fits_are_at_most_the_objective(transform, free):
     best = minimize_fenchel_young(loss, 1e-6, tol=1e-9, penalize_intercept=not free).fun
     for steps in (1, 3, 5):
         res = minimize_fenchel_young(loss, 1e-6, max_iter=steps, tol=1e-9, penalize_intercept=not free)
-        # without a certificate that knows of the targets it would be a million times the objective
+        # without a certificate that uses the targets it would be a million times the objective
         if np.isfinite(res.dual_gap):
             assert res.fun - best <= res.dual_gap <= res.fun * (1 + 1e-3)
         assert not free or np.abs(res.grad[-1]).max() <= 1e-12 or np.isnan(res.dual_gap)
@@ -257,7 +257,7 @@ def test_a_fit_that_is_cut_short_gives_its_best_point(steps):
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 1e-8])
-def test_steps_go_on_behind_a_place_where_the_slope_gets_steep(alpha):
+def test_steps_pass_a_point_of_steep_slope(alpha):
     """Fewer rows than features: between few rows with curvature a step ends where the next one's begins."""
     rng = np.random.default_rng(7)
     X = rng.standard_normal((60, 800))

@@ -5,7 +5,7 @@ import contextlib
 import numpy as np
 import pytest
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, TAME, as_layout, tables, values
+from fuzz_matrices import FINITE, SEEDS, as_layout, tables, values
 from fuzz_models import LABELS, MODELS, NUMBERS, SETS, models
 from fuzz_outcomes import Refused, check_finite, check_probabilities, clear
 from fuzz_targets import label_sets, labels, numbers, weights
@@ -84,7 +84,7 @@ def test_input_is_not_changed_and_layouts_agree(draw, name):
     ]
     kind, target_kinds, _ = MODELS[name]
     # of huge numbers that are fitted exactly rounding is all that is left
-    y = draw(numbers(n, TAME) if target_kinds == (NUMBERS,) else TARGETS[target_kinds[0]](n))
+    y = draw(numbers(n, FINITE) if target_kinds == (NUMBERS,) else TARGETS[target_kinds[0]](n))
     options = {"random_state": 0, "learning_rate": 0.1, "max_iter": 2} if name == "ExtremeSoftmaxSGD" else {}
     # one value: which of several is best may depend on rounding
     options = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, TAME, values
+from fuzz_matrices import FINITE, SEEDS, values
 from fuzz_models import SEQUENCES
 from fuzz_outcomes import Refused, check_finite, check_probabilities, clear
 from fuzz_targets import weights
@@ -58,7 +58,7 @@ def test_any_sequences(draw):
 @fuzz(share=10)
 def test_objective_is_that_of_crfsuite(draw, tmp_path_factory):
     peer = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
-    X, y = sequences(draw, TAME, empty=False)
+    X, y = sequences(draw, FINITE, empty=False)
     dicts, seen = as_dicts(X), draw(st.booleans())
     if not any(d for words in dicts for d in words):
         return

@@ -58,8 +58,8 @@ class NVRTC:
         """The library of the wheel nvidia-cuda-nvrtc, of a toolkit, or None."""
         folders = [Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "lib64"]
         found = importlib.util.find_spec("nvidia")
-        for place in found.submodule_search_locations if found else ():
-            folders += [Path(place) / "cuda_nvrtc" / "lib", *Path(place).glob("cu*/lib")]
+        for location in found.submodule_search_locations if found else ():
+            folders += [Path(location) / "cuda_nvrtc" / "lib", *Path(location).glob("cu*/lib")]
         for folder in folders:
             for path in sorted(folder.glob("libnvrtc.so.*")):
                 return cls(path)
@@ -100,9 +100,9 @@ class NVRTC:
     def _text(self, program, what):
         size = ctypes.c_size_t()
         self._check(getattr(self.library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
-        room = ctypes.create_string_buffer(size.value)
-        self._check(getattr(self.library, f"nvrtcGet{what}")(program, room))
-        return room.raw
+        build_log = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self.library, f"nvrtcGet{what}")(program, build_log))
+        return build_log.raw
 
     def _check(self, status):
         assert status == 0, f"NVRTC answered {status}"

@@ -52,10 +52,10 @@ def test_kernels(cupy, index, size):
 def matrices(cupy, A):
     from cupyx.scipy.sparse import csc_matrix, csr_matrix
 
-    for name, (array, place, value) in FAULTS.items():
+    for name, (array, entry, value) in FAULTS.items():
         for kind in (csr_matrix, csc_matrix):
             X = kind(getattr(sp, kind.__name__)(A))
-            getattr(X, array)[place] = value
+            getattr(X, array)[entry] = value
             yield name, X
 
 

@@ -63,7 +63,7 @@ def test_logistic_regression(cupy, classes, options):
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
         here = L1LogisticOBACV(**options).fit(X, y, s)
         there = L1LogisticOBACV(**options).fit(dX, dy, ds)
-        # folds end where models promise little, of two solvers at two points
+        # folds end at a small predicted reduction: two solvers stop at different points
         _same_choice(here, there, "C", score_tol=2e-4)
         np.testing.assert_array_equal(there.classes_.get(), here.classes_)
         np.testing.assert_array_equal(there.predict(dX).get(), here.predict(X))
@@ -134,12 +134,12 @@ def test_folds_that_lack_a_class(cupy):
 
 
 def test_many_scores_are_made_in_parts(cupy, monkeypatch):
-    from sparsekit._l1.paths import judges
+    from sparsekit._l1.paths import fold_scorers
 
     X, y, s = _data()
     given = map(cupy.asarray, (X, y, s))
     whole = LassoOBACV(4, cv=2, eps=0.1).fit(*given)
-    monkeypatch.setattr(judges, "DEVICE_BLOCK", 60)
+    monkeypatch.setattr(fold_scorers, "DEVICE_BLOCK", 60)
     parts = LassoOBACV(4, cv=2, eps=0.1).fit(*map(cupy.asarray, (X, y, s)))
     np.testing.assert_allclose(parts.mse_path_, whole.mse_path_, rtol=1e-12)
 

@@ -23,7 +23,7 @@ class Estimator(DeviceEstimatorMixin):
         self.C = C
 
 
-def test_arrays_of_both_kinds_are_told_apart(cupy):
+def test_arrays_of_host_and_device_are_distinguished(cupy):
     from cupyx.scipy import sparse
 
     on_device = [cupy.zeros(3), cupy.float64(1.0) + cupy.zeros(()), sparse.csr_matrix(cupy.eye(2))]

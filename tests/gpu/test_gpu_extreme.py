@@ -268,11 +268,11 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
     for parts, batch in ((1, 1), (3, 1), (2, 2)):
         options = Settings(method="sgd", n_negatives=2, n_threads=parts, batch_size=batch)
 
-        def hopeless(state, work):
+        def diverging(state, work):
             work.classes = None
             state.bias[K - 1] = -1e4
 
-        state, _, bad = run(cupy, options, X=X, y=y, eta=0.1, calls=1, prepared=hopeless)
+        state, _, bad = run(cupy, options, X=X, y=y, eta=0.1, calls=1, prepared=diverging)
         assert bad == [7]
         assert np.isfinite(state.W.get()).all() and np.isfinite(state.bias.get()).all()
         # in none of a round's rows

@@ -323,7 +323,7 @@ def test_factors_with_an_oracle_are_refused(cupy, factor):
         graph.solve_batch(cupy.zeros((1, 4)))
 
 
-def test_a_kernel_looks_at_no_clock(cupy):
+def test_a_kernel_reads_no_clock(cupy):
     graph = sk.FactorGraph()
     graph.add(sk.Xor(graph.variable((3,))))
     with pytest.raises(ValueError, match="max_time is for graphs in main memory"):

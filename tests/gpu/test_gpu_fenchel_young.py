@@ -73,7 +73,7 @@ def test_products_of_nothing(cupy, n, p):
 
 
 def test_pieces_depend_on_the_data_alone():
-    sizes = [_spmm.piece_size(places) for places in (1, 10**5, 10**6, 10**7, 10**9)]
+    sizes = [_spmm.piece_size(length) for length in (1, 10**5, 10**6, 10**7, 10**9)]
     assert sizes == sorted(sizes) and sizes[0] == 32 and sizes[-1] == 512
     assert all(size & (size - 1) == 0 for size in sizes)
 

@@ -29,7 +29,7 @@ def random_problem(n=50, p=7, K=4, seed=0):
     return X, Q / Q.sum(axis=1, keepdims=True), codes, rng.random(n) + 0.2
 
 
-def there(cupy, X, form):
+def on_device(cupy, X, form):
     """X on the device, dense or compressed."""
     return to_device(cupy, X if form == "dense" else sp.csr_matrix(X))
 
@@ -43,7 +43,7 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
     X, targets = X.astype(dtype), codes if kind == "codes" else Q
     w[3] = 0.0
     host = FenchelYoungLoss(transform, X if form == "dense" else sp.csr_matrix(X), targets, 4, w)
-    loss = FenchelYoungLoss(transform, there(cupy, X, form), cupy.asarray(targets), 4, cupy.asarray(w))
+    loss = FenchelYoungLoss(transform, on_device(cupy, X, form), cupy.asarray(targets), 4, cupy.asarray(w))
     rng = np.random.default_rng(1)
     T, G = rng.standard_normal((2, *loss.shape))
     Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
@@ -80,7 +80,7 @@ def test_solutions_are_those_of_main_memory(cupy, transform, form, direct, free,
         monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, Q, _, w = random_problem()
     host = FenchelYoungLoss(transform, X, Q, 4, w)
-    loss = FenchelYoungLoss(transform, there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
+    loss = FenchelYoungLoss(transform, on_device(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
     options = dict(alpha=1e-2, tol=1e-8, penalize_intercept=not free, history=True)
     expected, found = minimize_fenchel_young(host, **options), minimize_fenchel_young(loss, **options)
     assert found.status == 0 and (found.n_cg > 0) is not direct
@@ -103,7 +103,7 @@ def test_rows_by_blocks(cupy, form, monkeypatch):
     X, _, codes, w = random_problem(n=1100, p=4, K=3)
     X = X.astype(np.float32)
     host = FenchelYoungLoss("softmax", X if form == "dense" else sp.csr_matrix(X), codes, 3, w)
-    loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(codes), 3, cupy.asarray(w))
+    loss = FenchelYoungLoss("softmax", on_device(cupy, X, form), cupy.asarray(codes), 3, cupy.asarray(w))
     T = np.random.default_rng(0).standard_normal(loss.shape)
     Z, mine = host.scores(T), loss.scores(cupy.asarray(T))
     same(mine, Z, rtol=1e-12, atol=1e-12)
@@ -121,7 +121,7 @@ def test_a_step_of_conjugate_gradients_waits_once(cupy, monkeypatch):
     monkeypatch.setattr(fenchel_young, "MAX_SIDE", 0)
     X, Q, _, w = random_problem(p=25)
     for form in ("dense", "csr"):
-        loss = FenchelYoungLoss("softmax", there(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
+        loss = FenchelYoungLoss("softmax", on_device(cupy, X, form), cupy.asarray(Q), 4, cupy.asarray(w))
         loss.operator(loss.scores(cupy.zeros(loss.shape)))  # what is made once
         before = dict(cupy.emulation.counts)
         found = minimize_fenchel_young(loss, 1e-5, tol=1e-9)
@@ -136,7 +136,7 @@ def test_no_result_depends_on_the_order_of_threads(cupy, monkeypatch):
     for seed in (0, 1):
         if hasattr(cupy, "emulation"):
             cupy.emulation.seed(seed)
-        loss = FenchelYoungLoss("softmax", there(cupy, X, "csr"), cupy.asarray(codes), 4)
+        loss = FenchelYoungLoss("softmax", on_device(cupy, X, "csr"), cupy.asarray(codes), 4)
         found.append(minimize_fenchel_young(loss, 1e-2, tol=1e-6).x.get())
     np.testing.assert_array_equal(*found)
 

@@ -52,10 +52,10 @@ def many_labels(rng, K=80, n_factors=4):
 
 
 # rows' labels and their graph: in shared memory, one of them, neither
-@pytest.mark.parametrize("room", [48 * 1024, 8 * 500, 8])
+@pytest.mark.parametrize("n_bytes", [48 * 1024, 8 * 500, 8])
 @pytest.mark.parametrize("quadratic", [True, False], ids=["sparsemap", "map"])
-def test_many_labels_wherever_they_lie(cupy, monkeypatch, room, quadratic):
-    monkeypatch.setattr(_label_graph, "SHARED_ROW", room)
+def test_many_labels_wherever_they_lie(cupy, monkeypatch, n_bytes, quadratic):
+    monkeypatch.setattr(_label_graph, "SHARED_ROW", n_bytes)
     given = many_labels(np.random.default_rng(5))
     labels, *arrays = given
     mu, found = on_both(cupy, labels, *arrays, GraphOptions(**(SHARP if quadratic else USUAL)))

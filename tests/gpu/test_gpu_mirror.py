@@ -89,7 +89,7 @@ def taken_by(target):
     return list(taken), [name for name, p in taken.items() if p.default is not p.empty]
 
 
-def takes(target, expected):
+def has_shared_parameters(target, expected):
     """Whether a GPU version takes some of the parameters, in order, and else none that must be given."""
     taken, optional = taken_by(target)
     own = [name for name in taken if name not in expected]
@@ -152,7 +152,7 @@ def test_the_reader_of_sources():
     }  # fmt: skip
 
 
-def test_the_place_of_threads():
+def test_the_indices_of_threads():
     """A GPU version takes all but n_threads, which is last; where it takes less, no text is common."""
 
     def on_gpu(z, out):
@@ -175,7 +175,7 @@ def test_names_and_parameters(sources):
             target = there and find(there, name)
             if target is None:
                 wrong.append(f"{key} has no GPU version, and no reason in NOT_HERE")
-            elif expected is not None and not takes(target, expected):
+            elif expected is not None and not has_shared_parameters(target, expected):
                 wrong.append(f"{key}({', '.join(taken_by(target)[0])}) must take ({', '.join(expected)})")
             elif expected is not None and not leaves_threads_out(target, expected):
                 wrong.append(f"{key} must take no n_threads, and its CPU version take it last")
@@ -186,7 +186,7 @@ def test_reasons_are_of_today(sources):
     known = {f"{module}.{name}" for module, names in sources.items() for name in names}
     for key, reason in NOT_HERE.items():
         assert key in known, f"NOT_HERE names {key}, which sparsekit._cython has not"
-        room, kernels, name = key.split(".", 2)
-        there = on_gpu(f"{room}.{kernels}")
+        wing, kernels, name = key.split(".", 2)
+        there = on_gpu(f"{wing}.{kernels}")
         assert there is None or find(there, name) is None, f"{key} has a GPU version and a reason in NOT_HERE"
         assert len(reason) > 20, f"the reason why {key} has no GPU version: {reason!r}"

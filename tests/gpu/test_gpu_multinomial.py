@@ -48,12 +48,12 @@ def variables_of(p, K, m, rng):
     return np.sort(rng.choice((p + 1) * K, m, replace=False))
 
 
-def hessian_on(A, parts, s, place):
-    """The Hessian of the model on ``place``, by NumPy; A (n, p + 1) with the intercept's column."""
+def hessian_on(A, parts, s, index):
+    """The Hessian of the model on ``index``, by NumPy; A (n, p + 1) with the intercept's column."""
     P, rest, top = parts
     full = P.copy()
     full[np.arange(len(P)), top] = 1.0 - rest
-    rows, classes = np.divmod(place, P.shape[1])
+    rows, classes = np.divmod(index, P.shape[1])
     U = A[:, rows] * full[:, classes]
     H = -(U * s[:, None]).T @ U
     same = classes[:, None] == classes
@@ -67,13 +67,13 @@ def test_operators(cupy, operators, K, intercept, dense):
     X, _, s, rng = random_problem(70, 6, dtype=np.float32)
     X[:, 2] = 0.0  # a feature without entries
     parts, A = row_parts(70, K, rng), sp.csr_matrix(X)
-    place = variables_of(6, K, 4 * K, rng)
-    place = place[place < 6 * K] if not intercept else place
+    index = variables_of(6, K, 4 * K, rng)
+    index = index[index < 6 * K] if not intercept else index
     s = s.astype(np.float32)
     table = np.column_stack([X, np.ones(70)]).astype(np.float64)
-    H = hessian_on(table, parts, s.astype(np.float64), place)
+    H = hessian_on(table, parts, s.astype(np.float64), index)
     diagonal = H.diagonal().copy()
-    shared = (parts[0].astype(np.float32), parts[2], s, place.astype(np.int64), diagonal)
+    shared = (parts[0].astype(np.float32), parts[2], s, index.astype(np.int64), diagonal)
     rows = (A.indptr.astype(np.int64), A.indices, A.data)
     moved = [cupy.asarray(a) for a in shared]
     if dense:
@@ -82,7 +82,7 @@ def test_operators(cupy, operators, K, intercept, dense):
         operator = operators.ClassRowOperator(
             *[cupy.asarray(a) for a in rows], 6, *moved, intercept, 0.5, columns_of(A)
         )
-    v = rng.standard_normal(len(place))
+    v = rng.standard_normal(len(index))
     out = operator.matvec(cupy.asarray(v)).get()
     scale = np.abs(H).sum(axis=1).max() * np.abs(v).max()
     np.testing.assert_allclose(out, H @ v + 0.5 * diagonal * v, atol=1e-6 * scale)
@@ -91,21 +91,21 @@ def test_operators(cupy, operators, K, intercept, dense):
     w = -1e-60 * np.abs(v)
     tiny = operator.matvec(cupy.asarray(w)).get()
     np.testing.assert_allclose(tiny, H @ w + 0.5 * diagonal * w, atol=1e-66 * scale)
-    assert not operator.matvec(cupy.zeros(len(place))).get().any()
+    assert not operator.matvec(cupy.zeros(len(index))).get().any()
     np.testing.assert_array_equal(operator.matvec(cupy.asarray(v)).get(), out)
     assert operator.n_products == 4
     if not dense and K % 8 == 0:  # what the CPU needs padded
-        twin = _class_operators.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
-        np.testing.assert_allclose(twin.matvec(v), out, atol=1e-6 * scale)
+        on_rows = _class_operators.ClassRowOperator(*rows, 6, *shared, intercept, 0.5, 1)
+        np.testing.assert_allclose(on_rows.matvec(v), out, atol=1e-6 * scale)
 
 
 def test_operator_of_no_rows_and_no_variables(cupy, operators):
     empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
     P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
-    place, diagonal = cupy.arange(4), cupy.zeros(4)
+    index, diagonal = cupy.arange(4), cupy.zeros(4)
     columns = cupy.zeros(3, dtype=np.int64), none, weight
     operator = operators.ClassRowOperator(
-        empty, none, weight, 2, P, none, weight, place, diagonal, True, 0.0, columns
+        empty, none, weight, 2, P, none, weight, index, diagonal, True, 0.0, columns
     )
     assert not operator.matvec(cupy.ones(4)).get().any()
     operator = operators.ClassDenseOperator(
@@ -159,14 +159,14 @@ def test_models(cupy, make, gram, monkeypatch):
     chosen = np.sort(rng.choice(len(x), len(x) * 2 // 3, replace=False))
     v = rng.standard_normal(len(chosen))
     found = []
-    for loss, place in zip(losses, (np.asarray, cupy.asarray)):
+    for loss, convert in zip(losses, (np.asarray, cupy.asarray)):
         problem = loss.problem()
-        problem.start(place(x))
-        dz = problem.move_all().direction(place(np.ones(len(x))))
-        operator, move = problem.model(place(chosen), 0.1)
+        problem.start(convert(x))
+        dz = problem.move_all().direction(convert(np.ones(len(x))))
+        operator, move = problem.model(convert(chosen), 0.1)
         found.append(
             [
-                operator.matvec(place(v)), operator.diag, move.direction(place(v)), problem.gradient(),
+                operator.matvec(convert(v)), operator.diag, move.direction(convert(v)), problem.gradient(),
                 problem.stretch(dz), problem.lipschitz(),
             ]
         )  # fmt: skip
@@ -197,7 +197,7 @@ def test_entries_that_are_stored_in_parts(cupy):
     assert parts.nnz == 2 * half.nnz  # the caller's matrix is as it was
 
 
-def test_mixed_places_are_refused(cupy):
+def test_host_and_device_together_are_refused(cupy):
     X, codes, s, _ = random_problem(n=30, K=3)
     with pytest.raises(TypeError, match="sample_weight"):
         MultinomialLoss(cupy.asarray(X), cupy.asarray(codes), 3, s)

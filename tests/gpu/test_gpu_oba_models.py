@@ -117,7 +117,7 @@ def test_models_are_minimised(cupy, how, monkeypatch):
     assert (counts[2] > 0) == (how != "direct")
 
 
-def test_models_without_room_or_holds(cupy):
+def test_models_without_buffers_or_fixed_variables(cupy):
     from sparsekit.gpu.l1 import _model as gpu
     from sparsekit.gpu.shared._operators import GramOperator
 
@@ -164,10 +164,10 @@ def test_lbfgs_operator(cupy):
         v = rng.standard_normal(25)
         theta = {} if count else {"theta": 2.0}
         mine = operator(here, rows, ridge=0.1, **theta)
-        twin = operator(there, cupy.asarray(rows), ridge=0.1, **theta)
-        np.testing.assert_allclose(twin.matvec(cupy.asarray(v)).get(), mine.matvec(v), rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(twin.diag.get(), mine.diag)
-        np.testing.assert_allclose(twin.solve(cupy.asarray(v)).get(), mine.solve(v), rtol=1e-8)
+        on_gpu = operator(there, cupy.asarray(rows), ridge=0.1, **theta)
+        np.testing.assert_allclose(on_gpu.matvec(cupy.asarray(v)).get(), mine.matvec(v), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(on_gpu.diag.get(), mine.diag)
+        np.testing.assert_allclose(on_gpu.solve(cupy.asarray(v)).get(), mine.solve(v), rtol=1e-8)
         free = np.flatnonzero(rng.random(25) < 0.5)
         expected = np.zeros(25)
         expected[free] = mine.solve(v[free], free)
@@ -175,7 +175,7 @@ def test_lbfgs_operator(cupy):
         kind[free] = rng.integers(1, 3, len(free))
         side = np.where(kind > 0, v, 0.0)
         kind[np.setdiff1d(np.arange(25), free)[:3]] = 3  # fixed at zero: not on the face
-        found = twin.solve_face(cupy.asarray(kind), cupy.asarray(side)).get()
+        found = on_gpu.solve_face(cupy.asarray(kind), cupy.asarray(side)).get()
         np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
         s = rng.standard_normal(n)
         pair = zero, s, zero, A.T @ (A @ s)
@@ -193,7 +193,7 @@ def test_a_settled_point_counts_the_variables_that_move(cupy):
     operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
     search = gpu_model._Search(operator, *arrays, arrays[0].copy())
     residual, moving, q = search.evaluate(arrays[0], cupy.zeros(4), None)
-    # the first and last are not zero, the second wants to leave it, the third stays
+    # the first and last are not zero, the second leaves it, the third stays
     assert moving == 3
     assert residual == 2.0
     assert q == 0.0

@@ -97,7 +97,7 @@ def test_scores_that_are_not_finite(cupy, ranking):
     np.testing.assert_allclose(normalizer(other), expected)
 
 
-def test_nothing_to_look_at(cupy, ranking):
+def test_nothing_to_plot(cupy, ranking):
     for shape in ((0, 4), (3, 0)):
         known = Known(shape[0], 2, np.float32).to(cupy.asarray)
         ranking.rank_scores(cupy.zeros(shape, dtype=np.float32), 0, *known.arrays())

@@ -238,7 +238,7 @@ def test_every_order_of_the_threads_gives_the_same_bits(cupy, monkeypatch, K):
 
 
 @pytest.mark.parametrize("K", [100, 257])
-def test_results_take_their_inputs_place(cupy, short, K):
+def test_results_overwrite_their_inputs(cupy, short, K):
     Z = hard_rows(K, np.float32)
     p, z = on_device(cupy, Z)[0], cupy.asarray(Z)
     _sparsemax.sparsemax_rows(z, None, None, z, None, None, None, False)

@@ -43,7 +43,7 @@ def compare(cupy, graph, eta, add, kink=False, atol=1e-8, **options):
 def test_derivatives_at_tied_scores_are_those_of_main_memory(cupy, kind, levels, monkeypatch):
     """All-zero scores, and scores of few values, alone and with other factors."""
     if levels == 2:  # derivatives work at the state itself
-        monkeypatch.setattr(on_gpu, "room", lambda: 0)
+        monkeypatch.setattr(on_gpu, "shared_bytes", lambda: 0)
     rng = np.random.default_rng(levels)
     for kinds, n in (([kind], 2), ([kind, "pair"], 4), ([kind, "or", "dense"], 4)):
         _, factors = graphs.random_graph(rng, 6, n, kinds=kinds, feasible=True)
@@ -57,7 +57,7 @@ def test_derivatives_at_tied_scores_are_those_of_main_memory(cupy, kind, levels,
 @pytest.mark.parametrize("shared", [True, False])
 def test_zeros_of_a_dense_factor_by_enumeration(cupy, shared, monkeypatch):
     if not shared:
-        monkeypatch.setattr(on_gpu, "room", lambda: 0)
+        monkeypatch.setattr(on_gpu, "shared_bytes", lambda: 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         eta, factors = graphs.random_graph(rng, 6, 2, kinds=["dense"], feasible=True)
@@ -75,7 +75,7 @@ def test_zeros_of_a_dense_factor_by_enumeration(cupy, shared, monkeypatch):
 
 def test_a_start_from_a_completed_face_and_its_local_solution(cupy, monkeypatch):
     """Structures that a derivative adds are no part of a mixture, and in no later solve's way."""
-    monkeypatch.setattr(on_gpu, "room", lambda: 0)  # where derivatives work at the state itself
+    monkeypatch.setattr(on_gpu, "shared_bytes", lambda: 0)  # where derivatives work at the state itself
     graph = sk.FactorGraph()
     u = graph.variable(cupy.zeros(6))
     factor = sk.Dense([u[:3], u[3:]], np.zeros((3, 3)))

@@ -15,8 +15,8 @@ matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not install
 pytestmark = pytest.mark.usefixtures("close_figures")
 
 
-def check(display, place, model):
-    np.testing.assert_allclose(display.line_.get_xdata(), place)
+def check(display, position, model):
+    np.testing.assert_allclose(display.line_.get_xdata(), position)
     np.testing.assert_allclose(display.line_.get_ydata(), model.mean_score_)
     assert len(display.fold_lines_) == len(model.scores_)
     for line, scores in zip(display.fold_lines_, model.scores_):

@@ -47,7 +47,7 @@ def test_profiles_are_the_shares_of_the_definition():
     assert display.ax_.get_xscale() == "log" and display.ax_.xaxis.get_transform().base == 2
 
 
-def test_profile_table_and_looks(tmp_path):
+def test_profile_table_and_style(tmp_path):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     display = PerformanceProfileDisplay.from_table(pandas.DataFrame(COSTS, columns=["a", "b", "c"]))
     assert list(display.profiles_) == ["a", "b", "c"]

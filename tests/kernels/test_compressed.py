@@ -45,18 +45,18 @@ def test_pointer_fault(index, size, most, data):
 
 
 @TYPES
-@pytest.mark.parametrize("place", [0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 4999])
-def test_one_fault_wherever_it_lies(index, place):
+@pytest.mark.parametrize("position", [0, 1, 2047, 2048, 2049, 4095, 4096, 4097, 4999])
+def test_one_fault_wherever_it_lies(index, position):
     """Entries are checked by the block, and each block counts."""
     info = np.iinfo(index)
     for bad in (info.min, -1, 7, info.max):
         values = np.full(5000, 3, dtype=index)
-        values[place] = bad
-        assert index_fault(values, 7) == place
-    for bad in (info.min, -1, max(place - 2, -1), 5001, info.max):
+        values[position] = bad
+        assert index_fault(values, 7) == position
+    for bad in (info.min, -1, max(position - 2, -1), 5001, info.max):
         values = np.arange(5000, dtype=index)
-        values[place] = bad
-        assert pointer_fault(values, 5000) == place
+        values[position] = bad
+        assert pointer_fault(values, 5000) == position
 
 
 @TYPES

@@ -17,7 +17,7 @@ import sparsekit
 from sparsekit._linalg.threads import blas_threads
 
 THREADS = 8
-SECONDS = 200  # nobody waits for ever
+SECONDS = 200  # no thread waits without a limit
 
 
 def at_once(calls):

@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
 from sparsekit._l1.estimators import fold_search
-from sparsekit._l1.paths.judges import is_accuracy
+from sparsekit._l1.paths.fold_scorers import is_accuracy
 from sparsekit._l1.paths.scored_path import start_between
 
 TIGHT = 1e-8
@@ -87,11 +87,11 @@ def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
     starts = []
     between = start_between
 
-    def note(whole, solutions, x_null):
+    def record_start(whole, solutions, x_null):
         starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))
         return starts[-1][3]
 
-    monkeypatch.setattr(fold_search, "start_between", note)
+    monkeypatch.setattr(fold_search, "start_between", record_start)
     model = L1LogisticOBACV(Cs=[0.05, 0.2], cv=3).fit(X, y)
     whole, folds, x_null, start = starts.pop()
     expected = np.mean([coef.toarray() for coef, _ in folds], axis=0).T.ravel()

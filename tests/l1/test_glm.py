@@ -228,7 +228,7 @@ def test_columns_far_from_zero_are_fitted_as_centred_ones():
     assert far.n_iter_ <= near.n_iter_ + 3
 
 
-def test_names_pipelines_and_twins():
+def test_names_pipelines_and_conversions():
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)])
     y = TARGETS["poisson"]
     model = GLMOBA(alpha=0.02, penalty_weights={"c5": 0.0}).fit(frame, y)

@@ -47,9 +47,9 @@ def as_matrix(operator):
 
 @pytest.mark.parametrize("count, memory", [(0, 4), (1, 4), (4, 4), (11, 4), (7, 1), (30, 25)])
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("room", [64, 2])  # the second one has the arrays grow
-def test_operator_equals_dense_recursion(count, memory, sparse, room, monkeypatch):
-    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", room)
+@pytest.mark.parametrize("capacity", [64, 2])  # the second one has the arrays grow
+def test_operator_equals_dense_recursion(count, memory, sparse, capacity, monkeypatch):
+    monkeypatch.setattr(_pairs, "INITIAL_CAPACITY", capacity)
     rng = np.random.default_rng(count + 100 * memory)
     n = 20
     pairs = quadratic_pairs(rng, n, count, sparse)
@@ -242,7 +242,7 @@ def test_singular_pairs_are_forgotten():
     np.testing.assert_allclose(as_matrix(model), wrapped.lipschitz() * np.eye(40))
 
 
-def test_room_for_very_many_pairs_is_made_as_they_come():
+def test_buffers_grow_with_the_number_of_pairs():
     X = np.random.default_rng(0).standard_normal((30, 5))
     loss = LogisticLoss(X, np.where(X[:, 0] > 0.3, 1.0, -1.0))
     tracemalloc.start()

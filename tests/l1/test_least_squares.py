@@ -225,7 +225,7 @@ def test_a_fit_that_a_callback_stops_says_its_own_objective(stop):
     assert (np.diff(times) >= 0).all() and (np.diff(best.history_["time"]) >= 0).all()
 
 
-def test_descent_looks_at_the_clock():
+def test_descent_reads_the_clock():
     X, y = data(200, 40)
     columns, l1 = GramColumns(X.T @ X, X.T @ y, y @ y), np.full(40, 0.01)
     columns.set_point(np.zeros(40))

@@ -88,7 +88,7 @@ def test_small_problems_against_the_reference(drawn):
     lowest = ref.objective(smooth, l1, best)
     at_origin = smooth.value(np.zeros(smooth.size))
     assert fun <= lowest + 1e-9 * at_origin
-    # -0.0 or 1e-30 in place of a zero would be counted as a non-zero
+    # -0.0 or 1e-30 instead of a zero would be counted as a non-zero
     assert not np.any((result.x != 0) & (np.abs(result.x) < 1e-14) & (l1 > 0))
 
 
@@ -221,7 +221,7 @@ def test_warm_start(digits):
     assert_allclose(far.fun, cold.fun, rtol=1e-8)
 
 
-def test_history_tells_the_run(digits):
+def test_history_records_the_run(digits):
     X, y = digits
     smooth = ref.logistic(X, y)
     result = minimize_oba(LogisticLoss(X, y), 0.5, tol=1e-8, history=True)

@@ -107,7 +107,7 @@ def test_the_gap_of_weights_whose_squares_are_no_numbers(scale):
         rng.uniform(0.5, 2.0, 6),
     )
     plain, found = (minimize_oba(LeastSquaresLoss(X, y, s * c), 0.5 * c) for c in (1.0, scale))
-    # both are as small as tol promises
+    # both are within tol
     assert 0 <= plain.dual_gap <= 1e-4 * plain.fun
     assert found.dual_gap / scale == pytest.approx(plain.dual_gap, rel=1e-3, abs=1e-4 * plain.fun)
     free = minimize_oba(LeastSquaresLoss(X, y, s * 1e-300), 0.1)

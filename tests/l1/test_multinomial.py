@@ -206,8 +206,8 @@ def test_products_of_rows(K, dtype):
     A = sp.random(700, 120, density=0.1, format="csr", dtype=dtype, random_state=1)
     U = rng.standard_normal((700, K))
     results = [rmatmat(as_design(A), U, np.empty((120, K)))]
-    twin = CSRDesign(A.indptr, A.indices, A.data, A.shape, n_threads=2)
-    results.append(rmatmat(twin, U, np.empty((120, K))))
+    threaded = CSRDesign(A.indptr, A.indices, A.data, A.shape, n_threads=2)
+    results.append(rmatmat(threaded, U, np.empty((120, K))))
     np.testing.assert_allclose(results[0], A.toarray().astype(float).T @ U, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(*results)
 

@@ -88,7 +88,7 @@ def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
 
 
 def test_sparse_fits_that_start_at_zero():
-    """Without an offset the gradient there is half of its bounds, which columns of sparse X know."""
+    """Without an offset the gradient there is half of its bounds, which columns of sparse X bound."""
     X, y, offset = data(n=200)
     model = L1LogisticOBA(0.5, fit_intercept=False, tol=1e-8).fit(X, y, offset=offset)
     for kind in (sp.csr_array, sp.csc_array):
@@ -124,7 +124,9 @@ def test_a_ridge_on_few_rows(K):
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_huge_offsets(fit_intercept, size):
-    """Rows that are right or wrong for sure: the loss is nearly straight, and certificates stay honest."""
+    """Rows that are right or wrong for sure: the loss is nearly linear, and certificates still bound the
+    error.
+    """
     X, y, _ = data()
     offset = size * np.random.default_rng(5).standard_normal(len(y))
     for C in (0.01, 1.0):

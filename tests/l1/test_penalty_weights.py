@@ -89,8 +89,10 @@ def test_inspection_knows_the_names(frame):
     X, y = frame
     model = L1LogisticOBA(C=0.3, penalty_weights={"pulse": 0.0, "age": 3.0})
     found = training_function(model.fit(X, y), X, y)
-    twin = training_function(clone(model).set_params(penalty_weights=[3.0, 1.0, 1.0, 0.0]).fit(X, y), X, y)
-    assert found.fun(found.x)[0] == twin.fun(twin.x)[0]
+    with_array = training_function(
+        clone(model).set_params(penalty_weights=[3.0, 1.0, 1.0, 0.0]).fit(X, y), X, y
+    )
+    assert found.fun(found.x)[0] == with_array.fun(with_array.x)[0]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

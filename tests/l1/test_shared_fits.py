@@ -244,8 +244,8 @@ def test_a_model_that_is_saved_meanwhile():
     X, y = problem()
     with sk.shared_fits():
         model = sk.LassoOBA(0.01).fit(X, y)
-        saved, twin = pickle.dumps(model), copy.deepcopy(model)
-    for loaded in (pickle.load(io.BytesIO(saved)), twin):
+        saved, copied = pickle.dumps(model), copy.deepcopy(model)
+    for loaded in (pickle.load(io.BytesIO(saved)), copied):
         assert vars(loaded).keys() == vars(model).keys()
         assert_array_equal(loaded.predict(X), model.predict(X))
 

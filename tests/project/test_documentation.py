@@ -60,8 +60,8 @@ def test_links_that_lead_nowhere_are_found(check_links, tmp_path, capsys):
     assert check_links.main(tmp_path)
     assert capsys.readouterr().out.splitlines() == [
         "index.html: no.html: no such file",
-        "index.html: #no: no such place on the page",
-        "index.html: api/index.html#no: no such place on the page",
+        "index.html: #no: no such anchor on the page",
+        "index.html: api/index.html#no: no such anchor on the page",
         "index.html: no.png: no such file",
         "index.html: https://example.org/x.js: is loaded from elsewhere",
         "index.html: //example.org/x.css: is loaded from elsewhere",

@@ -8,7 +8,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 GUIDE = [
-    "getting_started",
     "choose_a_model",
     "tune",
     "explain",
@@ -18,7 +17,6 @@ GUIDE = [
     "sparsemax",
     "extreme_softmax",
     "lp_sparsemap",
-    "label_sets",
     "sequence_tagger",
     "large_data",
     "saved_models",

@@ -67,7 +67,7 @@ def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(sour
                 assert distribution in optional | BY_HAND, f"{name} imports {root}, which no extra installs"
 
 
-def test_extras_are_the_promised_ones(project):
+def test_extras_are_the_documented_ones(project):
     extras = project["optional-dependencies"]
     assert set(extras) == EXTRAS
     # the plots of the command and of the tests

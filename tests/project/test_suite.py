@@ -58,7 +58,7 @@ def test_a_seed_is_drawn_once_and_a_wrong_order_refused():
     assert drawn.startswith("random:")
     # pytest-xdist's processes read the command line again; the seed comes to them separately
     node = SimpleNamespace(config=config, workerinput={})
-    order.tell(node)
+    order.share_with(node)
     worker = SimpleNamespace(option=SimpleNamespace(order="random"), workerinput=node.workerinput)
     order.settle(worker)
     assert worker.option.order == drawn

@@ -33,22 +33,22 @@ def test_columns_are_forgotten_without_memory(kind, monkeypatch):
     blocks, census = counted(kind)
     found = gather.GatheredColumns(blocks, census)
     first, second, few = np.arange(0, 12), np.arange(8, 20), np.array([3, 9])
-    room = max(census.bytes_of(first), census.bytes_of(second))
+    n_bytes = max(census.bytes_of(first), census.bytes_of(second))
     assert census.bytes_of(first) == (dense(X)[:, :12] != 0).sum() * 12 if kind == "sparse" else 500 * 12 * 8
-    allow(monkeypatch, room)
+    allow(monkeypatch, n_bytes)
     rounds = [blocks.n_rounds]
     for columns in (first, few, second, first, few):
         part = found.matrix(columns)
         assert_array_equal(dense(part), dense(X)[:, columns])
         assert part.format == "csc" if kind == "sparse" else part.flags.f_contiguous
-        assert census.bytes_of(found.stored) <= room and len(set(found.stored)) == len(found.stored)
+        assert census.bytes_of(found.stored) <= n_bytes and len(set(found.stored)) == len(found.stored)
         rounds.append(blocks.n_rounds)
     assert np.diff(rounds).tolist() == [1, 0, 1, 1, 0]
     # those of both stay
     assert_array_equal(np.sort(found.stored), first)
     found.matrix(second)
     assert_array_equal(np.sort(found.stored), second)
-    allow(monkeypatch, 2 * room)
+    allow(monkeypatch, 2 * n_bytes)
     found.matrix(first)
     assert_array_equal(np.sort(found.stored), np.arange(20))
 

@@ -177,7 +177,7 @@ def test_kinds_of_labels(kind, data):
     assert found.classes_.dtype == wanted.classes_.dtype
 
 
-def test_labels_keep_their_type_beside_blocks_without_rows():
+def test_labels_keep_their_type_with_blocks_without_rows():
     """An empty partition has numbers or objects of any type."""
     import dask
 

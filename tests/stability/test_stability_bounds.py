@@ -1,4 +1,6 @@
-"""The bounds of false selections: against linear programs, a brute-force search, and what they promise."""
+"""The bounds of false selections: against linear programs, a brute-force search, and simulated false
+selections.
+"""
 
 import numpy as np
 import pytest
@@ -55,15 +57,15 @@ def test_no_concave_distribution_has_a_larger_tail():
     for _ in range(300):
         size, r = int(rng.integers(4, 40)), float(rng.choice([-0.5, -0.25]))
         # convex to the power r: a sum of hinges
-        places = np.arange(size + 1)
+        n_true = np.arange(size + 1)
         h = rng.random() * 0.1 + sum(
-            rng.exponential() * np.maximum(sign * (places - at), 0) / size
+            rng.exponential() * np.maximum(sign * (n_true - at), 0) / size
             for sign, at in [(1, rng.uniform(-1, size)), (1, rng.uniform(-1, size)), (-1, rng.uniform(0, 2))]
         )
         weights = h ** (1 / r)
         weights[rng.integers(2, size + 2) :] = 0
         weights /= weights.sum()
-        eta = weights @ places / size
+        eta = weights @ n_true / size
         for t in range(1, size + 1):
             assert weights[t:].sum() <= concave_tail(eta, t, size, r) * (1 + 1e-6) + 1e-12
 
@@ -78,7 +80,7 @@ def test_assumptions_sharpen_the_bound():
 
 
 @pytest.mark.parametrize("assumption", ASSUMPTIONS)
-def test_the_largest_selection_keeps_the_promise_and_one_more_does_not(assumption):
+def test_the_largest_selection_meets_the_bound_and_one_more_does_not(assumption):
     for p in (1, 2, 7, 300):
         for max_false in (0.3, 1.0, 5.0):
             q = largest_selection(max_false, p, 0.7, 50, assumption)

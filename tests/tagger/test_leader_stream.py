@@ -68,8 +68,12 @@ def test_coefficients_are_the_leaders(data, loss, rho, ends):
             value, g = few.value_and_gradient(v)
             G, met, before = G + g * g, met + value, h()
             past.append((g, h() - before, v))
-            pull = sum(g - sigma * center for g, sigma, center in past)
-            v = -np.sign(pull) * np.maximum(np.abs(pull) - rho, 0) / (sum(s for _, s, _ in past) + 1 - rho)
+            summed = sum(g - sigma * center for g, sigma, center in past)
+            v = (
+                -np.sign(summed)
+                * np.maximum(np.abs(summed) - rho, 0)
+                / (sum(s for _, s, _ in past) + 1 - rho)
+            )
     np.testing.assert_allclose(table(model).ravel()[:n], v, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(
         model.objective_, met + 0.5 * (1 - rho) * v @ v + rho * np.abs(v).sum(), rtol=1e-6

@@ -146,8 +146,8 @@ def test_stream_goes_on_from_a_fit_and_from_a_file(words, tmp_path):
         model.partial_fit(more[:9], [labels[::-1] for labels in y[:9]])
     np.testing.assert_array_equal(table(one), table(two))
     assert one.feature_names_in_.tolist()[-2:] == ["new=0", "new=1"] and one.coef_[:, -2:].any()
-    place = one.classes_.tolist().index("V")
-    assert one.transitions_[place, place] == 0.0
+    code = one.classes_.tolist().index("V")
+    assert one.transitions_[code, code] == 0.0
     assert not any(("V", "V") in pairwise(labels) for labels in one.predict(more))
 
 
@@ -175,7 +175,7 @@ def test_stream_names_what_is_wrong(data, words):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "perceptron"])
-def test_margin_losses_keep_what_the_tagger_promises(words, loss):
+def test_margin_losses_meet_the_contract_of_the_tagger(words, loss):
     X, y = words
     one, three = (
         sk.SequenceTagger(C=10.0, loss=loss, n_jobs=n, random_state=0, class_weight={"N": 2.0}).fit(X, y)
@@ -308,7 +308,7 @@ def test_perceptron_moves_only_what_is_free(data):
 
 
 def test_lbfgs_goes_on_without_pairs_that_lead_uphill():
-    """Rounding may spoil the compact matrix; the step is along the scaled gradient then."""
+    """Rounding may make the compact matrix singular; the step is along the scaled gradient then."""
     diagonal = np.array([1.0, 4.0, 100.0])
 
     def value_and_gradient(x):

@@ -1,4 +1,4 @@
-"""What users of other taggers do at once: look at features, pass data frames, pass what is wrong."""
+"""What users of other taggers do first: inspect features, pass data frames, pass wrong input."""
 
 from collections import Counter
 

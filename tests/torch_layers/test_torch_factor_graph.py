@@ -88,7 +88,7 @@ def test_derivatives(name):
     assert gradgradcheck(layer, (z, c), eps=1e-5, atol=1e-5, fast_mode=True)
     jacobian = torch.autograd.functional.jacobian(layer, z.detach())
     assert abs(jacobian).max() > 0.1  # something moves
-    assert not jacobian[0, :, 1].any()  # graphs of a batch know nothing of each other
+    assert not jacobian[0, :, 1].any()  # graphs of a batch are independent
 
 
 @pytest.mark.parametrize("factor", [sk.Sequence, sk.Matching, sk.DepTree, sk.Xor])
@@ -309,9 +309,13 @@ def test_training_and_copies():
     stored = io.BytesIO()
     torch.save(net, stored)
     stored.seek(0)
-    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net)), torch.load(stored, weights_only=False)):
-        torch.testing.assert_close(twin(X), expected, rtol=0, atol=0)
-        assert twin[2].graph is not net[2].graph
+    for copied in (
+        copy.deepcopy(net),
+        pickle.loads(pickle.dumps(net)),
+        torch.load(stored, weights_only=False),
+    ):
+        torch.testing.assert_close(copied(X), expected, rtol=0, atol=0)
+        assert copied[2].graph is not net[2].graph
     blank = torch.nn.Sequential(
         torch.nn.Linear(5, 16),
         torch.nn.Unflatten(-1, (4, 4)),

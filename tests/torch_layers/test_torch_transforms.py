@@ -69,8 +69,8 @@ def test_transforms_agree_with_loops(name):
     value, moved = func.jvp(f, (z,), (v,))
     same(value, f(z))
     same(moved, (jacobian * v).sum((-1, -2)))
-    value, pull = func.vjp(f, z)
-    same(pull(value)[0], (jacobian * value[..., None, None]).flatten(0, value.ndim - 1).sum(0))
+    value, vjp = func.vjp(f, z)
+    same(vjp(value)[0], (jacobian * value[..., None, None]).flatten(0, value.ndim - 1).sum(0))
     # more problems at a time, alone and with gradients of their own
     many = scores(3, 4, 6, seed=2)
     same(func.vmap(f)(many), torch.stack([f(one) for one in many]))
@@ -224,12 +224,12 @@ def test_solutions_live_as_long_as_their_tickets():
 def test_copies_are_other_layers_and_lost_ones_are_named():
     graph = chain()
     layer = FactorGraphLayer(graph)
-    twin = copy.deepcopy(layer)
+    deep_copy = copy.deepcopy(layer)
     z = scores(2, 6)
     graph.set_scores(graph.factors[2], 3.0)
-    assert abs(layer(z) - twin(z)).max() > 0.01
-    key = twin._key
-    del twin
+    assert abs(layer(z) - deep_copy(z)).max() > 0.01
+    key = deep_copy._key
+    del deep_copy
     gc.collect()
     with pytest.raises(RuntimeError, match="Keep it alive as long"):
         graph_operators.solve(z, scores(2, 9), key)

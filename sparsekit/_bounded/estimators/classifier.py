@@ -16,7 +16,7 @@ from ..._estimator.checks import in_type
 from ..._estimator.decorators import available_if, fit_context
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
-from ..._estimator.sklearn_twins import one_against_rest_twin
+from ..._estimator.sklearn_counterparts import one_against_rest_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit
 from ..._messages import shown
@@ -99,7 +99,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     n_iter_ : ndarray of shape (1,) or (n_classes,)
         Iterations.
     history_ : dict of ndarray
-        As in :class:`BoundedRegressor`; ``output`` tells the problem.
+        As in :class:`BoundedRegressor`; ``output`` is the problem's number.
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`BoundedRegressor`.
     n_features_in_ : int
@@ -287,8 +287,8 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, offset))
 
-    def _twin(self):
-        return one_against_rest_twin(
+    def _counterpart(self):
+        return one_against_rest_counterpart(
             self.loss, self.alpha, self.l1_ratio,
             fit_intercept=self.fit_intercept, class_weight=self.class_weight,
         )  # fmt: skip

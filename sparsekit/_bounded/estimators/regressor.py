@@ -15,7 +15,7 @@ from ..._arrays import namespace
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_twins import regression_twin
+from ..._estimator.sklearn_counterparts import regression_counterpart
 from ..._estimator.training_data import with_numbers
 from ..._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
 from ..losses.losses import regression_loss, weighted_quantile
@@ -261,8 +261,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         self.n_iter_ = int(self.n_iter_[0])
         return self
 
-    def _twin(self):
-        return regression_twin(
+    def _counterpart(self):
+        return regression_counterpart(
             self.loss, self.alpha, self.l1_ratio, self.bounds, quantile=self.quantile,
             epsilon=self.epsilon, fit_intercept=self.fit_intercept,
         )  # fmt: skip

@@ -82,7 +82,7 @@ def weighted_quantile(values, weight, q):
     """Smallest value that at least the part q of the weight does not exceed."""
     order = np.argsort(values)
     below = np.cumsum(weight[order])
-    # rounding of the sums must not tell a weight of 2 from two rows
+    # rounding of the sums must not separate a weight of 2 from two rows
     return float(values[order[np.searchsorted(below, (q - 1e-12) * below[-1])]])
 
 

@@ -299,7 +299,7 @@ def _sides(bounds, n, like):
 
 
 class Objective:
-    """f and its gradient as the solver wants them, from the user's ``fun`` and ``jac``, checked."""
+    """f and its gradient as the solver needs them, from the user's ``fun`` and ``jac``, checked."""
 
     def __init__(self, fun, args, jac, lower, upper):
         if not callable(fun):

@@ -104,7 +104,7 @@ class RecentGradients:
         self.at = (at + 1) % self.size
 
     def clear(self, g):
-        """Forget all but g."""
+        """Remove all but g."""
         self.count = self.at = 0
         self.put(g)
 

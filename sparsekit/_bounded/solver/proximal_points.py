@@ -49,7 +49,7 @@ class Steps:
         return cls(limits, callback, History(("time", "fun", "optimality"), history), size)
 
     def report(self, x, fun):
-        """Count a step; whether the callback wants to stop. Variables beyond those of x are zero."""
+        """Count a step; whether the callback asks to stop. Variables beyond those of x are zero."""
         self.nit += 1
         seconds = self.limits.seconds
         self.history.add(seconds, fun, self.optimality)

@@ -156,7 +156,7 @@ class Descent:
             self.minimize(w, b, nqn.NQNOptions.ftol, callback, limit)
 
     def record_iterate(self, report, certify):
-        """Tell the run of an iterate; ``certify`` has its gap computed as well."""
+        """Add an iterate to the run; with ``certify`` its gap is computed as well."""
         run, problem = self.run, self.problem
         w, b, z, gradient, _, f = self.last
         if f == report.fun:  # the last evaluation is mostly the iterate's

@@ -30,7 +30,7 @@ cdef int _ask_python(void *held, sk_size d, sk_size n_add, const double *u, cons
 fg_custom = _ask_python
 
 
-cdef int _look(void *held) noexcept with gil:
+cdef int _is_interrupted(void *held) noexcept with gil:
     """Whether a signal's handler has raised, mostly KeyboardInterrupt: stored until the end of the call."""
     try:
         PyErr_CheckSignals()
@@ -39,7 +39,7 @@ cdef int _look(void *held) noexcept with gil:
         return 1
     return 0
 
-fg_interrupted = _look
+fg_interrupted = _is_interrupted
 
 
 cdef class Plan:

@@ -49,7 +49,7 @@ cdef extern from "factor_graph/label_graph.h" nogil:
                            sk_size *)
 
 
-cdef int _look(void *held) noexcept with gil:
+cdef int _is_interrupted(void *held) noexcept with gil:
     """As in _factor_graph: a signal's handler has raised, which is kept for the end of the call."""
     try:
         PyErr_CheckSignals()
@@ -58,7 +58,7 @@ cdef int _look(void *held) noexcept with gil:
         return 1
     return 0
 
-fg_interrupted = _look
+fg_interrupted = _is_interrupted
 
 
 cdef class LabelGraph:

@@ -1,8 +1,8 @@
 /* The linear system of a chain's potentials, block after block along it.
  *
  * Potentials a belong to the tags before a transition, b to those after it. Their matrix is the Hessian of
- *     the sum over positions of W^-1 (a_t + b_t-1)^2, the first one projected on sum 0, plus the sum over transitions
- *     of D_ij (a_i + b_j)^2.
+ *     sum_t W_t^-1 (a_t + b_t-1)^2 + sum_ij D_ij (a_i + b_j)^2.
+ * The first sum is over positions, the first of them projected on sum 0; the second is over transitions.
  * Elimination from the first position to the last takes K^3 operations a transition and has no fill-in. */
 #ifndef SPARSEKIT_FACTOR_CHAIN_H
 #define SPARSEKIT_FACTOR_CHAIN_H

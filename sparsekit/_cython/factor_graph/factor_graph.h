@@ -2,8 +2,8 @@
  *
  * A slot is one variable's position in one factor. Factors of one kind are adjacent: pairs first (all first variables,
  * then all second ones), then linear constraints, OrOut, and factors with a MAP oracle. All coordinates are those of
- * the marginals. With w = 1 / deg a factor minimises sum_k w_k / 2 (x_k - v_k)^2 - <c, N p>, x = M p. This is line 8 of
- * Algorithm 1 with mu~ = x / delta. */
+ * the marginals. With w = 1 / deg and x = M p, a factor minimises sum_k w_k / 2 (x_k - v_k)^2 - <c, N p>: line 8 of
+ * Algorithm 1, where mu~ = x / delta. */
 #ifndef SPARSEKIT_FACTOR_GRAPH_H
 #define SPARSEKIT_FACTOR_GRAPH_H
 

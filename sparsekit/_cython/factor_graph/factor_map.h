@@ -171,7 +171,7 @@ static void fg_work(const fg_plan **g, fg_state **t, const fg_options *o, sk_siz
     if (!is_caller) return;
     watch.due = fg_seconds() + FG_POLL_SECONDS;
     for (sk_size turn = 0; atomic_load_explicit(&call->done, memory_order_relaxed) < total && !fg_is_stopped(call); turn++) {
-        if (turn % 64 == 0) fg_look(&watch);
+        if (turn % 64 == 0) fg_poll(&watch);
         if (turn > 10000) fg_pause(); /* do not sleep during the first moments */
     }
 }

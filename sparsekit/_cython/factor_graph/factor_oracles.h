@@ -29,10 +29,10 @@ static void fg_maximize(const fg_spec *f, const double *u, const double *c, int3
     const sk_size n = f->columns;
     switch (f->kind) {
     case FG_DENSE: {
-        sk_size place;
-        sk_dense(f->rows, f->sizes, f->offsets, u, c, answer, &place, work);
+        sk_size joint;
+        sk_dense(f->rows, f->sizes, f->offsets, u, c, answer, &joint, work);
         for (sk_size k = 0; k < f->rows; k++) on[k] = (int32_t)(f->offsets[k] + answer[k]);
-        bonus[0] = (int32_t)place;
+        bonus[0] = (int32_t)joint;
         break;
     }
     case FG_SEQUENCE:

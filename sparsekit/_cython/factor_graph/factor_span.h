@@ -106,17 +106,17 @@ static void fg_rows_solve(const fg_rows *a, double *y) {
     }
 }
 
-/* y = A x, or x -= D A' y; columns are the entries of x in `place`, or all */
+/* y = A x, or x -= D A' y; columns are the entries of x in `index`, or all */
 SK_INLINE double fg_rows_column(const fg_rows *a, sk_size j) {
     double s = 0.0;
     for (sk_size k = a->start[j]; k < a->start[j + 1]; k++) s += a->value[k] * a->y[a->row[k]];
     return s;
 }
 
-static void fg_rows_times(const fg_rows *a, const double *x, const int32_t *place) {
+static void fg_rows_times(const fg_rows *a, const double *x, const int32_t *index) {
     memset(a->y, 0, (size_t)a->n_row * sizeof(double));
     for (sk_size j = 0; j < a->n_column; j++) {
-        const double value = x[place == NULL ? j : place[j]];
+        const double value = x[index == NULL ? j : index[j]];
         for (sk_size k = a->start[j]; k < a->start[j + 1]; k++) a->y[a->row[k]] += a->value[k] * value;
     }
 }

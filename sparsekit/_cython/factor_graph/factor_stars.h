@@ -5,9 +5,9 @@
  * The smallest face around such mixtures is a flow through intervals of words. Start at a root and attach words from
  * the outside. Of the words strictly between a and b, either the first gets the head b or the last gets the head a; the
  * others remain. Each arc is one such step, so trees of the face are paths, and what enters an interval leaves it. With
- * x[modifier, head] this is
- *     x[a, b] + x[b, a] = x[a + 1, b] + x[b - 1, a],
- * at the root r it is x[r, r] = x[n - 1, r] = x[0, r], and the roots sum to 1. These n (n + 1) / 2 equations imply one
+ * x[modifier, head] this is:
+ *     x[a, b] + x[b, a] = x[a + 1, b] + x[b - 1, a].
+ * At the root r it is x[r, r] = x[n - 1, r] = x[0, r], and the roots sum to 1. These n (n + 1) / 2 equations imply one
  * head a word. */
 #ifndef SPARSEKIT_FACTOR_STARS_H
 #define SPARSEKIT_FACTOR_STARS_H

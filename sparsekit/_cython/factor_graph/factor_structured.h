@@ -8,8 +8,8 @@
 #include "factor_graph/factor_matching.h"
 #include "factor_graph/factor_stars.h"
 
-/* Number of structures from which multipliers take over. Of matchings and trees of 20 to 100 rows and scores of 1e-3 to
- * 1e4, half a row's number and 8 takes 1.4 times as long. 0 takes up to 10 times as long for strong scores, and 4 up to 3
+/* Number of structures from which multipliers take over. Evidence: matchings and trees of 20 to 100 rows, scores of
+ * 1e-3 to 1e4. Half the number of rows, and 8, take 1.4 times as long. 0 takes up to 10 times as long for strong scores, and 4 up to 3
  * times for trees: these need few structures. */
 #define FG_FEWEST 16
 /* Whether the multipliers' answer to scores v was found, in x. */

@@ -63,7 +63,7 @@ static void fg_pause(void) {
 #endif
 }
 
-static void fg_look(fg_watch *w) {
+static void fg_poll(fg_watch *w) {
     double now = fg_seconds();
     if (now >= w->call->deadline) w->late = 1;
     if (!w->is_caller) return;
@@ -79,7 +79,7 @@ SK_INLINE int fg_stopped(fg_watch *w, sk_size work) {
     if (fg_is_stopped(w->call)) return 1;
     if ((w->work += work) < FG_POLL_WORK) return 0;
     w->work = 0;
-    fg_look(w);
+    fg_poll(w);
     return fg_is_stopped(w->call);
 }
 

@@ -33,12 +33,12 @@ SK_INLINE void sk_enter_word(const sk_arcs *a, sk_size i, int any) {
     sk_size j;
     if (any) {
         top = sk_top(s, n);
-        j = sk_place(s, n, top);
+        j = sk_index_of(s, n, top);
         j = j < n && j != i ? j : -1;
     } else {
         double left = sk_top(s, i), right = sk_top(s + i + 1, n - i - 1);
         top = left > right ? left : right;
-        j = left > right ? sk_place(s, i, top) : i + 1 + sk_place(s + i + 1, n - i - 1, top);
+        j = left > right ? sk_index_of(s, i, top) : i + 1 + sk_index_of(s + i + 1, n - i - 1, top);
         if (j >= n) j = i > 0 ? 0 : 1;
     }
     a->entry[i] = top;
@@ -92,7 +92,7 @@ SK_INLINE void sk_contract(sk_arcs *a, sk_size from, sk_size to, int any) {
         top = root;
         j = -1;
     } else {
-        j = sk_place(row, n, top);
+        j = sk_index_of(row, n, top);
         if (j == n || a->node[j] == set) { /* NaN scores: take any word outside, so that the loop ends */
             j = -1;
             for (sk_size k = 0; !any && k < n && j < 0; k++) j = a->node[k] == set ? -1 : k;

@@ -20,9 +20,9 @@
 #define SK_LOWEST(bits) __builtin_ctz(bits)
 #else
 static int sk_lowest(unsigned bits) {
-    int place = 0;
-    while (!(bits & 1u)) bits >>= 1, place++;
-    return place;
+    int k = 0;
+    while (!(bits & 1u)) bits >>= 1, k++;
+    return k;
 }
 #define SK_LOWEST(bits) sk_lowest(bits)
 #endif

@@ -25,11 +25,11 @@ cdef extern from "shared/multinomial.h" nogil:
 
 
 cdef class _ClassOperator(QuadOperator):
-    """Base: variables at ``place`` in a (features + 1, classes) table, float32 inside."""
+    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside."""
     cdef const float[:, ::1] P
     cdef const int32_t[::1] top
     cdef const float[::1] weight
-    cdef const int64_t[::1] place
+    cdef const int64_t[::1] index
     cdef float[:, ::1] V
     cdef float[:, :, ::1] work
     cdef Py_ssize_t F, K
@@ -48,7 +48,7 @@ cdef class _ClassOperator(QuadOperator):
         if scale == 0.0:
             scale = 1.0
         for i in range(m):
-            V[self.place[i]] = <float>(v[i] / scale)
+            V[self.index[i]] = <float>(v[i] / scale)
         return scale
 
     cdef void _store(self, const double* v, double* out, double scale) noexcept nogil:
@@ -59,7 +59,7 @@ cdef class _ClassOperator(QuadOperator):
         for i in range(m):
             acc = 0.0
             for b in range(parts):
-                acc += table[b * stride + self.place[i]]
+                acc += table[b * stride + self.index[i]]
             out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
         self.add_plus(v, out)
 
@@ -67,7 +67,7 @@ cdef class _ClassOperator(QuadOperator):
 cdef class ClassRowOperator(_ClassOperator):
     """H v by one fused pass over compressed float32 rows.
 
-    ``P`` (n, K) has K padded with zeros to a multiple of 8. ``place`` (m,) is feature * K + class with that
+    ``P`` (n, K) has K padded with zeros to a multiple of 8. ``index`` (m,) is feature * K + class with that
     padded K. The intercepts are the feature after the last.
     """
     cdef const int64_t[::1] indptr
@@ -75,11 +75,11 @@ cdef class ClassRowOperator(_ClassOperator):
     cdef const float[::1] data
     cdef float[:, ::1] score
 
-    def __init__(self, indptr, indices, data, F, P, top, weight, place, diagonal, bint intercept,
+    def __init__(self, indptr, indices, data, F, P, top, weight, index, diagonal, bint intercept,
                  double ridge, int n_threads):
         self.indptr, self.indices, self.data = indptr, indices, data
         self.F, self.K = F, P.shape[1]
-        self.P, self.top, self.weight, self.place = P, top, weight, place
+        self.P, self.top, self.weight, self.index = P, top, weight, index
         self.diagonal = diagonal
         self.size = <int>self.diagonal.shape[0]
         self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, n_threads
@@ -126,10 +126,10 @@ cdef class ClassDenseOperator(_ClassOperator):
     cdef const float[:, ::1] A
     cdef float[:, ::1] block
 
-    def __init__(self, A, P, top, weight, place, diagonal, bint intercept, double ridge):
+    def __init__(self, A, P, top, weight, index, diagonal, bint intercept, double ridge):
         self.A = A
         self.F, self.K = A.shape[1], P.shape[1]
-        self.P, self.top, self.weight, self.place = P, top, weight, place
+        self.P, self.top, self.weight, self.index = P, top, weight, index
         self.diagonal = diagonal
         self.size = <int>self.diagonal.shape[0]
         self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, 1

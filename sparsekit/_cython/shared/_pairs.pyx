@@ -86,7 +86,7 @@ cdef class Pairs:
         return self.count
 
     def clear(self):
-        """Forget all pairs."""
+        """Remove all pairs."""
         self.count = 0
         self.W[:, :] = 0.0
         self.gram[:, :] = 0.0
@@ -289,7 +289,7 @@ cdef class LBFGSOperator(QuadOperator):
     """B + ridge theta I of ``pairs``, a copy of `Pairs.restricted`; its free set changes with each solve.
 
     A product costs O(m memory). A solve on f free variables costs O(f memory), and O(memory^2) for each variable that
-    joins or leaves the free set. ``diag`` is theta (1 + ridge) throughout. LinAlgError where rounding has spoilt N.
+    joins or leaves the free set. ``diag`` is theta (1 + ridge) throughout. LinAlgError where N is singular by rounding.
     """
     cdef Pairs pairs
     cdef double[:, ::1] middle
@@ -332,7 +332,7 @@ cdef class LBFGSOperator(QuadOperator):
         if c:
             sk_pairs_times(self.size, c, &self.pairs.W[0, 0], &self.every[0], v, &self.times[0], &self.pairs.buffer[0])
             dgemv(&no, &c, &c, &minus, &self.middle[0, 0], &c, &self.times[0], &one, &zero, &self.short[0], &one)
-        # with minus in place of theta this is (v + W short) theta (1 + ridge)
+        # with minus instead of theta this is (v + W short) theta (1 + ridge)
         sk_pairs_direction(self.size, c, &self.pairs.W[0, 0], &self.every[0], v, &self.short[0], minus, out)
 
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
@@ -361,7 +361,7 @@ cdef class LBFGSOperator(QuadOperator):
     def solve(self, rhs, free=None):
         """Solve B[free, free] x = rhs, (f,); all variables where ``free`` is None.
 
-        Raises LinAlgError where rounding has spoilt the positive definite matrix.
+        Raises LinAlgError where the matrix is not positive definite by rounding.
         """
         index = np.arange(self.size) if free is None else np.asarray(free)
         cdef int[::1] chosen = np.ascontiguousarray(index, dtype=np.int32)

@@ -82,7 +82,7 @@ cdef class ModelRows:
         self.parts = np.ascontiguousarray(parts, dtype=np.intp)
         self.start = np.empty(n, dtype=np.int64)
         self.stop = np.empty(n, dtype=np.int64)
-        # one spare entry: the branch-free copy writes before it knows whether to keep
+        # one spare entry: the branch-free copy writes before the comparison
         self.val = np.empty(capacity + 1, dtype=np.float32)
         self.n_threads = n_threads
 

@@ -24,7 +24,7 @@ SK_INLINE double sk_top(const double *restrict x, sk_size n) {
 }
 
 /* the first entry that equals the value; n if none does (scores that are not numbers) */
-SK_INLINE sk_size sk_place(const double *restrict x, sk_size n, double value) {
+SK_INLINE sk_size sk_index_of(const double *restrict x, sk_size n, double value) {
     sk_size j = 0;
     while (j < n && x[j] != value) j++;
     return j;
@@ -83,7 +83,7 @@ SK_MULTI(double, sk_viterbi,
     }
     {
         const double *last = work + (T - 1) * K;
-        sk_size k = sk_place(last, K, sk_top(last, K));
+        sk_size k = sk_index_of(last, K, sk_top(last, K));
         tags[T - 1] = k < K ? k : 0;
     }
     for (sk_size t = T - 1; t > 0; t--) {
@@ -141,7 +141,7 @@ SK_MULTI(double, sk_matching,
     }
     for (sk_size i = 0; i < m; i++) {
         const double *restrict s = scores + i * n;
-        sk_size j = sk_place(s, n, sk_top(s, n));
+        sk_size j = sk_index_of(s, n, sk_top(s, n));
         column[i] = -1;
         if (j < n && row[j] < 0) {
             row[j] = i;
@@ -162,7 +162,7 @@ SK_MULTI(double, sk_matching,
             top = gain[j] > top ? gain[j] : top;
         }
         for (;;) {
-            j = top > -INFINITY ? sk_place(gain, n, top) : n;
+            j = top > -INFINITY ? sk_index_of(gain, n, top) : n;
             if (j == n) /* no numbers, or sums that overflowed: any free column */
                 for (j = 0; row[j] >= 0; j++) continue;
             if (row[j] < 0) break;
@@ -216,7 +216,7 @@ SK_MULTI(double, sk_dense,
           const double *joint, sk_size *restrict values, sk_size *restrict at, double *work),
          (K, sizes, offsets, unary, joint, values, at, work)) {
     const double *table = joint;
-    sk_size rows = 1, place = 0;
+    sk_size rows = 1, flat = 0;
     double value;
     for (sk_size k = 0; k < K - 1; k++) rows *= sizes[k];
     for (sk_size k = K - 1; k > 0; k--) {
@@ -245,7 +245,7 @@ SK_MULTI(double, sk_dense,
         rows /= sizes[k - 1];
     }
     for (sk_size k = 0; k < K; k++) {
-        const double *restrict u = unary + offsets[k], *restrict x = table + place * sizes[k];
+        const double *restrict u = unary + offsets[k], *restrict x = table + flat * sizes[k];
         double top = -INFINITY;
         values[k] = 0;
         for (sk_size j = 0; j < sizes[k]; j++)
@@ -253,13 +253,13 @@ SK_MULTI(double, sk_dense,
                 top = x[j] + u[j];
                 values[k] = j;
             }
-        place = place * sizes[k] + values[k];
+        flat = flat * sizes[k] + values[k];
         /* back to the table before this one */
         rows *= sizes[k];
         if (k + 1 < K) table = k + 2 < K ? table - rows * sizes[k + 1] : joint;
     }
-    *at = place;
-    value = joint[place];
+    *at = flat;
+    value = joint[flat];
     for (sk_size k = 0; k < K; k++) value += unary[offsets[k] + values[k]];
     return value;
 }

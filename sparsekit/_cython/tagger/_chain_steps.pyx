@@ -41,7 +41,7 @@ def perceptron_steps(const int64_t[::1] start, const int64_t[::1] indptr, const 
     longest, most = _buffer_sizes(start, indptr, order)
     cdef double a, b
     cdef int32_t[::1] best = np.zeros(longest, dtype=np.int32)
-    cdef int64_t[::1] place = np.empty(most, dtype=np.int64)
+    cdef int64_t[::1] index = np.empty(most, dtype=np.int64)
     cdef double[::1] unary = np.empty(longest * K), buffer = np.empty((longest + 1) * K), value = np.empty(most)
     if indices.shape[0] == 0:
         indices, data = np.zeros(1, dtype=np.int64), np.zeros(1)  # no entry is read
@@ -59,9 +59,9 @@ def perceptron_steps(const int64_t[::1] start, const int64_t[::1] indptr, const 
             for t in range(T):
                 wrong += y[at + t] != best[t]
             m = sk_chain_difference(T, K, p, &indptr[at], &indices[0], &data[0], &y[at], &best[0], ends, moving,
-                                    &zeros[0], &place[0], &value[0])
+                                    &zeros[0], &index[0], &value[0])
             a, b = weight[i], weight[i] * (count + s)
             for t in range(m):
-                x[place[t]] += a * value[t]
-                summed[place[t]] += b * value[t]
+                x[index[t]] += a * value[t]
+                summed[index[t]] += b * value[t]
     return wrong

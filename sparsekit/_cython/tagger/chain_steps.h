@@ -33,40 +33,40 @@ SK_MULTI(void, sk_chain_unary,
  * `ends` the sequence's ends are features too. The buffers have 2 (entries + T + 1) entries. */
 static sk_size sk_chain_difference(sk_size T, sk_size K, sk_size p, const int64_t *indptr, const int64_t *indices,
                                    const double *data, const int32_t *y, const int32_t *z, int ends,
-                                   const uint8_t *free, double *zeros, int64_t *place, double *value) {
+                                   const uint8_t *free, double *zeros, int64_t *index, double *value) {
     sk_size n = 0, kept = 0;
     for (sk_size t = 0; t < T; t++) {
         const int other = y[t] != z[t];
         if (other)
             for (int64_t e = indptr[t]; e < indptr[t + 1]; e++) {
                 const int64_t row = indices[e] * K;
-                place[n++] = row + y[t];
+                index[n++] = row + y[t];
                 zeros[row + y[t]] += data[e];
-                place[n++] = row + z[t];
+                index[n++] = row + z[t];
                 zeros[row + z[t]] -= data[e];
             }
         if (t > 0 && (other || y[t - 1] != z[t - 1])) {
             const int64_t one = (p + y[t - 1]) * K + y[t], two = (p + z[t - 1]) * K + z[t];
-            place[n++] = one;
+            index[n++] = one;
             zeros[one] += 1.0;
-            place[n++] = two;
+            index[n++] = two;
             zeros[two] -= 1.0;
         }
         if (ends && other && (t == 0 || t == T - 1))
             for (int side = 0; side < 2; side++) {
                 const int64_t row = (p + K + side) * K;
                 if (side == 0 ? t != 0 : t != T - 1) continue;
-                place[n++] = row + y[t];
+                index[n++] = row + y[t];
                 zeros[row + y[t]] += 1.0;
-                place[n++] = row + z[t];
+                index[n++] = row + z[t];
                 zeros[row + z[t]] -= 1.0;
             }
     }
     for (sk_size i = 0; i < n; i++) {
-        const double v = zeros[place[i]];
-        zeros[place[i]] = 0.0;
-        if (v == 0.0 || (free && !free[place[i]])) continue;
-        place[kept] = place[i];
+        const double v = zeros[index[i]];
+        zeros[index[i]] = 0.0;
+        if (v == 0.0 || (free && !free[index[i]])) continue;
+        index[kept] = index[i];
         value[kept++] = v;
     }
     return kept;

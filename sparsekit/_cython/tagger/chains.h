@@ -215,7 +215,7 @@ SK_MULTI(double, sk_chain_best,
     }
     value = sk_top(work + (T - 1) * K, K);
     {
-        sk_size at = sk_place(work + (T - 1) * K, K, value);
+        sk_size at = sk_index_of(work + (T - 1) * K, K, value);
         tags[T - 1] = at < K ? (int32_t)at : 0;
     }
     for (sk_size t = T - 1; t > 0; t--) {

@@ -114,7 +114,7 @@ class StreamedRows:
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
 
     def identity(self) -> dict[str, Any]:
-        """What tells these data from others, but for the entries of X."""
+        """What distinguishes these data from others, but for the entries of X."""
         targets = self.targets
         return {
             "shape": [self.reader.n_rows, self.n_features],

@@ -239,7 +239,7 @@ def _checkpoint(model, source, path, interval, method):
 
 
 def _plain(value):
-    """A parameter as JSON has it, arrays and generators by what tells them from others."""
+    """A parameter as JSON has it, arrays and generators by a checksum or state."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):

@@ -95,7 +95,7 @@ def named_classes(model, classes):
     first = known is None
     if classes is not None:
         known = announced_classes(classes, known)
-    # who names the classes wants no others, as in scikit-learn
+    # after classes were named others are refused, as in scikit-learn
     return first, known, classes is not None or (not first and getattr(model, "_closed", False))
 
 

@@ -20,7 +20,7 @@ class EpochMonitor(FitMonitor):
         self.enough: int | None = None  # epochs that will do
 
     def restart(self):
-        """Forget the epochs so far."""
+        """Remove the epochs so far."""
         if self.tracker is not None:
             self.tracker.restart()
 

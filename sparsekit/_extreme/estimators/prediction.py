@@ -16,8 +16,8 @@ from ..._estimator.block_prediction import by_blocks, score_by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from ..._estimator.labels import refuse_missing_labels
-from ..._estimator.linear_model import LinearModelMixin, no_twin, score_parts
-from ..._estimator.sklearn_twins import logistic_twin
+from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.special import log_softmax
 from ..._linalg.structure import check_sparse
@@ -80,15 +80,17 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads, shorten)
 
-    def _twin(self):
+    def _counterpart(self):
         self._check_weights()
         if self.hash_bits is not None:
-            raise no_twin(self, "its weights are hashed (hash_bits), and belong to no feature.")
+            raise no_counterpart(self, "its weights are hashed (hash_bits), and belong to no feature.")
         if self.multilabel_:
-            raise no_twin(self, "it was fitted to an indicator, and decides by shares of one distribution.")
+            raise no_counterpart(
+                self, "it was fitted to an indicator, and decides by shares of one distribution."
+            )
         if len(self.classes_) == 1:
-            raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
-        return logistic_twin(fit_intercept=self.fit_intercept, class_weight=None)
+            raise no_counterpart(self, "it has one class (sklearn.dummy.DummyClassifier predicts that).")
+        return logistic_counterpart(fit_intercept=self.fit_intercept, class_weight=None)
 
     def _linear_parts(self):
         coef, intercept = super()._linear_parts()

@@ -26,7 +26,7 @@ JUDGING_ROWS = 2000
 
 
 def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
-    """The learning rate, searched for where it is "auto"; sets the attributes that tell of it.
+    """The learning rate, searched for where it is "auto"; sets the attributes that record it.
 
     ``n_rows`` is the number of all rows where ``rows`` are some of them.
     """

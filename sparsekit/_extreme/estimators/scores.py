@@ -205,7 +205,7 @@ class Ranking:
                 shares = np.where(self.total == 0, 0.0, self.total * np.exp(self.high - high))
                 normalizers = high + np.log(shares.sum(axis=0))
         codes, best = np.take_along_axis(codes, order, 1), np.take_along_axis(best, order, 1)
-        nowhere = codes == np.iinfo(np.int64).max  # scores that are NaN are nobody's best
+        nowhere = codes == np.iinfo(np.int64).max  # NaN is never the best score
         if nowhere.any():
             codes[nowhere], best[nowhere] = 0, np.nan
         return codes, best, normalizers

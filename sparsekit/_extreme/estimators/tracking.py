@@ -70,7 +70,7 @@ class Tracker:
         self.restart()
 
     def restart(self):
-        """Forget the epochs so far."""
+        """Remove the epochs so far."""
         self.curve: list[float] = []
         self.errors: list[float] = []
         self.evaluations: list[Evaluation] = []

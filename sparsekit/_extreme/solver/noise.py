@@ -7,7 +7,7 @@ import numpy as np
 
 from ..._cython.extreme import _extreme as kernels
 
-# rows of a round that a class is expected to be in, at most: their steps know nothing of each other
+# rows of a round that a class is expected to be in, at most: their steps are independent
 MEETINGS = 3.0
 # more rows than fill a device gain nothing
 MOST = 4096

@@ -8,7 +8,7 @@ from ..._arrays import full, is_device
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
 
-# the numbers that the kernels know them by
+# their numbers in the kernels
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
 
@@ -30,7 +30,7 @@ class SamplingOptions:
 
     @property
     def method_number(self):
-        """The method, as the kernels know it."""
+        """The number of the method in the kernels."""
         return METHODS[self.method]
 
 
@@ -86,7 +86,7 @@ def prepare(state, options):
     return state
 
 
-# rows whose entries tell the features' scale
+# rows whose entries determine the features' scale
 _ROWS_OF_SCALE = 2000
 
 
@@ -157,7 +157,7 @@ def _longer(table, n_rows):
         and room.ctypes.data == table.ctypes.data
     )
     if not has_room:
-        # memory of zeros that nobody wrote to is not used yet
+        # pages of zeros that were never written take no memory
         room = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
         room[:old] = table
     return room[:n_rows]

@@ -316,7 +316,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         )  # fmt: skip
         warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
         if self.threshold == "auto" and may_share:
-            # folds know it from the first of their fits
+            # folds take it from the first of their fits
             spectrum = getattr(self, "_known_spectrum", None) if spectrum is None else spectrum
             n, spectrum = count_and_spectrum(loss.design, Y, counts, self.fit_intercept, spectrum)
             self.threshold_share_ = threshold_share(loss, result.x, spectrum, n, self.never_empty_)

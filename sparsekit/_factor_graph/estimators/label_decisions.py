@@ -74,5 +74,5 @@ def _obeying(gain, factors, n_threads):
 
 
 def _and_some(factors):
-    """The factors, and one that wants a label on."""
+    """The factors, and one that requires a label."""
     return lambda labels: [*made_factors(factors, labels), Or(labels)]

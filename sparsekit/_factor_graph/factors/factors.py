@@ -148,7 +148,7 @@ class Factor:
     def _all_additional(self):
         """Its additional scores, (n_additional,)."""
         given = self._additional
-        # broadcasting is dear for small graphs
+        # broadcasting is slow for small graphs
         given = given if given.shape == self._full_shape else np.broadcast_to(given, self._full_shape)
         return given.ravel()
 

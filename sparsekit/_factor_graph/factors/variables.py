@@ -12,7 +12,7 @@ from ..._typing import EitherArray
 
 
 class Graph(Protocol):
-    """What views, factors and solutions know of the `FactorGraph` that made them."""
+    """Reference of views, factors and solutions to the `FactorGraph` that made them."""
 
     _scores: EitherArray
 

@@ -110,8 +110,7 @@ class FactorGraph(GraphBuilder):
         Returns
         -------
         Solution
-            Marginals by view and by factor, and what tells whether they are the solution: ``status``,
-            ``optimality``.
+            Marginals by view and by factor, and whether they are the solution: ``status``, ``optimality``.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 The loss is a *mean* over the rows, sum_i w_i l(eta_i, s; y_i) with sum_i w_i = 1. The scores are eta = X W +
 b, and each pair has one score s for all rows. The variables are one vector: the table (p + 1, K) of W and b,
-or (p, K), then s+ and s- >= 0 of the pairs, s = s+ - s-. s+ and s- have separate factors. The loss is then as
+or (p, K), then s+ and s- >= 0 of the pairs. s = s+ - s-. s+ and s- have separate factors. The loss is then as
 smooth in them as in the scores. It is at least that of s, so with a penalty one of each two ends at 0.
 """
 

@@ -34,7 +34,7 @@ def _mask_limit(values, below):
 
 
 def _without_masks(scores, additional, limit):
-    """Scores with a number in place of those up to ``limit`` (n,), and where these are.
+    """Scores with a number instead of those up to ``limit`` (n,), and where these are.
 
     It is a loss that nothing in the same graph can make up for. Factors keep clear of it wherever they can,
     so its size costs no digits.

@@ -32,7 +32,7 @@ def ended_early(result, tol):
 
 
 def warn_if_ended_early(loss):
-    """A function in place of ``warn_if_unconverged`` for fits of ``loss``."""
+    """A function instead of ``warn_if_unconverged`` for fits of ``loss``."""
 
     def warn(result, options, *, who, stacklevel):
         if not ended_early(result, options["tol"]):
@@ -64,14 +64,14 @@ def warn_of_path(results, alphas, loss, options, *, who, names=None, stacklevel)
         return
     ended = [", ".join(f"{alpha:g}" for alpha, _ in runs) for runs in early]
     if names is None:
-        places = f"alpha {ended[0]}"
+        values = f"alpha {ended[0]}"
     else:
         named = [f"{name} (alpha {which})" for name, which in zip(names, ended) if which]
-        places = listed(named, "; ")
+        values = listed(named, "; ")
     worst = max(run.optimality for runs in early for _, run in runs)
     warnings.warn(
         f"{who}: {number} of {total} fits did not converge to tol={options['tol']:.2e} (worst optimality "
-        f"{worst:.2e}): {places}. Increase max_iter or max_time, loosen tol, leave out the smallest alphas"
+        f"{worst:.2e}): {values}. Increase max_iter or max_time, loosen tol, leave out the smallest alphas"
         f"{_advice(loss)}.",
         ConvergenceWarning,
         stacklevel=stacklevel,

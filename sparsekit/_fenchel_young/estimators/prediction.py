@@ -12,8 +12,8 @@ from ..._arrays import namespace
 from ..._estimator.block_prediction import by_blocks, score_by_blocks
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
 from ..._estimator.labels import refuse_missing_labels
-from ..._estimator.linear_model import LinearModelMixin, no_twin, score_parts
-from ..._estimator.sklearn_twins import largest_score_twin, logistic_twin
+from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.sklearn_counterparts import largest_score_counterpart, logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
@@ -115,13 +115,19 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, Classi
             return super().score(X, check_sparse(y, "y"), sample_weight)
         return device_accuracy(self.predict(X), y, sample_weight)
 
-    def _twin(self):
+    def _counterpart(self):
         if self.multilabel_:
-            raise no_twin(self, "it was fitted to a matrix, and decides by shares of one distribution.")
+            raise no_counterpart(
+                self, "it was fitted to a matrix, and decides by shares of one distribution."
+            )
         if len(self.classes_) == 1:
-            raise no_twin(self, "it knows one class (sklearn.dummy.DummyClassifier predicts that).")
+            raise no_counterpart(self, "it has one class (sklearn.dummy.DummyClassifier predicts that).")
         # sparse probabilities have no counterpart; the class of the largest score does
-        make = logistic_twin if getattr(self, "_transform", None) == "softmax" else largest_score_twin
+        make = (
+            logistic_counterpart
+            if getattr(self, "_transform", None) == "softmax"
+            else largest_score_counterpart
+        )
         return make(fit_intercept=self.fit_intercept, class_weight=getattr(self, "class_weight", None))
 
     def _linear_parts(self):

@@ -264,9 +264,9 @@ class _DenseCurvature:
     """The same for dense data, by BLAS."""
 
     def __init__(self, loss, parts, weight):
-        place = np.arange(loss.shape[0] * loss.shape[1], like=weight)
+        index = np.arange(loss.shape[0] * loss.shape[1], like=weight)
         self.operator = _class_model.dense_operator(
-            loss.single(), place, parts, weight, loss.fit_intercept, 0.0
+            loss.single(), index, parts, weight, loss.fit_intercept, 0.0
         )
         self.shape = loss.shape
         self.diag = self.operator.diag.reshape(loss.shape).astype(np.float32)

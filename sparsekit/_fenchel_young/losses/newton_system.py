@@ -197,8 +197,8 @@ class NewtonSystem:
             if turned:
                 H = self._paired(parts, weight, rows)
             else:
-                place = np.arange(m)
-                H = _class_model.gram(self.design, place, parts, weight, self.intercept, exact=True)
+                all_variables = np.arange(m)
+                H = _class_model.gram(self.design, all_variables, parts, weight, self.intercept, exact=True)
             every = np.arange(m, like=H)
             if ridge is None:
                 most = (float(H.diagonal().max()) if m else 0.0) or 1.0

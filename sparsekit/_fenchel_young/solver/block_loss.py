@@ -27,7 +27,7 @@ _WORTH = 50
 
 @dataclass(frozen=True)
 class TargetsOfBlocks:
-    """What a task has to know of the loss.
+    """The parameters of the loss that a task needs.
 
     classes : labels in their order; None where y is a matrix of indicators or distributions.
     class_weight : factor of each class' weights, or None.

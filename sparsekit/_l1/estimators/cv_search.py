@@ -150,15 +150,15 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         chosen, values, n_iter = search_by_criterion(
             search, ratios, grids, self.selection, self.max_time, names
         )
-        result, at, place = chosen
+        result, at, index = chosen
         self.criterion_ = values if len(ratios) > 1 else values[0]
         self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[at])
         self.n_iter_ = np.array([n_iter], dtype=np.int32)
         penalties = [self._as_penalty(grid) for grid in grids]
         self._store_search(penalties, at)
-        value = float(penalties[at][place])
+        value = float(penalties[at][index])
         setattr(self, f"{self._penalty}_", value)
-        if 0 < place == len(grids[0]) - 1:
+        if 0 < index == len(grids[0]) - 1:
             warnings.warn(
                 f"{type(self).__name__}: the best {self._penalty}, {value:.3g}, is the weakest penalty of "
                 f"the grid, beyond which {self.selection} may still fall. Give weaker ones to "

@@ -21,8 +21,8 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
     A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
-    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms tell which
-    it is.
+    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms decide
+    which it is.
     """
     gap = result.dual_gap
     # ten times what a fit aims at

@@ -198,7 +198,7 @@ def _score_fold(
     part = whole.training(fold, index)
     loss, l1, x_null, _ = part.start(options)
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
-    judge = whole.judge(test, y, copy.copy(model), scorer, score_params)
+    fold_scorer = whole.fold_scorer(test, y, copy.copy(model), scorer, score_params)
     n_iters, statuses, optimality, solutions = [], [], [], []
     left = np.inf if keep_coefs else MAX_BYTES if whole.starts_between else 0
     paths = (
@@ -206,7 +206,7 @@ def _score_fold(
         for ratio, lambdas in zip(ratios, grids)
     )
     for result in itertools.chain.from_iterable(paths):
-        judge.add(part, result.x)
+        fold_scorer.add(part, result.x)
         n_iters.append(result.nit)
         statuses.append(result.status)
         optimality.append(result.optimality)
@@ -217,4 +217,4 @@ def _score_fold(
             left -= np.count_nonzero(coef) * (coef.itemsize + 4)
             kept = (sp.csr_array(coef), intercept) if left >= 0 else None
         solutions.append(kept)
-    return judge.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions
+    return fold_scorer.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

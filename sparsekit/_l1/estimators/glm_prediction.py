@@ -15,7 +15,7 @@ from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.penalty_name import PenaltyNameMixin
-from ..._estimator.sklearn_twins import family_twin
+from ..._estimator.sklearn_counterparts import family_counterpart
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import FloatArray, MatrixLike, Offset
 from ..losses.families.family import Family
@@ -135,8 +135,8 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         """The penalty of the fitted model."""
         return self.alpha, self.l1_ratio
 
-    def _twin(self):
-        return family_twin(self, self._make_family(), *self._alpha_and_ratio())
+    def _counterpart(self):
+        return family_counterpart(self, self._make_family(), *self._alpha_and_ratio())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_twins import squares_twin
+from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -285,9 +285,11 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             print(f"LassoOBA: solved by {self.solver_}")
         return self
 
-    def _twin(self):
+    def _counterpart(self):
         positive = getattr(self, "positive", False)  # models that were saved before there was one
-        return squares_twin(self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept, positive=positive)
+        return lasso_counterpart(
+            self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept, positive=positive
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

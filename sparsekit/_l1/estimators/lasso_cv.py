@@ -17,7 +17,7 @@ from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_twins import squares_twin
+from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import given_metadata, with_numbers
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -277,8 +277,8 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             if len(penalties) == 1:
                 self.mse_path_ = self.mse_path_[0]
 
-    def _twin(self):
-        return squares_twin(
+    def _counterpart(self):
+        return lasso_counterpart(
             self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept, positive=self.positive
         )
 

@@ -13,7 +13,7 @@ from ..._arrays import as_like
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
-from ..._estimator.sklearn_twins import logistic_twin
+from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -280,8 +280,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         )
         return self
 
-    def _twin(self):
-        return logistic_twin(
+    def _counterpart(self):
+        return logistic_counterpart(
             self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )
 

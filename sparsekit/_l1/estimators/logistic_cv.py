@@ -16,7 +16,7 @@ from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
-from ..._estimator.sklearn_twins import logistic_twin
+from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import given_metadata
 from ..._estimator.training_data import with_labels as with_class_labels
 from ..._estimator.used_columns import without_empty_columns
@@ -289,8 +289,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             stacklevel=6,
         )
 
-    def _twin(self):
+    def _counterpart(self):
         ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one
-        return logistic_twin(
+        return logistic_counterpart(
             ratio, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )

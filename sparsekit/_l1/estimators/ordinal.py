@@ -287,14 +287,14 @@ def ordered_classes(classes: Any, codes: Any, weight: Any, order: Any) -> tuple[
     ranks = np.arange(len(classes))
     if order is not None:
         order = np.ravel(np.asarray(order, dtype=object)).tolist()
-        places = {label: place for place, label in enumerate(order)}
-        missing = [label for label in classes.tolist() if label not in places]
-        if missing or len(places) < len(order):
+        rank_of = {label: k for k, label in enumerate(order)}
+        missing = [label for label in classes.tolist() if label not in rank_of]
+        if missing or len(rank_of) < len(order):
             raise ValueError(
                 f"categories must hold each label of y once; got {shown(order)}"
                 + (f", which lacks {shown(missing[0])}." if missing else ", which repeats one.")
             )
-        ranks = np.array([places[label] for label in classes.tolist()])
+        ranks = np.array([rank_of[label] for label in classes.tolist()])
     ranks = np.where(np.bincount(codes, weights=weight, minlength=len(classes)) > 0.0, ranks, -1)
     by_rank = np.argsort(ranks, kind="stable")[np.count_nonzero(ranks < 0) :]
     position = np.zeros(len(classes), dtype=np.intp)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..._estimator.block_prediction import by_blocks, score_of_blocks
 from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
 from ..._estimator.labels import refuse_missing_labels
-from ..._estimator.linear_model import no_twin
+from ..._estimator.linear_model import no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
@@ -166,8 +166,8 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         self.coef_ = super().densify().coef_.reshape(-1)
         return self
 
-    def _twin(self) -> Any:
-        raise no_twin(self, "it has no model of ordered classes.")
+    def _counterpart(self) -> Any:
+        raise no_counterpart(self, "it has no model of ordered classes.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -179,10 +179,10 @@ class SharedFitsMixin:
         super().__setstate__(state)
 
     def __sklearn_clone__(self):
-        twin = super().__sklearn_clone__()
+        clone = super().__sklearn_clone__()
         if "_shared_fits" in vars(self):
-            twin._shared_fits = self._shared_fits
-        return twin
+            clone._shared_fits = self._shared_fits
+        return clone
 
     def _store(self):
         """The store for this fit, or None."""

@@ -30,7 +30,7 @@ def anchored(variables, n_classes, x, g, l1):
     if not len(begin):
         return variables
     ids = variables[begin[:, None] + xp.arange(K)]
-    # of the classes at zero the one that wants to leave it least
+    # of the classes at zero the one with the smallest subgradient
     slack = np.where(x[ids] == 0.0, np.abs(g[ids]) - l1[ids], np.inf)
     slack[~l1[ids].any(axis=1), K - 1] = -np.inf  # without a penalty any class will do
     best = slack.argmin(axis=1)

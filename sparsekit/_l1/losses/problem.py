@@ -64,7 +64,7 @@ class Problem(ABC):
 
     @abstractmethod
     def lipschitz(self):
-        """Upper bound, or a guess at it, of the gradient's Lipschitz constant."""
+        """Upper bound, or an estimate of it, of the gradient's Lipschitz constant."""
 
     @abstractmethod
     def raise_lipschitz(self):
@@ -74,8 +74,8 @@ class Problem(ABC):
     def passes(self):
         """Passes over the data so far."""
 
-    # what some problems know better; a default that raises is called only where a problem says it has it:
-    # by a dual and unpenalised variables
+    # what some problems override; a default that raises is called only where a problem says it has it: by a
+    # dual and unpenalised variables
 
     @property
     def inner(self):

@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
 from .family_problem import FamilyProblem
-from .judges import Judge
+from .fold_scorers import FoldScorer
 from .least_squares_problem import LeastSquaresProblem
 from .problems import LogisticProblem
 
@@ -41,7 +41,7 @@ class BlocksMixin:
         part.n_threads, part.fold = 1, index
         return part
 
-    def judge(self, rows, y, model, scorer, score_params):
+    def fold_scorer(self, rows, y, model, scorer, score_params):
         def select(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column
@@ -52,7 +52,7 @@ class BlocksMixin:
 
         scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
         offset = None if self.shift is None else self.shift[rows]
-        return Judge(self, select, y[rows], model, scorer, score_params, offset)
+        return FoldScorer(self, select, y[rows], model, scorer, score_params, offset)
 
     def make_loss(self, X):
         loss = super().make_loss(X)

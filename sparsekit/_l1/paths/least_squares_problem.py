@@ -16,7 +16,7 @@ from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
 from .coefficients import center_target
 from .data_losses import nonnegative_of, squares_of
-from .judges import DeviceSquaredErrors, SquaredErrors
+from .fold_scorers import DeviceSquaredErrors, SquaredErrors
 from .path_solver import LEAST_RATIO
 from .problems import PathProblem
 
@@ -163,9 +163,9 @@ class LeastSquaresProblem(PathProblem):
             self.X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
         )
 
-    def judge(self, rows, y, model, scorer, score_params):
+    def fold_scorer(self, rows, y, model, scorer, score_params):
         if scorer is not None:
-            return super().judge(rows, y, model, scorer, score_params)
+            return super().fold_scorer(rows, y, model, scorer, score_params)
         weight = score_params.get("sample_weight")
         if is_device(self.X):
             seen = as_like(rows, self.X)

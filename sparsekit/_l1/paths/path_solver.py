@@ -78,7 +78,7 @@ class RegularizationPath:
     """
 
     lambdas: np.ndarray
-    coefs: Any  # an array or a CSC array, which nobody should have to tell apart
+    coefs: Any  # an array or a CSC array, which have the same meaning
     intercepts: np.ndarray
     objectives: np.ndarray
     dual_gaps: np.ndarray

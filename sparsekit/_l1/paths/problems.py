@@ -19,7 +19,7 @@ from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
 from .coefficients import all_classes, l1_weights, pack, unpack
 from .data_losses import logistic_of
-from .judges import DeviceAccuracy, Judge, is_accuracy
+from .fold_scorers import DeviceAccuracy, FoldScorer, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
 
@@ -99,14 +99,14 @@ class PathProblem:
         part.n_threads = 1
         return part
 
-    def judge(self, rows, y, model, scorer, score_params):
-        """What scores models on these rows, whose targets are those of ``y``; see `Judge`.
+    def fold_scorer(self, rows, y, model, scorer, score_params):
+        """Scorer of models on these rows, whose targets are those of ``y``; see `FoldScorer`.
 
         scikit-learn's scorers get copies in main memory of rows on a GPU.
         """
         seen = as_like(rows, self.X)
         X, offset = to_host(self.X[seen]), None if self.shift is None else to_host(self.shift[seen])
-        return Judge(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
+        return FoldScorer(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
 
     def unpacked(self, x):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
@@ -220,15 +220,15 @@ class LogisticProblem(PathProblem):
             shift = part.shift[:, there]
             part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
 
-    def judge(self, rows, y, model, scorer, score_params):
+    def fold_scorer(self, rows, y, model, scorer, score_params):
         plain = self.shift is None and not score_params and is_accuracy(scorer)
         if plain and is_device(self.X):
             seen = as_like(rows, self.X)
             return DeviceAccuracy(self.X[seen], self.values[seen])
-        judge = super().judge(rows, y, model, scorer, score_params)
+        fold_scorer = super().fold_scorer(rows, y, model, scorer, score_params)
         if plain:
-            judge.codes = self.values[rows]
-        return judge
+            fold_scorer.codes = self.values[rows]
+        return fold_scorer
 
     def is_separated(self, loss):
         return loss < least_loss_of_an_error(self.weight)

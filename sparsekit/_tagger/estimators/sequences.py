@@ -34,7 +34,7 @@ class Positions:
 def read(X: Any, names: np.ndarray | None = None, n_features: int | None = None) -> Positions:
     """All positions of a list of sequences.
 
-    ``names`` and ``n_features`` are those of a fitted model: features that it does not know are left out.
+    ``names`` and ``n_features`` are those of a fitted model: features that are not among them are left out.
     Without them every feature of X gets a column, in the order of the names.
     """
     if isinstance(X, (str, bytes, Mapping)) or sp.issparse(X) or not hasattr(X, "__len__"):
@@ -141,13 +141,13 @@ def _from_dicts(X, names):
         row = np.searchsorted(ends, at, side="right")
         i = np.searchsorted(np.cumsum([len(sequence) for sequence in X]), row, side="right")
         raise ValueError(f"X contains NaN or infinity: in X[{i}].")
-    place, names = columns.sorted(names)
+    rank, names = columns.sorted(names)
     indptr = np.array([0, *ends], dtype=np.int64)
     known = indices >= 0
     if not known.all():
         indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
         indices, data = indices[known], data[known]
-    indices = place[indices] if len(place) else indices
+    indices = rank[indices] if len(rank) else indices
     kind = np.int32 if max(len(names), len(indices)) < 2**31 else np.int64
     shape = len(ends), len(names)
     return as_kernel_input(
@@ -189,9 +189,9 @@ class _Columns:
             return np.zeros(0, dtype=np.int64), names
         found = np.array(list(self.by_name), dtype=object)
         order = np.argsort(found)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        return place, found[order]
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank, found[order]
 
 
 def _stacked(X, n_features):

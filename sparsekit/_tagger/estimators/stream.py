@@ -115,11 +115,11 @@ class TaggerStreamMixin:
         if known and (given.names is None) != (self._names() is None):
             raise ValueError("X must hold dicts of features, as before.")
         labels = read_labels(y, given.starts)
-        place = {label: k for k, label in enumerate(all_labels.tolist())}
+        index = {label: k for k, label in enumerate(all_labels.tolist())}
         for label in labels.tolist():
-            if label not in place:
+            if label not in index:
                 raise ValueError(f"classes lack the label {shown(label)} of y.")
-        codes = np.array([place[label] for label in labels.tolist()], dtype=np.int32)
+        codes = np.array([index[label] for label in labels.tolist()], dtype=np.int32)
         allowed = allowed_by(self.constraints, all_labels)
         wrong = broken(codes, given.starts, allowed, all_labels)
         if wrong is not None:
@@ -190,9 +190,9 @@ class TaggerStreamMixin:
         if given.names is None:
             return (indptr, indices, data), None, given.X.shape[1]
         old = self._names() if known else np.zeros(0, dtype=object)
-        place = {name: j for j, name in enumerate(old)}
-        where = np.array([place.setdefault(name, len(place)) for name in given.names], dtype=np.int64)
-        names = np.array(list(place), dtype=object)
+        index = {name: j for j, name in enumerate(old)}
+        where = np.array([index.setdefault(name, len(index)) for name in given.names], dtype=np.int64)
+        names = np.array(list(index), dtype=object)
         return (indptr, where[indices] if len(where) else indices, data), names, len(names)
 
     def _stored(self, known, kind):

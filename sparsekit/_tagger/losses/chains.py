@@ -58,8 +58,8 @@ def add_ends(unary, starts, begin, end):
 def cuts(starts):
     """Parts (B + 1,) of the sequences, of about the same number of positions."""
     S = len(starts) - 1
-    places = np.linspace(0, starts[-1], min(S, _PARTS) + 1)[1:-1]
-    return np.concatenate([[0], np.searchsorted(starts[1:-1], places), [S]]).astype(np.int64)
+    bounds = np.linspace(0, starts[-1], min(S, _PARTS) + 1)[1:-1]
+    return np.concatenate([[0], np.searchsorted(starts[1:-1], bounds), [S]]).astype(np.int64)
 
 
 def nearness(trans, reach):

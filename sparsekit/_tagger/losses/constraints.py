@@ -50,20 +50,20 @@ def allowed_by(constraints, classes):
                 elif ends is False:
                     follow[j, k] = False
         return Allowed(follow, begin, end)
-    place = {label: j for j, label in enumerate(classes.tolist())}
+    index = {label: j for j, label in enumerate(classes.tolist())}
     for pair in constraints:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2 or (pair[0] is None and pair[1] is None):
             raise ValueError(f"constraints must be pairs (previous, next) of labels; got {shown(pair)}.")
         for label in pair:
-            if label is not None and label not in place:
+            if label is not None and label not in index:
                 raise ValueError(f"constraints: the label {shown(label)} is none of y's.")
         before, after = pair
         if before is None:
-            begin[place[after]] = False
+            begin[index[after]] = False
         elif after is None:
-            end[place[before]] = False
+            end[index[before]] = False
         else:
-            follow[place[before], place[after]] = False
+            follow[index[before], index[after]] = False
     return Allowed(follow, begin, end)
 
 

@@ -85,7 +85,7 @@ class ChainLoss:
     def curvature(self):
         """A diagonal for L-BFGS, between that of the Hessian and one that is the same everywhere.
 
-        The Hessian's is taken at scores that know how often each label is there, and nothing else. It is too
+        The Hessian's is taken at scores equal to each label's log-frequency, and nothing else. It is too
         large if features predict labels well, by varying factors. Its square root took half the steps of
         either (sets of 5 to 20 labels, C from 0.02 to 10).
         """

@@ -81,10 +81,10 @@ class SeenStates:
         self._squares.data = columns.data**2
         used = np.repeat(np.arange(p), np.diff(columns.indptr)) * K + y[columns.indices]
         # stored zeros do not count
-        place = np.unique(used[columns.data != 0])
-        self._place, self._label = place, (place % K).astype(np.int32)
-        self._first = np.searchsorted(place, np.arange(p + 1) * K).astype(np.int64)
-        self.n = len(place)
+        index = np.unique(used[columns.data != 0])
+        self._index, self._label = index, (index % K).astype(np.int32)
+        self._first = np.searchsorted(index, np.arange(p + 1) * K).astype(np.int64)
+        self.n = len(index)
 
     def scores(self, x):
         unary = np.empty((self.design.shape[0], self.K))
@@ -101,17 +101,17 @@ class SeenStates:
         return sums
 
     def squares(self, weights, each):
-        return (self._squares.T @ weights)[self._place // self.K] * each[self._label]
+        return (self._squares.T @ weights)[self._index // self.K] * each[self._label]
 
     def table(self, x):
         table = np.zeros(self.design.shape[1] * self.K)
-        table[self._place] = x
+        table[self._index] = x
         return table.reshape(-1, self.K)
 
     def pick(self, table):
-        return table.ravel()[self._place]
+        return table.ravel()[self._index]
 
     def free(self):
         free = np.zeros(self.design.shape[1] * self.K, dtype=bool)
-        free[self._place] = True
+        free[self._index] = True
         return free.reshape(-1, self.K)

@@ -48,7 +48,7 @@ def init_state(x, f, g, diagonal, memory):
 def direction(state):
     """Minus the inverse L-BFGS matrix times the gradient; along the scaled gradient where there is no pair.
 
-    None where rounding has spoilt the matrix.
+    None where the matrix is singular by rounding.
     """
     pairs, slope = state.pairs, state.unit * state.g
     if not len(pairs):
@@ -96,7 +96,7 @@ def _search(value_and_gradient, state, d):
 
 
 def record_step(state, nit, optimality, limits, lines, callback):
-    """Note a step in the history and tell ``callback``; the status if the run ends by it, else None."""
+    """Add a step to the history and call ``callback``; the status if the run ends by it, else None."""
     lines.add(limits.seconds, state.f, optimality)
     if not np.isfinite(state.f):
         return outcome.NOT_FINITE

@@ -64,7 +64,7 @@ class SparseChains:
 
 
 class SparseMAPLoss(ChainLoss):
-    """The same sum with SparseMAP losses in place of likelihoods.
+    """The same sum with SparseMAP losses instead of likelihoods.
 
     f(x) = sum_i c_i (max_p - s(x_i, y_i) + T_i / 2) + ridge / 2 |x|^2, the maximum that of this module's
     head.

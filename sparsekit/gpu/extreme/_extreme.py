@@ -21,7 +21,7 @@ from ._step_arguments import Noise, Options, Rows, State, Work
 PLACES = 2**22
 # rounds of one row that one launch runs: some tenths of a second
 ROUNDS_ALONE = 2**15
-# the bits of extreme.cuh that tell which arrays are there
+# the bits of extreme.cuh: which arrays are given
 _FLAGS = (
     "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise", "value",
 )  # fmt: skip

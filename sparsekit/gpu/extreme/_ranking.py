@@ -73,7 +73,7 @@ def _insert(scores: DeviceArray, lo: int, best: DeviceArray, codes: DeviceArray)
 
 
 def sparse_scores(X: DeviceArray, coef: DeviceArray, dtype: DTypeLike) -> DeviceArray:
-    """X coef^T (n, classes) for X in CSR, with sums in one order, which cuSPARSE does not promise.
+    """X coef^T (n, classes) for X in CSR, with sums in a fixed order, which cuSPARSE does not guarantee.
 
     The weights of the columns that X has are copied, those of some classes at a time.
     """

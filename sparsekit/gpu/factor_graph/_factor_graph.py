@@ -27,7 +27,7 @@ HEAD = 5
 _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
 
 
-def room() -> int:
+def shared_bytes() -> int:
     """Bytes of shared memory that a block may have for a state."""
     # less what kernels have of their own
     return min(SHARED_STATE, largest_shared() - 4096)
@@ -107,11 +107,11 @@ class Plan:
             lanes,
             len(structured),
         ]
-        dense, dense_room = _dense_tables(structured)
+        dense, dense_size = _dense_tables(structured)
         self.n_dense, self.dense, self.defines = len(structured), dense, {}
         if structured:
             self.defines = {"FACTORS_DENSE": 1}
-        counts.append(dense_room)
+        counts.append(dense_size)
         parts = [
             ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
             orout, negated, dense,
@@ -126,19 +126,19 @@ class Plan:
         self.n_threads = count_threads(self.n_slot)
         # factor_graph.cuh has the state's arrays in this order
         sizes = {"eta": n_var, "mu": n_var, "add": n_add, "x": self.n_slot, "l": self.n_slot}
-        self.places: dict[str, slice] = {}
+        self.slices: dict[str, slice] = {}
         at = 0
         for name, size in sizes.items():
-            self.places[name] = slice(at, at + size)
+            self.slices[name] = slice(at, at + size)
             at += size
-        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_room
-        self.dense_at = self.stride - dense_room
+        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_size
+        self.dense_at = self.stride - dense_size
         self.oracles: list[object] = []
 
     @property
     def n_shared(self) -> int:
         """Doubles of a state that lies in shared memory while it is worked at, or 0."""
-        return self.stride if 8 * self.stride <= room() else 0
+        return self.stride if 8 * self.stride <= shared_bytes() else 0
 
 
 class States:
@@ -154,7 +154,7 @@ class States:
         self.levels = cupy.zeros((n, 4))
 
     def _part(self, name: str) -> DeviceArray:
-        return self.block[:, self.plan.places[name]]
+        return self.block[:, self.plan.slices[name]]
 
     def _check(self, first: DeviceArray, second: DeviceArray, what: str) -> None:
         if first.shape != (self.n, self.plan.n_var) or second.shape != (self.n, self.plan.n_add):
@@ -224,9 +224,9 @@ class States:
         """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
-            self._launch("vjp", to_eta, to_add, *self._rooms(), self.plan.n_shared)
+            self._launch("vjp", to_eta, to_add, *self._buffers(), self.plan.n_shared)
 
-    def _rooms(self) -> tuple[DeviceArray, int]:
+    def _buffers(self) -> tuple[DeviceArray, int]:
         """What the faces of Dense factors need, a part a graph, and its size."""
         import cupy
 
@@ -241,7 +241,7 @@ class States:
         self._check(d_eta, d_add, "directions")
         out = cupy.empty((self.n, self.plan.n_var))
         if self.plan.n_var:
-            self._launch("jvp", d_eta, d_add, out, *self._rooms(), self.plan.n_shared)
+            self._launch("jvp", d_eta, d_add, out, *self._buffers(), self.plan.n_shared)
         return out
 
 

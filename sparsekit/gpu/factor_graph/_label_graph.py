@@ -11,7 +11,7 @@ import numpy as np
 from ..._typing import Array, DeviceArray
 from ..shared._compile import kernel, sm_count
 from ..shared._sparse import Lines
-from ._factor_graph import plain_options, room, state_size
+from ._factor_graph import plain_options, shared_bytes, state_size
 
 # Bytes of shared memory for a row's labels and what is left of its graph. Three blocks and more fit a
 # multiprocessor from compute capability 8 on.
@@ -108,7 +108,7 @@ class LabelGraph:
         n_ints = 3 * n_slot + K + n_live + 2 * n_linear + n_orout + 3
         n_graph = state_size(K, n_live, n_slot, n_live, n_linear + n_orout) + 4 * n_slot + n_live + n_linear
         n_graph += (n_ints + 1) // 2
-        shared = min(SHARED_ROW, room()) // 8
+        shared = min(SHARED_ROW, shared_bytes()) // 8
         # what does not fit into shared memory
         n_shared = min(shared, n_row + n_graph)
         n_spare = (0 if n_row + n_graph <= n_shared else n_row + n_graph) or 1

@@ -10,20 +10,20 @@
 namespace factors {
 
 // what a plan says of a Dense factor: eight integers
-enum { D_SLOT, D_SIZE, D_ADD, D_N_ADD, D_VARIABLES, D_MOST, D_ROOM, D_TABLE };
+enum { D_SLOT, D_SIZE, D_ADD, D_N_ADD, D_VARIABLES, D_MOST, D_STATE, D_TABLE };
 
 struct Active {
     int d, n_add, K, most;        // variables; joint assignments; variables of several values; structures at most
     const int *sizes, *offsets;   // (K): values of each, and where their indicators begin
-    // number of structures, shift, whether the last call ended since no structure is better, number of last structures
-    // without weight (factor_face.cuh), and the last call's `inv`
+    // number of structures; shift; whether the last call ended since no structure is better. Then the number of last
+    // structures without weight (factor_face.cuh), and the last call's `inv`.
     double* head;
     double *p, *ones, *target, *L;
     double *u, *wu;               // (d)
     int *on, *bonus;              // (most, K), (most)
 
     __device__ __forceinline__ Active(const Plan& g, const State& t, int i) : Active(g, t.dense, i) {}
-    __device__ __forceinline__ Active(const Plan& g, double* room, int i) {
+    __device__ __forceinline__ Active(const Plan& g, double* buffer, int i) {
         const int* f = g.dense + 8 * i;
         d = f[D_SIZE];
         n_add = f[D_N_ADD];
@@ -31,7 +31,7 @@ struct Active {
         most = f[D_MOST];
         sizes = g.dense + f[D_TABLE];
         offsets = sizes + K;
-        head = room + f[D_ROOM];
+        head = buffer + f[D_STATE];
         p = head + 5;
         ones = p + most;
         target = ones + most;
@@ -102,7 +102,7 @@ struct Active {
         }
         head[0] = m - 1;
     }
-    // row of L for the structure in place m: its pivot's square relative to its own
+    // row of L for the structure in slot m: its pivot's square relative to its own
     __device__ __noinline__ double row(const double* w) {
         const int m = count();
         double *at = L + m * most, own = 0.0, pivot;
@@ -120,7 +120,7 @@ struct Active {
         at[m] = sqrt(pivot > 0.0 ? pivot : 0.0);
         return pivot / own;
     }
-    // best structure for u and the scores of joint assignments, c(place), into place m; its score
+    // best structure for u and the scores of joint assignments, c(index), into slot m; its score
     template <class Score>
     __device__ __forceinline__ double ask(const double* by, Score c) {
         int* values = on + count() * K;

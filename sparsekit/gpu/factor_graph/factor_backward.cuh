@@ -30,10 +30,10 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     __syncthreads();
 }
 
-// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); room is workspace, as for complete_all
+// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); buffer as for complete_all
 static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add,
-                                           double* room) {
-    complete_all(g, t, room);
+                                           double* buffer) {
+    complete_all(g, t, buffer);
     project(team, g, t, to_eta);
     SK_SHARE(i, g.n_pair) {
         const int o = g.n_pair + i;
@@ -51,8 +51,8 @@ static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const Stat
 
 // mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add)
 static __device__ __forceinline__ void jvp(Team& team, const Plan& g, const State& t, const double* d_eta,
-                                           const double* d_add, double* out, double* room) {
-    complete_all(g, t, room);
+                                           const double* d_add, double* out, double* buffer) {
+    complete_all(g, t, buffer);
     SK_SHARE(s, g.n_slot) {
         const int i = s < g.n_pair ? s : s - g.n_pair;
         t.z[s] = s < 2 * g.n_pair ? (s < g.n_pair ? t.n1[i] : t.n2[i]) * d_add[g.pair_add[i]] : 0.0;

@@ -77,7 +77,7 @@ static __device__ __forceinline__ void complete_pair(const Plan& g, const State&
 #ifdef FACTORS_DENSE
 // The search for a Dense factor's face.
 struct Face {
-    Active t, q;                // its structures, and room for those of them that have weights
+    Active t, q;                // its structures, and storage for those with weights
     const double *w, *c;        // (d), (n_add)
     double *x, *g, *r, *y, *v;  // (d)
     double level, size;         // what the face's structures have under the scores g, c
@@ -205,9 +205,9 @@ struct Face {
 };
 #endif
 
-// All factors' Jacobians become those of their smallest faces. `room`: (dense_room + 5 n_slot), of Dense factors alone.
+// All factors' Jacobians become those of their smallest faces. `buffer`: (dense_size + 5 n_slot), of Dense factors alone.
 // Ends with a barrier.
-static __device__ __forceinline__ void complete_all(const Plan& g, const State& t, double* room) {
+static __device__ __forceinline__ void complete_all(const Plan& g, const State& t, double* buffer) {
     const Lanes lanes = {g.lanes};
     const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
     SK_SHARE(i, g.n_pair) complete_pair(g, t, i);
@@ -224,9 +224,9 @@ static __device__ __forceinline__ void complete_all(const Plan& g, const State& 
     SK_SHARE(i, g.n_dense) {
         const int *of = g.dense + 8 * i, lo = of[D_SLOT], d = of[D_SIZE];
         const Active active(g, t, i);
-        double* own = room + g.dense_room + 5 * lo;
+        double* own = buffer + g.dense_size + 5 * lo;
         if (active.head[2] == 0.0) continue;
-        Face face = {active, Active(g, room, i), g.w + lo, t.add + of[D_ADD], own, own + d, own + 2 * d, own + 3 * d,
+        Face face = {active, Active(g, buffer, i), g.w + lo, t.add + of[D_ADD], own, own + d, own + 2 * d, own + 3 * d,
                      own + 4 * d, 0.0, 1.0, 1ull};
         face.complete(t.v + lo);
     }

@@ -15,24 +15,24 @@ struct Work {
 };
 
 static __device__ __forceinline__ void open(Work& work, const long long* counts, const int* ints, const double* reals,
-                                            double* states, long long stride, const unsigned char* off, double* room,
+                                            double* states, long long stride, const unsigned char* off, double* buffer,
                                             long long n_shared) {
     double* own = states + blockIdx.x * stride;
     if (threadIdx.x == 0) {
         read_counts(work.plan, counts);
-        place(work.plan, ints, reals);
-        place(work.state, work.plan, n_shared ? room : own);
+        assign_buffers(work.plan, ints, reals);
+        assign_buffers(work.state, work.plan, n_shared ? buffer : own);
         work.state.off = off + (long long)blockIdx.x * (work.plan.n_var + work.plan.n_add);
         work.state.off_add = work.state.off + work.plan.n_var;
     }
-    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) room[i] = own[i];
+    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) buffer[i] = own[i];
     __syncthreads();
 }
 
-static __device__ __forceinline__ void close(double* states, long long stride, const double* room, long long n_shared) {
+static __device__ __forceinline__ void close(double* states, long long stride, const double* buffer, long long n_shared) {
     double* own = states + blockIdx.x * stride;
     __syncthreads();
-    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) own[i] = room[i];
+    for (long long i = threadIdx.x; i < n_shared; i += blockDim.x) own[i] = buffer[i];
 }
 
 }  // namespace factors
@@ -47,16 +47,16 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                           double tol_dual, long long adaptive, long long exact, long long quadratic,
                           long long inner_iter) {
     __shared__ factors::Work work;
-    SK_DYNAMIC_SHARED(double, room);
+    SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
     const factors::Options options = {max_iter, inner_iter, step_size, relaxation, tol_primal, tol_dual,
                                       (int)adaptive, (int)exact, (int)quadratic};
     factors::Team team = {work.team, 0};
     factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
                               whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)warm};
-    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
     factors::solve(team, work.plan, work.state, options, report);
-    factors::close(states, stride, room, n_shared);
+    factors::close(states, stride, buffer, n_shared);
     if (threadIdx.x == 0) {
         whole[3 * i] = report.status;
         whole[3 * i + 1] = report.n_iter;
@@ -68,20 +68,20 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
 }
 
-// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). rooms (n,
+// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). buffers (n,
 // size): workspace for the faces of Dense factors.
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_vjp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
-                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, double* rooms,
+                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, double* buffers,
                         long long size, long long n_shared) {
     __shared__ factors::Work work;
-    SK_DYNAMIC_SHARED(double, room);
+    SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
-    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
     factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add,
-                 rooms + i * size);
+                 buffers + i * size);
 }
 
 // out (n, n_var): how mu moves with the scores
@@ -89,15 +89,15 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_jvp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
                         const unsigned char* __restrict__ off, const double* __restrict__ d_eta,
-                        const double* __restrict__ d_add, double* out, double* rooms, long long size,
+                        const double* __restrict__ d_add, double* out, double* buffers, long long size,
                         long long n_shared) {
     __shared__ factors::Work work;
-    SK_DYNAMIC_SHARED(double, room);
+    SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
-    factors::open(work, counts, ints, reals, states, stride, off, room, n_shared);
+    factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
     factors::jvp(team, work.plan, work.state, d_eta + i * work.plan.n_var, d_add + i * work.plan.n_add,
-                 out + i * work.plan.n_var, rooms + i * size);
+                 out + i * work.plan.n_var, buffers + i * size);
 }
 
 // out (n, n_add) = N p of the pairs. Two variables with a score of 0 count as independent.
@@ -107,11 +107,11 @@ extern "C" __global__ void sk_factor_graph_additionals(const long long* __restri
     factors::Plan g;
     factors::State t;
     factors::read_counts(g, counts);
-    factors::place(g, ints, reals);
+    factors::assign_buffers(g, ints, reals);
     for (long long k = sk::thread_of_grid(); k < n * g.n_pair; k += sk::threads_of_grid()) {
         const long long row = k / g.n_pair;
         const int i = (int)(k % g.n_pair), o = g.n_pair + i;
-        factors::place(t, g, states + row * stride);
+        factors::assign_buffers(t, g, states + row * stride);
         const double c = t.c[i], first = t.mu[g.var[i]], second = t.mu[g.var[o]];
         const double a = g.negated[i] ? 1.0 - first : first, b = g.negated[o] ? 1.0 - second : second;
         const double both = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
@@ -121,7 +121,7 @@ extern "C" __global__ void sk_factor_graph_additionals(const long long* __restri
     for (long long k = sk::thread_of_grid(); k < n * g.n_dense; k += sk::threads_of_grid()) {
         const long long row = k / g.n_dense;
         const int i = (int)(k % g.n_dense);
-        factors::place(t, g, states + row * stride);
+        factors::assign_buffers(t, g, states + row * stride);
         const factors::Active a(g, t, i);
         for (int s = 0; s < a.count(); s++)
             out[row * g.n_add + g.dense[8 * i + factors::D_ADD] + a.bonus[s]] += a.p[s];

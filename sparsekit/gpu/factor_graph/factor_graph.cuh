@@ -16,7 +16,7 @@ struct Plan {
     int n_var, n_slot, n_add, n_pair, n_linear, n_orout;
     int is_separate;           // no variable is in two factors
     int lanes;                 // threads that share a linear factor or an OrOut: 1 or 32
-    int n_dense, dense_room;   // Dense factors, and doubles of their state (FACTORS_DENSE, else there are none)
+    int n_dense, dense_size;   // Dense factors, and doubles of their state (FACTORS_DENSE, else there are none)
     const int* var;            // (n_slot)
     const int* var_start;      // (n_var + 1): slots of a variable are var_slot[start .. next)
     const int* var_slot;       // (n_slot)
@@ -33,7 +33,7 @@ struct Plan {
 };
 
 // arrays of a plan whose counts are known, one after the other
-static __device__ __forceinline__ void place(Plan& g, const int* ints, const double* reals) {
+static __device__ __forceinline__ void assign_buffers(Plan& g, const int* ints, const double* reals) {
     const int ns = g.n_slot, np = g.n_pair;
     g.var = ints, ints += ns;
     g.var_start = ints, ints += g.n_var + 1;
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void read_counts(Plan& g, const long long* cou
     g.is_separate = (int)counts[6];
     g.lanes = (int)counts[7];
     g.n_dense = (int)counts[8];
-    g.dense_room = (int)counts[9];
+    g.dense_size = (int)counts[9];
 }
 
 struct State {
@@ -75,12 +75,12 @@ struct State {
     double *z, *v, *s;                // (n_slot)
     double *cg;                       // (5 n_var)
     double *y;                        // (slots of OrOut)
-    double *dense;                    // (dense_room)
+    double *dense;                    // (dense_size)
     const unsigned char *off, *off_add; // what -inf forbids; null where it is nothing
 };
 
 // arrays of a state, one after the other; what outlasts a solve comes first (`_factor_graph/graphs/graph.py` knows the order)
-static __device__ __forceinline__ long long place(State& t, const Plan& g, double* at) {
+static __device__ __forceinline__ long long assign_buffers(State& t, const Plan& g, double* at) {
     const long long nv = g.n_var, ns = g.n_slot, np = g.n_pair, no = g.n_linear + g.n_orout;
     double* begin = at;
     t.eta = at, at += nv;
@@ -105,7 +105,7 @@ static __device__ __forceinline__ long long place(State& t, const Plan& g, doubl
     t.s = at, at += ns;
     t.cg = at, at += 5 * nv;
     t.y = at, at += ns - 2 * np; // of all other factors, so that it needs no lookup
-    t.dense = at, at += g.dense_room;
+    t.dense = at, at += g.dense_size;
     return at - begin;
 }
 
@@ -125,12 +125,12 @@ struct Report {
 // The threads of a block: sums of one number a thread, the same bits in all of them. Each call is a barrier as well.
 // Two buffers alternate, so one barrier a call is enough: no thread writes to a buffer before all have read it.
 struct Team {
-    double* room; // 128 doubles of shared memory
+    double* buffer;    // 128 doubles of shared memory
     int turn;
 
     __device__ __forceinline__ double* next() {
         turn ^= 64;
-        return room + turn;
+        return buffer + turn;
     }
     __device__ __forceinline__ void sum(double& a, double& b) {
         double* at = next();

@@ -32,7 +32,7 @@ struct Labels {
     const double* bound;                        // (n_linear)
 };
 
-static __device__ __forceinline__ void place(Labels& g, const long long* counts, const int* ints, const double* reals) {
+static __device__ __forceinline__ void assign_buffers(Labels& g, const long long* counts, const int* ints, const double* reals) {
     const int K = g.n_labels = (int)counts[0];
     g.n_linear = (int)counts[1];
     g.n_orout = (int)counts[2];
@@ -54,21 +54,21 @@ static __device__ __forceinline__ void place(Labels& g, const long long* counts,
 // what a row's labels are known by
 struct Row {
     double *score, *up, *down;  // (n_labels): score with pairs that are settled; what others add, and take
-    int *place, *news, *next;   // (n_labels): decisions; which of them are new
+    int *decided, *news, *next;   // (n_labels): decisions; which of them are new
     int *first;                 // (n_labels): pairs of the labels before
     int *kept, *slots, *number; // (n_linear): entries left, slots before, number among those left
     int *slot;                  // (n_entries)
-    int *pair_place;            // (n_pairs): number of a pair's first score among those left
+    int *pair_slot;            // (n_pairs): number of a pair's first score among those left
 };
 
-// doubles that it takes, but for pair_place
-static __device__ __forceinline__ long long place(Row& r, const Labels& g, double* at) {
+// doubles that it takes, but for pair_slot
+static __device__ __forceinline__ long long assign_buffers(Row& r, const Labels& g, double* at) {
     const int K = g.n_labels;
     r.score = at;
     r.up = r.score + K;
     r.down = r.up + K;
-    r.place = reinterpret_cast<int*>(r.down + K);
-    r.news = r.place + K;
+    r.decided = reinterpret_cast<int*>(r.down + K);
+    r.news = r.decided + K;
     r.next = r.news + K;
     r.first = r.next + K;
     r.kept = r.first + K;
@@ -94,15 +94,15 @@ static __device__ __forceinline__ void decide(Team& team, const Labels& g, const
         r.score[j] = eta[j];
         r.up[j] = g.gain[j];
         r.down[j] = g.loss[j];
-        r.place[j] = decision(g, r, j, enough);
-        news[j] = r.place[j] != OPEN;
+        r.decided[j] = decision(g, r, j, enough);
+        news[j] = r.decided[j] != OPEN;
         any = news[j] ? 1.0 : any;
     }
     while (team.most(any) > 0.0) {
         any = 0.0;
         for (int j = threadIdx.x / SK_WARP; j < g.n_labels; j += warps) {
             double score = 0.0, up = 0.0, down = 0.0;
-            const bool open = r.place[j] == OPEN;
+            const bool open = r.decided[j] == OPEN;
             if (open)
                 for (int e = g.start[j] + lane; e < g.start[j + 1]; e += SK_WARP) {
                     const int k = g.other[e];
@@ -110,7 +110,7 @@ static __device__ __forceinline__ void decide(Team& team, const Labels& g, const
                     const double plus = g.plus[g.pair[e]], minus = g.minus[g.pair[e]];
                     up += plus;
                     down += minus;
-                    if (r.place[k] == ON) score += plus - minus;
+                    if (r.decided[k] == ON) score += plus - minus;
                 }
             score = sk::warp_sum(score);
             up = sk::warp_sum(up);
@@ -121,12 +121,12 @@ static __device__ __forceinline__ void decide(Team& team, const Labels& g, const
             r.score[j] += score;
             r.up[j] -= up;
             r.down[j] -= down;
-            next[j] = decision(g, r, j, enough); // place is read by the others until all are done
+            next[j] = decision(g, r, j, enough); // decided is read by the others until all are done
             any = next[j] ? 1.0 : any;
         }
         __syncthreads();
         SK_SHARE(j, g.n_labels) {
-            if (next[j]) r.place[j] = next[j];
+            if (next[j]) r.decided[j] = next[j];
             news[j] = 0;
         }
         int* swap = news;
@@ -142,10 +142,10 @@ static __device__ __forceinline__ void number(Team& team, const Labels& g, const
     const int lane = threadIdx.x % SK_WARP, warps = blockDim.x / SK_WARP;
     for (int j = threadIdx.x / SK_WARP; j < g.n_labels; j += warps) {
         int all = 0, after = 0, neighbours = 0;
-        if (r.place[j] == OPEN)
+        if (r.decided[j] == OPEN)
             for (int e = g.start[j] + lane; e < g.start[j + 1]; e += SK_WARP) {
                 const int k = g.other[e], p = g.pair[e];
-                if (r.place[k] != OPEN) continue;
+                if (r.decided[k] != OPEN) continue;
                 const int scores = (g.plus[p] > 0.0) + (g.minus[p] > 0.0);
                 neighbours++;
                 all += scores;
@@ -158,7 +158,7 @@ static __device__ __forceinline__ void number(Team& team, const Labels& g, const
             r.news[j] = all;
             r.next[j] = after;
             // without anything else that is open it is alone in its graph
-            r.first[j] = r.place[j] == OPEN && (!g.alone[j] || neighbours > 0);
+            r.first[j] = r.decided[j] == OPEN && (!g.alone[j] || neighbours > 0);
         }
     }
     __syncthreads();
@@ -170,9 +170,9 @@ static __device__ __forceinline__ void number(Team& team, const Labels& g, const
         int count = member, pairs = inside ? r.next[j] : 0, count_before, pairs_before;
         team.before(count, pairs, count_before, pairs_before);
         if (inside) {
-            if (!member) mu[j] = r.place[j] == OPEN ? clip(r.score[j]) : (double)(r.place[j] == ON);
-            if (member) r.place[j] = 1 + n + count_before;
-            else if (r.place[j] == OPEN) r.place[j] = OFF;
+            if (!member) mu[j] = r.decided[j] == OPEN ? clip(r.score[j]) : (double)(r.decided[j] == ON);
+            if (member) r.decided[j] = 1 + n + count_before;
+            else if (r.decided[j] == OPEN) r.decided[j] = OFF;
             r.first[j] = np + pairs_before;
         }
         n += count;
@@ -182,13 +182,13 @@ static __device__ __forceinline__ void number(Team& team, const Labels& g, const
 }
 
 // Which entries of linear factors are left; how many factors and slots there are. Ends with a barrier.
-static __device__ __forceinline__ void keep(Team& team, const Labels& g, const Row& r, int& n_linear, int& n_slots) {
+static __device__ __forceinline__ void count_entries(Team& team, const Labels& g, const Row& r, int& n_linear, int& n_slots) {
     n_linear = n_slots = 0;
     for (int base = 0; base < g.n_linear; base += blockDim.x) {
         const int f = base + threadIdx.x;
         int left = 0, used, used_before, left_before;
         if (f < g.n_linear) {
-            for (int e = g.linear[f]; e < g.linear[f + 1]; e++) left += r.place[g.entry_label[e]] > 0;
+            for (int e = g.linear[f]; e < g.linear[f + 1]; e++) left += r.decided[g.entry_label[e]] > 0;
             r.kept[f] = left;
         }
         used = left > 0;
@@ -218,12 +218,12 @@ static __device__ __forceinline__ void build(Team& team, const Labels& g, const 
         if (r.kept[f]) linear[r.number[f]] = s;
         for (int e = g.linear[f]; e < g.linear[f + 1]; e++) {
             const int j = g.entry_label[e];
-            if (r.place[j] > 0) {
-                var[s] = r.place[j] - 1;
+            if (r.decided[j] > 0) {
+                var[s] = r.decided[j] - 1;
                 a[s] = g.a[e];
                 negated[s] = 0;
                 r.slot[e] = s++;
-            } else if (r.place[j] == ON)
+            } else if (r.decided[j] == ON)
                 b -= g.a[e];
         }
         if (r.kept[f]) {
@@ -234,7 +234,7 @@ static __device__ __forceinline__ void build(Team& team, const Labels& g, const 
     SK_SHARE(f, g.n_orout + 1) orout[f] = last + g.orout[f] - g.orout[0]; // none of their labels is decided beforehand
     for (int e = g.orout[0] + threadIdx.x; e < g.orout[g.n_orout]; e += blockDim.x) {
         const int s = last + e - g.orout[0];
-        var[s] = r.place[g.entry_label[e]] - 1;
+        var[s] = r.decided[g.entry_label[e]] - 1;
         negated[s] = g.negated[e];
         a[s] = g.a[e];
         r.slot[e] = s;
@@ -243,23 +243,23 @@ static __device__ __forceinline__ void build(Team& team, const Labels& g, const 
     int total = 0;
     for (int base = 0; base < g.n_labels; base += blockDim.x) { // slots of the variables before
         const int j = base + threadIdx.x;
-        const bool member = j < g.n_labels && r.place[j] > 0;
+        const bool member = j < g.n_labels && r.decided[j] > 0;
         int degree = member ? r.news[j] + g.held_start[j + 1] - g.held_start[j] : 0, none = 0, before, none_before;
         team.before(degree, none, before, none_before);
         if (member) {
-            const int me = r.place[j] - 1;
+            const int me = r.decided[j] - 1;
             int i = r.first[j];
             var_start[me] = total + before;
             state.eta[me] = r.score[j];
             for (int e = g.start[j]; e < g.start[j + 1]; e++) {
                 const int k = g.other[e], p = g.pair[e];
-                if (k < j || r.place[k] <= 0) continue;
-                r.pair_place[p] = i;
+                if (k < j || r.decided[k] <= 0) continue;
+                r.pair_slot[p] = i;
                 for (int sign = 0; sign < 2; sign++) {
                     const double given = sign ? -g.minus[p] : g.plus[p];
                     if (given == 0.0) continue;
                     var[i] = me;
-                    var[np + i] = r.place[k] - 1;
+                    var[np + i] = r.decided[k] - 1;
                     pair_add[i] = i;
                     negated[i] = negated[np + i] = 0;
                     a[i] = a[np + i] = 0.0;
@@ -272,12 +272,12 @@ static __device__ __forceinline__ void build(Team& team, const Labels& g, const 
     if (threadIdx.x == 0) var_start[plan.n_var] = total;
     __syncthreads();
     SK_SHARE(j, g.n_labels) {
-        if (r.place[j] <= 0) continue;
-        int at = var_start[r.place[j] - 1];
+        if (r.decided[j] <= 0) continue;
+        int at = var_start[r.decided[j] - 1];
         for (int e = g.start[j]; e < g.start[j + 1]; e++) {
             const int k = g.other[e], p = g.pair[e];
-            if (r.place[k] <= 0) continue;
-            const int scores = (g.plus[p] > 0.0) + (g.minus[p] > 0.0), first = r.pair_place[p] + (k < j ? np : 0);
+            if (r.decided[k] <= 0) continue;
+            const int scores = (g.plus[p] > 0.0) + (g.minus[p] > 0.0), first = r.pair_slot[p] + (k < j ? np : 0);
             for (int i = 0; i < scores; i++) var_slot[at++] = first + i;
         }
         for (int e = g.held_start[j]; e < g.held_start[j + 1]; e++) var_slot[at++] = r.slot[g.held[e]];

@@ -117,7 +117,7 @@ static __device__ __forceinline__ void count_special(const real (&x)[EACH], int&
     }
 }
 
-// Probabilities of a special row in place of its entries: NaN, equal shares of +inf, or 0.
+// Probabilities of a special row instead of its entries: NaN, equal shares of +inf, or 0.
 static __device__ __forceinline__ void share_special(real (&x)[EACH], bool bad, double infinite) {
     const real share = real(1.0 / infinite);
 #pragma unroll
@@ -151,7 +151,7 @@ static __device__ __forceinline__ bool is_wrong(const Sums& s) {
     return !(fabs(s.total - 1.0) <= sum_tolerance()) || s.negative > 0.0;
 }
 
-// The row's probabilities, or p - q, in place of x, which is relative to the maximum; in a special row x
+// The row's probabilities, or p - q, instead of x, which is relative to the maximum; in a special row x
 // holds the probabilities already. Beyond the row's end both are 0. Returns how many are not zero.
 static __device__ __forceinline__ int finish(real (&x)[EACH], const real* q, long long y, int wanted, bool odd, int K,
                                              int lane, int lanes, real t, real rest, Sums& sums) {

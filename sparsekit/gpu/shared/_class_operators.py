@@ -16,10 +16,10 @@ from ._spmm import multiply
 
 
 class _ClassOperator(QuadOperator):
-    """Base: variables at index ``place`` in a (features + 1, classes) table, float32 inside."""
+    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside."""
 
-    def __init__(self, P, top, weight, place, diagonal, intercept, ridge, features):
-        self.P, self.top, self.weight, self.place = P, top, weight, place
+    def __init__(self, P, top, weight, index, diagonal, intercept, ridge, features):
+        self.P, self.top, self.weight, self.index = P, top, weight, index
         self.diagonal, self.size = diagonal, len(diagonal)
         self.intercept, self.ridge, self.features = bool(intercept), float(ridge), int(features)
         self.table = np.zeros((self.features + 1, P.shape[1]), dtype=np.float32, like=P)
@@ -34,7 +34,7 @@ class _ClassOperator(QuadOperator):
         # float32 has few digits for very small steps
         scale = np.abs(v).max()
         scale = np.where(scale > 0.0, scale, 1.0)
-        self.table.reshape(-1)[self.place] = v / scale
+        self.table.reshape(-1)[self.index] = v / scale
         F = self.features
         if len(self.scores):
             self._scores(self.table[:F])
@@ -43,7 +43,7 @@ class _ClassOperator(QuadOperator):
             self._sums(self.sums[:F])
             if self.intercept:
                 self.sums[F] = self.scores.sum(axis=0, dtype=np.float64)
-        out[:] = self.sums.reshape(-1)[self.place] * scale + self.ridge * self.diagonal * v
+        out[:] = self.sums.reshape(-1)[self.index] * scale + self.ridge * self.diagonal * v
 
     def _scores(self, table: DeviceArray) -> None:
         """scores = A table."""
@@ -57,7 +57,7 @@ class _ClassOperator(QuadOperator):
 class ClassRowOperator(_ClassOperator):
     """H v over compressed float32 rows and their columns.
 
-    ``P`` (n, K) may have K padded with zeros; ``place`` (m,) is feature * K + class, the intercepts being the
+    ``P`` (n, K) may have K padded with zeros; ``index`` (m,) is feature * K + class, the intercepts being the
     feature after the last. ``columns`` are the same entries by columns; without them the rows are turned.
     """
 
@@ -70,13 +70,13 @@ class ClassRowOperator(_ClassOperator):
         P: DeviceArray,
         top: DeviceArray,
         weight: DeviceArray,
-        place: DeviceArray,
+        index: DeviceArray,
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
         columns: CompressedParts | None = None,
     ) -> None:
-        super().__init__(P, top, weight, place, diagonal, intercept, ridge, F)
+        super().__init__(P, top, weight, index, diagonal, intercept, ridge, F)
         self.rows = indptr, indices, data
         self.columns = columns or transpose(indptr, indices, data, F)
 
@@ -96,12 +96,12 @@ class ClassDenseOperator(_ClassOperator):
         P: DeviceArray,
         top: DeviceArray,
         weight: DeviceArray,
-        place: DeviceArray,
+        index: DeviceArray,
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
     ) -> None:
-        super().__init__(P, top, weight, place, diagonal, intercept, ridge, A.shape[1])
+        super().__init__(P, top, weight, index, diagonal, intercept, ridge, A.shape[1])
         self.A = A
 
     def _scores(self, table: DeviceArray) -> None:

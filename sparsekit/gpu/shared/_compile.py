@@ -90,7 +90,7 @@ def _function(device: int, file: str, name: str, defines: tuple[str, ...]) -> Ra
 
 
 def clear() -> None:
-    """Forget what was compiled in this process."""
+    """Clear the cache of what was compiled in this process."""
     for cached in (source, header, elementwise, sums, _module, _function, _processors, _largest_shared):
         cached.cache_clear()
 

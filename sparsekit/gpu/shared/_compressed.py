@@ -6,8 +6,8 @@ from typing import Any
 
 
 def _first(is_fault: Any) -> int:
-    place = int(is_fault.argmax())
-    return place if bool(is_fault[place]) else -1
+    fault = int(is_fault.argmax())
+    return fault if bool(is_fault[fault]) else -1
 
 
 def index_fault(indices: Any, n: int) -> int:
@@ -21,5 +21,5 @@ def pointer_fault(indptr: Any, n_entries: int) -> int:
     if not indptr.size or indptr[0] != 0:
         return 0
     before, after = indptr[:-1], indptr[1:]
-    place = _first((after < before) | (after > n_entries)) if after.size else -1
-    return place + 1 if place >= 0 else -1
+    fault = _first((after < before) | (after > n_entries)) if after.size else -1
+    return fault + 1 if fault >= 0 else -1

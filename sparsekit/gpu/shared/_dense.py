@@ -58,9 +58,9 @@ def gram_of_blocks(
     if size == 0 or n == 0:
         return
     root, step = np.sqrt(d), min(n, max(1, DEVICE_BLOCK // size))
-    room = np.empty((step, size), dtype=dtype, like=G)
+    work = np.empty((step, size), dtype=dtype, like=G)
     for first in range(0, n, step):
-        B = room[: min(step, n - first)]
+        B = work[: min(step, n - first)]
         fill(first, B)
         B *= root[first : first + len(B), None]
         G += B.T @ B

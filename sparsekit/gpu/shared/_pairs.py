@@ -68,7 +68,7 @@ class Pairs:
         return len(self.order)
 
     def clear(self) -> None:
-        """Forget all pairs."""
+        """Remove all pairs."""
         self.order = []
         self.W[:] = 0.0
         self.gram[:] = 0.0
@@ -255,7 +255,7 @@ class Pairs:
 class LBFGSOperator(QuadOperator):
     """B + ridge theta I of ``pairs``, a copy of `Pairs.restricted`; its free set changes with each solve.
 
-    W lives on the device, the small systems in main memory. LinAlgError where rounding has spoilt N.
+    W lives on the device, the small systems in main memory. LinAlgError where N is singular by rounding.
     """
 
     direct = always_direct = True
@@ -298,7 +298,7 @@ class LBFGSOperator(QuadOperator):
     def solve(self, rhs: DeviceArray, free: DeviceArray | None = None) -> DeviceArray:
         """Solve B[free, free] x = rhs, (f,); all variables where ``free`` is None.
 
-        Raises LinAlgError where rounding has spoilt the positive definite matrix.
+        Raises LinAlgError where the matrix is not positive definite by rounding.
         """
         chosen = np.arange(self.size, like=self.diagonal) if free is None else free
         if rhs.shape != (len(chosen),):

@@ -85,9 +85,9 @@ def select(
     indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, position: DeviceArray
 ) -> CompressedParts:
     """The columns with ``position`` >= 0, int32, as columns of these numbers; waits for their size."""
-    place = position[indices]
-    kept = np.flatnonzero(place >= 0)
-    return np.searchsorted(kept, indptr), place[kept], data[kept]
+    selected = position[indices]
+    kept = np.flatnonzero(selected >= 0)
+    return np.searchsorted(kept, indptr), selected[kept], data[kept]
 
 
 def gather(

@@ -1,4 +1,4 @@
-"""Compressed rows times a table. cuSPARSE does not promise sums in one order; these are (spmm.cuh)."""
+"""Compressed rows times a table. cuSPARSE guarantees no order of summation; spmm.cuh does."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def layout(K: int) -> dict[str, int]:
     return {"SPMM_LANES": lanes, "SPMM_COLUMNS": max(1, min(4, -(-K // WARP)))}
 
 
-def piece_size(places: int) -> int:
+def piece_size(length: int) -> int:
     """Row ends and entries of a piece, a power of two."""
-    return min(_MOST, max(_LEAST, 1 << (places // _PIECES).bit_length()))
+    return min(_MOST, max(_LEAST, 1 << (length // _PIECES).bit_length()))
 
 
 def multiply(
@@ -38,9 +38,9 @@ def multiply(
     if n <= 0 or K == 0:
         return
     macros = layout(K)
-    places = n + data.size
-    piece = piece_size(places)
-    pieces = -(-places // piece)
+    length = n + data.size
+    piece = piece_size(length)
+    pieces = -(-length // piece)
     tiles = -(-K // (macros["SPMM_LANES"] * macros["SPMM_COLUMNS"]))
     # each row of it is written where it is read, by the same division into pieces
     carry = np.empty_like(out, shape=(pieces, K))

@@ -182,7 +182,7 @@ extern "C" __global__ void sk_model_cg_move(const double* __restrict__ p, const 
         for (long long j = sk::thread_of_grid(); j < m; j += sk::threads_of_grid()) {
             if (!model::moves(kind[j])) continue;
             if (bad) {
-                // singular or spoilt by rounding: keep d, or take one scaled gradient step if there is none
+                // singular, or not positive definite by rounding: keep d, or take one scaled gradient step if there is none
                 if (state[3] == 0.0 && !warm) d[j] = p[j];
                 continue;
             }

@@ -19,13 +19,13 @@
 
 namespace spmm {
 
-// the first row whose number is at least ``place``
+// the first row whose number is at least ``target``
 static __device__ __forceinline__ long long first_row(const long long* __restrict__ ptr, long long n,
-                                                      long long place) {
+                                                      long long target) {
     long long low = 0, high = n;
     while (low < high) {
         const long long middle = (low + high) / 2;
-        if (ptr[middle] + middle >= place)
+        if (ptr[middle] + middle >= target)
             high = middle;
         else
             low = middle + 1;

@@ -1,8 +1,8 @@
 // The engine of the emulation: the threads of a block are fibers of one OS thread. What kernels see of it.
 //
 // A fiber runs until it waits (block barrier, warp collective) or ends. When no fiber of the block can run,
-// the block barrier opens if every thread stands at it, and otherwise the launch ends with an error that says
-// who waits where. cuda_fibers.cpp has the schedule, cuda_collectives.cpp the waiting; both are compiled once
+// the block barrier opens if every thread waits at it. Otherwise the launch ends with an error that says which
+// threads wait where. cuda_fibers.cpp has the schedule, cuda_collectives.cpp the waiting; both are compiled once
 // and linked to every module.
 #pragma once
 #include <pthread.h>

@@ -108,13 +108,13 @@ static void fiber_entry() {
 
 static bool start(Fiber& fiber) {
     if (engine.n_free == 0) {
-        void* room =
+        void* stack =
             mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (room == MAP_FAILED || mprotect(room, page, PROT_NONE) != 0) {
+        if (stack == MAP_FAILED || mprotect(stack, page, PROT_NONE) != 0) {
             error_outside("no memory for the stack of a thread of kernel %s", engine.kernel);
             return false;
         }
-        engine.stacks->free[engine.n_free++] = static_cast<unsigned char*>(room);
+        engine.stacks->free[engine.n_free++] = static_cast<unsigned char*>(stack);
         ++engine.stacks->made;
     }
     fiber.stack = engine.stacks->free[--engine.n_free];
@@ -143,15 +143,15 @@ static void resume(Fiber& fiber) {
 }
 
 // "3-7, 12"
-static int describe_threads(char* out, size_t room, const bool* chosen) {
+static int describe_threads(char* out, size_t capacity, const bool* chosen) {
     int written = 0;
     const char* comma = "";
     for (int i = 0; i < engine.n_threads; ++i) {
         if (!chosen[i]) continue;
         int last = i;
         while (last + 1 < engine.n_threads && chosen[last + 1]) ++last;
-        if (size_t(written) + 24 > room) return written + snprintf(out + written, room - written, ", ...");
-        written += snprintf(out + written, room - written, last > i ? "%s%d-%d" : "%s%d", comma, i, last);
+        if (size_t(written) + 24 > capacity) return written + snprintf(out + written, capacity - written, ", ...");
+        written += snprintf(out + written, capacity - written, last > i ? "%s%d-%d" : "%s%d", comma, i, last);
         comma = ", ";
         i = last;
     }
@@ -181,16 +181,16 @@ static void report_stuck() {
             break;
         }
         char* here = text + written;
-        const size_t room = sizeof text - size_t(written);
+        const size_t capacity = sizeof text - size_t(written);
         const char* between = i ? "; " : "";
         const char* name = operation_names[one.operation];
         if (one.status == exited)
-            written += snprintf(here, room, "%sthreads %s have exited", between, threads);
+            written += snprintf(here, capacity, "%sthreads %s have exited", between, threads);
         else if (one.status == at_barrier)
             written +=
-                snprintf(here, room, "%sthreads %s wait at %s (line %d)", between, threads, name, one.line);
+                snprintf(here, capacity, "%sthreads %s wait at %s (line %d)", between, threads, name, one.line);
         else
-            written += snprintf(here, room, "%sthreads %s wait at %s with mask 0x%08x (line %d)", between,
+            written += snprintf(here, capacity, "%sthreads %s wait at %s with mask 0x%08x (line %d)", between,
                                 threads, name, one.mask, one.line);
     }
     error_outside("%s in kernel %s, block (%u, %u, %u): %s",
@@ -290,7 +290,7 @@ int launch(const char* kernel, void (*thunk)(const unsigned char*), const unsign
     }
     permute(engine.order, unsigned(engine.n_threads));
 
-    // a wild pointer ends the launch and not the process
+    // an invalid pointer ends the launch and not the process
     const int numbers[3] = {SIGSEGV, SIGBUS, SIGFPE};
     struct sigaction mine = {}, before[3];
     stack_t stack = {}, stack_before;

@@ -40,7 +40,7 @@ class _Parameter:
         if described == "?" or ":?:" in described:
             raise RuntimeError(
                 f"{self.where}: a parameter must be long long, double or a pointer to numbers "
-                "(signed char, not char); CuPy's launches check no types, so there are no others"
+                "(signed char, not char); CuPy's launches check no types"
             )
         if self.scalar:
             self.wanted = described

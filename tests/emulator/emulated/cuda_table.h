@@ -21,17 +21,17 @@ constexpr const char* element_name() {
     return sizeof(Element) == 2 ? "uint16" : sizeof(Element) == 4 ? "uint32" : "uint64";
 }
 template <class Parameter>
-static int describe_parameter(char* out, size_t room) {
+static int describe_parameter(char* out, size_t capacity) {
     if constexpr (std::is_same_v<Parameter, long long>) {
-        return snprintf(out, room, " int64");
+        return snprintf(out, capacity, " int64");
     } else if constexpr (std::is_same_v<Parameter, double>) {
-        return snprintf(out, room, " float64");
+        return snprintf(out, capacity, " float64");
     } else if constexpr (std::is_pointer_v<Parameter> && !std::is_void_v<std::remove_pointer_t<Parameter>>) {
         using Pointee = std::remove_pointer_t<Parameter>;
-        return snprintf(out, room, " %s:%s:%d", std::is_const_v<Pointee> ? "const" : "mutable",
+        return snprintf(out, capacity, " %s:%s:%d", std::is_const_v<Pointee> ? "const" : "mutable",
                         element_name<std::remove_cv_t<Pointee>>(), int(alignof(Pointee)));
     } else {
-        return snprintf(out, room, " ?");
+        return snprintf(out, capacity, " ?");
     }
 }
 

@@ -3,5 +3,5 @@
 ``__main__`` reads the command line, ``engine`` runs the tasks of a part and prints their lines, ``task`` is
 what a task's process runs. Each other module but the helpers (``options``, ``problems``, ``pytest_cases``,
 ``driver_calls``) is a part: TASK_LIMIT, LIMIT (seconds of one task, of all), AT_ONCE (whether tasks may run
-beside each other), ``tasks(options)`` and ``run(task, options)``.
+at the same time), ``tasks(options)`` and ``run(task, options)``.
 """

@@ -25,8 +25,8 @@ def find_cupti():
     """Path of CUPTI, of a toolkit or of the wheel nvidia-cuda-cupti."""
     folders = [Path("/usr/local/cuda/extras/CUPTI/lib64"), Path("/usr/local/cuda/lib64")]
     found = importlib.util.find_spec("nvidia")
-    for place in found.submodule_search_locations if found else ():
-        folders += [*Path(place).glob("cu*/lib"), Path(place) / "cuda_cupti" / "lib"]
+    for location in found.submodule_search_locations if found else ():
+        folders += [*Path(location).glob("cu*/lib"), Path(location) / "cuda_cupti" / "lib"]
     for folder in folders:
         for path in sorted(folder.glob("libcupti.so*")):
             return path

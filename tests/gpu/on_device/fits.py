@@ -1,4 +1,4 @@
-"""One dense and one CSR fit of each estimator: time and objective beside those of the CPU."""
+"""One dense and one CSR fit of each estimator: time and objective, and those of the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sparsemax forward for rows of 10^2 to 2^20 scores, beside PyTorch's softmax, a sort and a Triton kernel."""
+"""sparsemax forward for rows of 10^2 to 2^20 scores, with PyTorch's softmax, a sort and a Triton kernel."""
 
 from __future__ import annotations
 

@@ -64,9 +64,9 @@ class _Loop:
             given[...] = result._array
         return made
 
-    def _declared(self, types, first, last, place, const):
+    def _declared(self, types, first, last, entry, const):
         return "".join(
-            f"{const}{_C_NAMES[types[i].char]}& {(self.inputs + self.outputs)[i][1]} = _{i}[{place}]; "
+            f"{const}{_C_NAMES[types[i].char]}& {(self.inputs + self.outputs)[i][1]} = _{i}[{entry}]; "
             for i in range(first, last)
         )
 

@@ -1,4 +1,4 @@
-"""What scores the models of cross-validation on a fold's left-out rows, one after another or all at once."""
+"""Scores of models on the left-out rows of a fold: one model after another, or all at once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def accuracy(X, codes, coef, intercept):
     return float(np.mean(found == codes))
 
 
-class Judge:
+class FoldScorer:
     """Scores models one after another on a fold's left-out rows.
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the

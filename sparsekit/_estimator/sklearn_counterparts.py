@@ -26,13 +26,13 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from .._typing import ClassWeight
-from .linear_model import no_twin
+from .linear_model import no_counterpart
 
 # before 1.8 LogisticRegression asked for the name of the penalty, which l1_ratio says since
 _PENALTY_BY_RATIO = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
 
 
-def logistic_twin(
+def logistic_counterpart(
     l1_ratio: float = 0.0, *, fit_intercept: bool, class_weight: ClassWeight, **options: Any
 ) -> BaseEstimator:
     """Logistic regression: the sign of one score, or the softmax of several."""
@@ -43,12 +43,12 @@ def logistic_twin(
     return LogisticRegression(fit_intercept=fit_intercept, class_weight=class_weight, **options)
 
 
-def largest_score_twin(*, fit_intercept: bool, class_weight: ClassWeight) -> BaseEstimator:
+def largest_score_counterpart(*, fit_intercept: bool, class_weight: ClassWeight) -> BaseEstimator:
     """The class of the largest score, without probabilities."""
     return LinearSVC(multi_class="crammer_singer", fit_intercept=fit_intercept, class_weight=class_weight)
 
 
-def one_against_rest_twin(
+def one_against_rest_counterpart(
     loss: str, alpha: float, l1_ratio: float, *, fit_intercept: bool, class_weight: ClassWeight
 ) -> BaseEstimator:
     """A score for each class against the others; probabilities as scikit-learn's SGD has them."""
@@ -59,7 +59,7 @@ def one_against_rest_twin(
     )  # fmt: skip
 
 
-def squares_twin(
+def lasso_counterpart(
     alpha: float, l1_ratio: float, *, fit_intercept: bool, positive: bool = False
 ) -> BaseEstimator:
     """Least squares with the elastic net, by the name that its special cases have."""
@@ -71,7 +71,7 @@ def squares_twin(
     return ElasticNet(alpha=float(alpha), l1_ratio=float(l1_ratio), **options)
 
 
-def regression_twin(
+def regression_counterpart(
     loss: str,
     alpha: float,
     l1_ratio: float,
@@ -85,7 +85,7 @@ def regression_twin(
     if loss == "squared":
         positive = isinstance(bounds, tuple | list) and isinstance(bounds[0], Real) and bounds[0] == 0
         positive = positive and (bounds[1] is None or (isinstance(bounds[1], Real) and bounds[1] == np.inf))
-        return squares_twin(alpha, l1_ratio, fit_intercept=fit_intercept, positive=bool(positive))
+        return lasso_counterpart(alpha, l1_ratio, fit_intercept=fit_intercept, positive=bool(positive))
     if loss == "huber":  # whose epsilon is in units of a scale that it estimates
         return HuberRegressor(fit_intercept=fit_intercept)
     if loss == "epsilon_insensitive":
@@ -95,7 +95,7 @@ def regression_twin(
     return QuantileRegressor(quantile=quantile, fit_intercept=fit_intercept, **options)
 
 
-def family_twin(model: Any, family: Any, alpha: float, l1_ratio: float) -> BaseEstimator:
+def family_counterpart(model: Any, family: Any, alpha: float, l1_ratio: float) -> BaseEstimator:
     """The generalised linear model of scikit-learn with the mean of ``family``, or ValueError."""
     options: dict[str, Any] = dict(alpha=float(alpha), fit_intercept=model.fit_intercept)
     positive = model.positive
@@ -103,15 +103,15 @@ def family_twin(model: Any, family: Any, alpha: float, l1_ratio: float) -> BaseE
         "Poisson": lambda: PoissonRegressor(**options),
         "Gamma": lambda: GammaRegressor(**options),
         "Tweedie": lambda: TweedieRegressor(power=float(model.power), link="log", **options),
-        "Gaussian": lambda: squares_twin(
+        "Gaussian": lambda: lasso_counterpart(
             alpha, l1_ratio, fit_intercept=model.fit_intercept, positive=positive
         ),
         "Huber": lambda: HuberRegressor(fit_intercept=model.fit_intercept),
     }
     make = makers.get(type(family).__name__)
     if make is None:
-        raise no_twin(model, "scikit-learn has no regression with these means.")
-    twin = make()
-    if hasattr(twin, "_get_loss"):
-        twin._base_loss = twin._get_loss()  # which its predict reads, and only its fit sets
-    return twin
+        raise no_counterpart(model, "scikit-learn has no regression with these means.")
+    counterpart = make()
+    if hasattr(counterpart, "_get_loss"):
+        counterpart._base_loss = counterpart._get_loss()  # which its predict reads, and only its fit sets
+    return counterpart

@@ -21,6 +21,8 @@ from .special import largest
 SINGLE_RIDGE = 1e-7
 # Weight of a row, as a part of the mean, below which a model has only the diagonal of its curvature.
 NEGLIGIBLE = 1e-4
+# All rows stay where the others have more than this part of a column's curvature.
+MAX_REST = 1e-2
 # Entries of partial sums of a dense Gram matrix.
 GRAM_BUFFER = 8e6
 # Part of nonzero coefficients below which a product copies their columns first: X by columns, X by rows.
@@ -211,10 +213,12 @@ def _of_weight(rows, d, intercept):
     is_kept = d >= NEGLIGIBLE * (d.sum() / max(len(d), 1))
     if is_kept.all():
         return rows, d, None
-    others = np.flatnonzero(~is_kept)
+    kept, others = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
+    part, weights = rows.select(kept), d[kept]
     rest = rows.select(others).diagonal(d[others], intercept)
-    kept = np.flatnonzero(is_kept)
-    return rows.select(kept), d[kept], rest
+    if (rest > MAX_REST * part.diagonal(weights, intercept)).any():
+        return rows, d, None
+    return part, weights, rest
 
 
 class CompactRows(CSRDesign):

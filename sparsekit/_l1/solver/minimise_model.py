@@ -107,10 +107,8 @@ class ModelSolver:
 
     def update_damping(self, ratio):
         """Raise the damping where the ratio of actual to predicted reduction was small, else lower it."""
-        if ratio < MIN_RATIO:
-            self.damping = max(DAMPING, RIDGE_STEP * self.damping)
-        else:
-            self.damping /= RIDGE_STEP
+        # without a bound it rises where steps are cut for another reason, and no step moves any more
+        self.damping = DAMPING if ratio < MIN_RATIO else self.damping / RIDGE_STEP
 
     def _update_ridge(self, operator, l1, x):
         """Raise the ridge where the last step had to cross zeros, and lower it where it did not.

@@ -7,6 +7,7 @@ from scipy.optimize import check_grad, minimize
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._extreme.estimators.objective import _variance_of_mean
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids
 
@@ -280,5 +281,22 @@ def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_fo
 def test_few_rows_have_the_strongest_ridge(n):
     """None is set aside, or one, whose fall has no standard error."""
     X, y = few_rows(2, 30, n, 10)
-    model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, y)
-    assert model.alpha_ == pytest.approx(1 / n)
+    for weight in (None, np.ones(n)):
+        model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, y, weight)
+        assert model.alpha_ == pytest.approx(1 / n)
+
+
+def test_no_time_for_a_comparison_leaves_the_strongest_ridge():
+    X = sp.random_array((2000, 300), density=0.1, rng=np.random.default_rng(9), format="csr")
+    y = (X @ np.random.default_rng(1).standard_normal((300, 10))).argmax(axis=1)
+    params = {"prior": "centroids", "tol": None, "random_state": 0}
+    assert ExtremeSoftmaxSGD(**params).fit(X, y).alpha_ == pytest.approx(1 / (10 * 2000))
+    assert ExtremeSoftmaxSGD(**params, max_time=1e-9).fit(X, y).alpha_ == pytest.approx(1 / 2000)
+
+
+def test_standard_errors_of_weighted_losses():
+    losses, weight = np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.3, 0.2])
+    mean = 0.5 + 0.6 + 0.8
+    expected = (0.25 * (1 - mean) ** 2 + 0.09 * (2 - mean) ** 2 + 0.04 * (4 - mean) ** 2) * 1.5
+    assert _variance_of_mean(losses, weight) == pytest.approx(expected)
+    assert _variance_of_mean(losses) == pytest.approx(losses.var(ddof=1) / 3)

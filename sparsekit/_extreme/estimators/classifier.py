@@ -120,7 +120,8 @@ class ExtremeSoftmaxSGD(
         ``optimality_``). 0: all epochs are run, without a warning. None: the objective is not estimated
         either.
     max_time : float, default=None
-        Largest time of the fit in seconds (the search of a rate or C not counted); None: no limit.
+        Largest time of the epochs in seconds; None: no limit. The choice of a rate is not counted, nor are
+        centroids. The choice of C takes at most as much again.
     shuffle : bool, default=True
         Whether each epoch takes the rows in a new order: for X in blocks the blocks in a new order, and the
         rows of each. False: as they stand, for a stream in the order of time.

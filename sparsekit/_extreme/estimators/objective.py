@@ -87,7 +87,7 @@ class SampledObjective:
         sample = self.sample
         with np.errstate(all="ignore"):
             value = float(sample.weight @ losses)
-            variance = sample.spare * _variance_of_mean(losses)
+            variance = sample.spare * _variance_of_mean(losses, sample.weight)
             if self.alpha > 0:
                 value += self.alpha / 2 * self._norm(norms)
                 spare = 1.0 - len(norms) / self.n_classes
@@ -97,8 +97,12 @@ class SampledObjective:
         return value, float(np.sqrt(variance))
 
 
-def _variance_of_mean(values):
-    return float(np.var(values, ddof=1) / len(values)) if len(values) > 1 else 0.0
+def _variance_of_mean(values, weight=None):
+    n = len(values)
+    if n < 2:
+        return 0.0
+    weight = np.full(n, 1.0 / n) if weight is None else weight
+    return float(weight**2 @ (values - weight @ values) ** 2) * n / (n - 1)
 
 
 def _compact(X):

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
+from ..._solver.outcome import Limits
 from ..solver.centroids import fit_weights, start_at
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from .objective import SampledObjective
@@ -26,9 +27,10 @@ def rows_of_examples(X, rows):
 
 
 def choose_ridge(model, X, targets, rows, options, noise, rng):
-    """C of the ridge and the centroids of ``rows``, whose weights know nothing of the rows set aside.
+    """C of the ridge and the centroids of ``rows``; their weights are fitted without the rows set aside.
 
-    The ridge gets weaker as long as the log-loss of those rows falls by more than its standard error.
+    The ridge gets weaker as long as the log-loss of those rows falls by more than its standard error. All
+    fits that are compared take at most ``model.max_time``.
     """
     n_classes = len(targets.classes)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
@@ -43,7 +45,11 @@ def choose_ridge(model, X, targets, rows, options, noise, rng):
     sample = _rows_aside(model, targets, order[:n_aside], counts)
     if len(sample.codes) > 1:  # the loss of one has no standard error
         judge = SampledObjective(sample, X[sample.rows], 0.0, n_classes)
+        limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         for C in CENTROIDS_C:
+            left = limits.max_time - limits.seconds
+            if left <= 0.0:
+                break
             trial = replace(
                 options, alpha=1.0 / (C * counts.sum()), decay=TRIAL_DECAY,
                 max_iter=min(options.max_iter, TRIAL_EPOCHS),
@@ -51,7 +57,7 @@ def choose_ridge(model, X, targets, rows, options, noise, rng):
             state = new_state(model, n_classes, X, trial, counts)
             start_at(state, trial.plan, *start)
             work = init_work(part, n_classes, trial, rng, counts=counts, noise=noise)
-            minimize_sampled_softmax(part, state, trial, work, rng)
+            minimize_sampled_softmax(part, state, trial, work, rng, max_time=left)
             found = judge.evaluate(0, state, trial)
             if model.verbose:
                 value, error = judge.value(found)

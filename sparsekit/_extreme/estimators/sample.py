@@ -140,7 +140,7 @@ def examples_of(targets, label_choice, use):
         weight = np.repeat((1.0 if weight is None else weight) / sizes, sizes)
         rows = np.repeat(rows, sizes)
     if weight is not None:
-        weight = None if (weight == weight[0]).all() else weight / weight.sum()
+        weight = None if (weight == weight[:1]).all() else weight / weight.sum()
     return Examples(rows, codes, weight)
 
 

@@ -29,7 +29,7 @@ NEGATIVES, DECAY = 5, 0.9
 # Decay of the adaptive steps with a ridge to zeros: their shrinkage of rare features is noise that has to
 # end.
 RIDGE_DECAY = 0.85
-# The same of a ridge to centroids, from where weights have a short way: 13 epochs instead of 29. On
+# The same of a ridge to centroids, which are near the solution: 13 epochs instead of 29. On
 # delicious, ptb, skip-grams and a graph the log-loss rises by .002 to .012 and P@1 differs by .001 at most.
 CENTROIDS_DECAY = 0.7
 # A fit ends when the decay has brought the rate to this part of the first one.

@@ -20,6 +20,7 @@ from .special import largest
 # Part of the diagonal of a Gram matrix in single precision that outweighs its rounding.
 SINGLE_RIDGE = 1e-7
 # Weight of a row, as a part of the mean, below which a model has only the diagonal of its curvature.
+# With 0 15 fits to five unseen sets of text take 1.19 times the time, up to 1.6.
 NEGLIGIBLE = 1e-4
 # All rows stay where the others have more than this part of a column's curvature.
 MAX_REST = 1e-2

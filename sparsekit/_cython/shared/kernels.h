@@ -224,7 +224,7 @@ SK_ROWS_SUM(sk_double_rows_sum, double)
             for (sk_size k = start[i]; k < stop[i]; k++)                                         \
                 out[col[k]] += d[i] * ((double)val[k] * val[k]);                                 \
     }                                                                                            \
-    /* the entries by columns: column j from place at[j] on, which ends at its last place + 1 */ \
+    /* the entries by columns: those of column j start at at[j], which ends behind the last one */\
     static void sk_transpose_rows_##NAME(const int64_t *start, const int64_t *stop,              \
                                          const INDEX *col, const float *val, sk_size n,          \
                                          int64_t *at, int32_t *row, float *out) {                \

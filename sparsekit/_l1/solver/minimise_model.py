@@ -54,7 +54,8 @@ def of_operator(effort, reads):
     madelon takes 3 to 13 times as long, a9a 1.3 times.
 
     On sparse rows, coordinate descent alone makes the steps as long as models are wrong. With conjugate
-    gradients from the start seven sets of text and tables take 1.4 times as long at C from 0.1 to 100.
+    gradients instead 20 fits to five sets take 1.22 times the time, up to 3.4. 23 unseen fits take 1.09 times
+    the time, up to 2.1: raw counts and weak penalties gain most.
     """
     if reads == "matrix":
         cycles = MATRIX_CYCLES if effort.max_cycles > 1 else 1

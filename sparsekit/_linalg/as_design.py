@@ -5,7 +5,8 @@ import scipy.sparse as sp
 
 from .._arrays import aligned, namespace
 from .._messages import shown
-from .design import CSCDesign, CSRDesign, DenseDesign
+from .dense_design import DenseDesign
+from .sparse_design import CSCDesign, CSRDesign
 
 # Entries of X for each thread: threads with less work cost more than they give.
 THREAD_WORK = 200000

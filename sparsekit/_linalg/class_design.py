@@ -11,7 +11,8 @@ from .._arrays import namespace
 from .._cython.shared import _sparse
 from .._typing import DeviceArray, DeviceMatrix
 from .as_design import as_design
-from .design import CSRDesign, DenseDesign
+from .dense_design import DenseDesign
+from .sparse_design import CSRDesign
 
 if TYPE_CHECKING:
     from .device_class_design import DeviceDense, DeviceRows

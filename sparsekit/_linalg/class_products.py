@@ -13,7 +13,8 @@ import numpy as np
 from .._arrays import DEVICE_BLOCK, kernel_module, to_host
 from .._cython.shared import _multinomial
 from .cost import DEVICE, HOST, is_single
-from .design import CSCDesign, DenseDesign
+from .dense_design import DenseDesign
+from .sparse_design import CSCDesign
 
 # Entries of a block of rows of factors, or of predictions. BLAS threads spin, and larger blocks pay little.
 FACTOR_BUFFER = 2**22

@@ -9,7 +9,7 @@ import numpy as np
 from .._arrays import kernel_module, namespace
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from . import device_design as devices
-from .design import DenseDesign
+from .dense_design import DenseDesign
 
 
 @functools.cache

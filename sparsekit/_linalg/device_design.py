@@ -20,8 +20,8 @@ from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
-from .design import next_weights
 from .matrix import Columns, Matrix
+from .sparse_design import next_weights
 
 
 def as_device_design(X: DeviceArray | DeviceMatrix) -> DeviceSparse | DeviceDense:

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import sparsekit as sk
 from sparsekit._fenchel_young.losses import loss as fenchel_young
 from sparsekit._fenchel_young.losses import sparsemax
-from sparsekit._linalg import design, threads
+from sparsekit._linalg import as_design, threads
 from sparsekit.optimize import LogisticLoss, minimize_oba
 
 # seconds for what takes a few hundredths
@@ -35,8 +35,7 @@ RACING = ("ExtremeSoftmaxSGD", "ExtremeSoftmaxSGD, blocks")
 def _cases():
     """Name: function of no arguments that returns arrays, the same for one thread and for several."""
     # threads for the smallest data
-    for module in (design, sparsemax, fenchel_young):
-        module._THREAD_WORK = 1
+    as_design.THREAD_WORK = sparsemax._THREAD_WORK = fenchel_young._THREAD_WORK = 1
     rng = np.random.default_rng(0)
     X = sp.csr_array(sp.random(300, 30, 0.3, format="csr", random_state=0))
     y = np.arange(300) % 2

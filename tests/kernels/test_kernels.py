@@ -7,8 +7,9 @@ import scipy.sparse as sp
 
 from sparsekit._cython.l1 import _glm
 from sparsekit._cython.shared import _orthant
+from sparsekit._cython.shared._dense import DenseOperator
 from sparsekit._cython.shared._operators import GramOperator
-from sparsekit._cython.shared._rows import DenseOperator, ModelRows, RowOperator
+from sparsekit._cython.shared._rows import ModelRows, RowOperator
 from sparsekit._linalg.as_design import as_design
 
 

@@ -10,7 +10,7 @@ from sparsekit._cython.shared._operators import GramOperator
 from sparsekit._cython.shared._rows import ModelRows, RowOperator
 from sparsekit._l1.solver.minimise_model import Effort
 from sparsekit._linalg.as_design import as_design
-from sparsekit._linalg.design import NEGLIGIBLE
+from sparsekit._linalg.sparse_design import NEGLIGIBLE
 
 
 def _rows(X, cols, n_threads=1, parts=3):

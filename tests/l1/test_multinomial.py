@@ -14,7 +14,8 @@ from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg import cost
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.class_products import rmatmat
-from sparsekit._linalg.design import CSRDesign, DenseDesign
+from sparsekit._linalg.dense_design import DenseDesign
+from sparsekit._linalg.sparse_design import CSRDesign
 
 SETS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
 

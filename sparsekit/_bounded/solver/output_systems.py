@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import solve_positive
 

@@ -12,7 +12,7 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 
 from ..shared._operators cimport QuadOperator
-from ..shared._orthant cimport below_zero, median
+from ..shared._orthant cimport below_zero, median, search_line
 
 
 cdef enum:
@@ -280,7 +280,7 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
         if cut and trials == 0:
             # where many variables cross zero the projected step may give no descent, but d itself does
             op.product(M.d, M.p)
-            if q + _straight(M) < min(q_trial, q):
+            if q + search_line(M.m, M.x, M.d, M.p, M.grad, M.l1, M.one_sided, M.r, M.pg) < min(q_trial, q):
                 op.crossed += 1
                 for j in range(M.m):
                     M.trial[j] = M.pg[j]
@@ -293,56 +293,6 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
             break
     length[0] = alpha
     return q_trial
-
-
-cdef double _straight(model_t* M) noexcept nogil:
-    # Exact line search: writes the minimiser of q along x + t d, 0 <= t <= 1, to ``pg``. Returns the change of q, 0
-    # without a decrease. ``p`` is H d; ``r`` gets the t at which each variable crosses zero, where the slope jumps by
-    # 2 l1 |d|.
-    cdef int j, at = -1
-    cdef double slope = 0.0, curve = 0.0, last = 0.0, fall = 0.0, t, move
-    cdef double* zero = M.r
-    cdef const double* x = M.x
-    cdef const double* d = M.d
-    cdef const double* l1 = M.l1
-    for j in range(M.m):
-        zero[j] = 2.0
-        if d[j] == 0.0:
-            continue
-        curve += d[j] * M.p[j]
-        slope += d[j] * M.grad[j]
-        if x[j] == 0.0:
-            slope += l1[j] * fabs(d[j])
-        else:
-            slope += l1[j] * d[j] if x[j] > 0.0 else -l1[j] * d[j]
-            if x[j] * d[j] < 0.0:
-                zero[j] = -x[j] / d[j]
-    if not (slope < 0.0) or not (curve > 0.0):
-        return 0.0
-    while True:
-        at = -1
-        t = 1.0
-        for j in range(M.m):
-            if zero[j] < t:
-                t = zero[j]
-                at = j
-        move = -slope / curve
-        if at < 0 or move <= t:
-            t = min(move, t)
-            at = -1
-        fall += (t - last) * (slope + 0.5 * curve * (t + last))
-        last = t
-        if at < 0:
-            break
-        slope += (l1[at] + below_zero(l1[at], M.one_sided)) * fabs(d[at])
-        if slope + t * curve >= 0.0:
-            break
-        zero[at] = 2.0
-    for j in range(M.m):
-        M.pg[j] = x[j] + t * d[j]
-    if at >= 0:
-        M.pg[at] = 0.0
-    return fall
 
 
 cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done) noexcept nogil:

@@ -1,4 +1,4 @@
-"""Products and Gram matrices of dense rows by blocks, for threads of our own.
+"""Products, Gram matrices and the Hessian operator of dense rows, by blocks, for threads of our own.
 
 BLAS runs on one thread inside a solve: its threads spin after each call, and then the kernels'
 threads wait for them. Blocks depend on the data alone, so results do not depend on the threads.
@@ -7,13 +7,18 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport sqrt
+from libc.string cimport memset
+
 from ._blas cimport dgemv, dsyrk, ssyrk
+from ._operators cimport QuadOperator
 
 
 cdef extern from "shared/kernels.h" nogil:
     void sk_float_rows_dot(const float*, Py_ssize_t, Py_ssize_t, const double*, double*)
     void sk_float_rows_sum(const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*)
     void sk_double_rows_sum(const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*)
+    void sk_hessian_dense(const float*, const double*, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t,
+                          int)
     void sk_dense_squares(const float*, const double*, Py_ssize_t, Py_ssize_t, float*, Py_ssize_t)
 
 
@@ -147,3 +152,56 @@ cdef void _gram_part(const real[:, :] X, const int[::1] cols, const double[::1] 
                 # Fortran lower (j, i) is C element [i, j]
                 G[b, i, j] += acc[b, i, j]
         start = start + rows
+
+
+cdef class DenseOperator(QuadOperator):
+    """H = A^T diag(d) A by one fused pass over a float32 copy of dense columns.
+
+    Sums are float32 within a part of the rows and float64 across parts.
+    """
+    cdef const float[:, ::1] A
+    cdef const double[::1] d
+    cdef float[:, ::1] work
+    cdef float[::1] v32
+    cdef Py_ssize_t parts
+    cdef int n_threads
+
+    def __init__(self, A, const double[::1] d, diagonal, bint intercept, double ridge, int n_threads):
+        self.reads = "dense"
+        self.A = A
+        self.d = d
+        self.diagonal = diagonal
+        self.size = <int>self.diagonal.shape[0]
+        self.ridge = ridge
+        self.intercept = intercept
+        self.n_threads = n_threads
+        # parts depend on the data alone, so that sums do not depend on the threads
+        self.parts = min(max(A.shape[0] // 64, 1), 16)
+        self.work = np.empty((self.parts, self.size), dtype=np.float32)
+        self.v32 = np.empty(self.size, dtype=np.float32)
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
+        cdef int i, m = self.size
+        cdef Py_ssize_t b, n = self.A.shape[0]
+        cdef double acc, scale = 0.0
+        self.n_products += 1
+        # scaled to unit size, because very small steps underflow in float32
+        for i in range(m):
+            acc = v[i] if v[i] >= 0.0 else -v[i]
+            if acc > scale:
+                scale = acc
+        if scale == 0.0:
+            scale = 1.0
+        for i in range(m):
+            self.v32[i] = <float>(v[i] / scale)
+        for b in prange(self.parts, num_threads=self.n_threads, schedule='static'):
+            memset(&self.work[b, 0], 0, m * sizeof(float))
+            if n:
+                sk_hessian_dense(&self.A[0, 0], &self.d[0], (n * b) // self.parts, (n * (b + 1)) // self.parts,
+                                 &self.v32[0], &self.work[b, 0], m - self.intercept, self.intercept)
+        for i in range(m):
+            acc = 0.0
+            for b in range(self.parts):
+                acc += self.work[b, i]
+            out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
+        self.add_plus(v, out)

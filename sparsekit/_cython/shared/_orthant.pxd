@@ -12,3 +12,7 @@ cdef inline double median(double a, double b, double c) noexcept nogil:
     if b > c:
         b = c if c > a else a
     return b
+
+
+cdef double search_line(int m, const double* x, const double* d, const double* hd, const double* grad,
+                        const double* l1, bint one_sided, double* zero, double* out) noexcept nogil

@@ -83,3 +83,50 @@ def ista_bound(const double[::1] x, const double[::1] g, const double[::1] l1, d
             shift = point - x[j]
             total += shift * (g[j] + 0.5 * L * shift) + l1[j] * fabs(point)
     return total
+
+
+cdef double search_line(int m, const double* x, const double* d, const double* hd, const double* grad,
+                        const double* l1, bint one_sided, double* zero, double* out) noexcept nogil:
+    # Exact line search of a piecewise quadratic q: writes its minimiser along x + t d, 0 <= t <= 1, to ``out``. Returns
+    # the change of q, 0 without a decrease. ``hd`` is H d, ``grad`` the gradient without the penalty. ``zero`` (m) gets
+    # the t at which each variable crosses zero, where the slope jumps by 2 l1 |d|.
+    cdef int j, at = -1
+    cdef double slope = 0.0, curve = 0.0, last = 0.0, fall = 0.0, t, move
+    for j in range(m):
+        zero[j] = 2.0
+        if d[j] == 0.0:
+            continue
+        curve += d[j] * hd[j]
+        slope += d[j] * grad[j]
+        if x[j] == 0.0:
+            slope += l1[j] * fabs(d[j])
+        else:
+            slope += l1[j] * d[j] if x[j] > 0.0 else -l1[j] * d[j]
+            if x[j] * d[j] < 0.0:
+                zero[j] = -x[j] / d[j]
+    if not (slope < 0.0) or not (curve > 0.0):
+        return 0.0
+    while True:
+        at = -1
+        t = 1.0
+        for j in range(m):
+            if zero[j] < t:
+                t = zero[j]
+                at = j
+        move = -slope / curve
+        if at < 0 or move <= t:
+            t = min(move, t)
+            at = -1
+        fall += (t - last) * (slope + 0.5 * curve * (t + last))
+        last = t
+        if at < 0:
+            break
+        slope += (l1[at] + below_zero(l1[at], one_sided)) * fabs(d[at])
+        if slope + t * curve >= 0.0:
+            break
+        zero[at] = 2.0
+    for j in range(m):
+        out[j] = x[j] + t * d[j]
+    if at >= 0:
+        out[at] = 0.0
+    return fall

@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ..._arrays import to_host
 from ..._bounded.solver.proximal_points import MIN_SMOOTHING, balanced
 from ..._linalg.class_products import class_sums
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack

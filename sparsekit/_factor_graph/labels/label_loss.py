@@ -13,7 +13,7 @@ import numpy as np
 from ..._arrays import OnEachDevice, namespace, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
-from ..._linalg.design import CSCDesign
+from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.special import expit
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome

@@ -5,7 +5,7 @@ from scipy.linalg import eigh, eigh_tridiagonal
 
 from ..._arrays import namespace, to_host
 from ..._linalg.class_products import class_sums, matmat, squared_norms
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 
 _NOTHING = np.zeros(1), np.zeros(1)  # the spectrum of identical rows
 # compared strengths, in units of a row's variance over the number of rows: ten per decade

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from ..._arrays import kernel_module, thread_arguments, to_host
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
-from ..._linalg.design import CSCDesign, DenseDesign
+from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
+from ..._linalg.sparse_design import CSCDesign
 from ..._messages import shown
 from .newton_system import NewtonSystem
 

@@ -12,7 +12,7 @@ from scipy.linalg import LinAlgError
 from ..._cython.shared import _curvature
 from ..._linalg import class_products as _class_model
 from ..._linalg.cost import CHEAP, HOST
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
 
 # Nanoseconds of an entry of the rows' system, and of a sparse entry times eight classes, X and X^T.

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._cython.fenchel_young import _dual_ascent
 from ..._linalg import class_products as _class_model
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 
 # largest number of variables, or of the rows' dimensions, for which Newton steps are cheap
 _SMALL = 1500

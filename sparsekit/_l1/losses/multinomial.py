@@ -19,8 +19,9 @@ from ..._linalg.class_products import (
     row_operator,
 )
 from ..._linalg.cost import is_single
-from ..._linalg.design import SINGLE_RIDGE, CSCDesign, DenseDesign
+from ..._linalg.dense_design import SINGLE_RIDGE, DenseDesign
 from ..._linalg.newton import MAX_SIDE
+from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
 from .losses import LogisticLoss

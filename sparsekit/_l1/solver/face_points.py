@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from ..._arrays import to_host
-from ..._linalg.design import SINGLE_RIDGE
+from ..._linalg.dense_design import SINGLE_RIDGE
 from ..._linalg.newton import MAX_SIDE
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._arrays import kernel_module
-from ..._linalg.design import SINGLE_RIDGE
+from ..._linalg.dense_design import SINGLE_RIDGE
 from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits

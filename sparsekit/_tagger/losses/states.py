@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ..._cython.tagger import _chains
 from ..._linalg.class_products import class_sums, matmat
-from ..._linalg.design import DenseDesign
+from ..._linalg.dense_design import DenseDesign
 
 # largest share of non-zero coefficients at which products skip the zeros
 _FEW = 0.5

@@ -13,6 +13,8 @@ _ROWS = "each row depends on the result of the row before: a GPU has no parallel
 _HOST = "it describes the processor's instructions and threads"
 _CHAIN = "a chain is sequential, position by position, with few labels; sequences are in main memory"
 _COUPLED = "on the CPU a general solver finishes what the passes have not; a GPU makes all passes instead"
+_ORACLE = "factors with a MAP oracle are solved in main memory"
+_LABELS = "on a GPU labels, pairs and factors are one graph: `_factor_graph/labels/device_labels.py`"
 _FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _WORKSPACE = "on a GPU the rounds allocate their own workspace"
@@ -34,10 +36,12 @@ NOT_HERE: dict[str, str] = {
     "fenchel_young._dual_ascent.ascend": _ROWS,
     "fenchel_young._dual_ascent.ascend_dense": _ROWS,
     "factor_graph._factor_graph.States.count": _COUPLED,
+    "factor_graph._factor_graph.States.structures": _ORACLE,
     "factor_graph._factor_graph.States.duals": "only tests read the multipliers",
     "factor_graph._factor_graph.States.set_solution": _COUPLED,
     "factor_graph._factor_graph.States.set_start": _COUPLED,
     "factor_graph._factor_graph.solve_one": _COUPLED,
+    "factor_graph._label_graph.LabelGraph": _LABELS,
     "shared._multinomial.class_factors": "blocks of the chosen columns are dense on a GPU, for cuBLAS",
     "shared._multinomial.class_gram": "pairs of a row's entries would be added by atomics in no fixed "
     "order: the Gram matrix is made of dense blocks by matrix products",

@@ -31,7 +31,6 @@ CHECKS = {
     "extreme/class_blocks": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
     "ranking": "test_gpu_ranking.py::test_rank_scores",
     "factor_graph/factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
-    "factor_graph/label_graph": "test_gpu_label_graph.py::test_marginals",
     "estimators": "test_gpu_fits.py::test_fits_are_those_of_main_memory",
     "ExtremeSoftmaxSGD": "test_gpu_extreme_fits.py::test_dense_rows_weights_and_other_labels",
     "minimize_nqn": "test_gpu_nqn.py::test_iterates_are_those_of_main_memory",

@@ -10,6 +10,7 @@ from sparsekit._cython.extreme import _class_blocks as host
 from sparsekit._extreme.solver.sgd import init_work, steps
 from sparsekit._extreme.solver.state import METHODS, finish, init_state, settle, settled
 from sparsekit.gpu.extreme import _class_blocks as gpu
+from sparsekit.gpu.extreme import _extreme
 
 
 def problem(cupy, method, noise, n_negatives, **kwargs):
@@ -100,10 +101,10 @@ def test_a_round_adds_up_what_its_rows_do_alone(cupy, alpha):
 
 def test_equal_calls_give_equal_bits_and_draws_may_be_cut(cupy, monkeypatch):
     results = []
-    for seed, places in ((0, gpu.PLACES), (1, gpu.PLACES), (5, 20)):
+    for seed, places in ((0, _extreme.PLACES), (1, _extreme.PLACES), (5, 20)):
         if hasattr(cupy, "emulation"):
             cupy.emulation.seed(seed)
-        monkeypatch.setattr(gpu, "PLACES", places)
+        monkeypatch.setattr(_extreme, "PLACES", places)
         state, work, _, _ = run(cupy, "implicit", "frequency", 33, n_threads=4, alpha=0.1)
         results.append([state.W.get(), state.scale.get(), state.bias.get(), work.u.get(), work.loss.get()])
     for other in results[1:]:

@@ -244,7 +244,7 @@ def test_draws_for_some_rounds_at_a_time(cupy, monkeypatch):
 def test_a_call_waits_once_and_takes_few_launches(cupy):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the emulated device counts its launches")
-    for parts, launches in ((1, 2), (4, 1 + 2 * 3)):
+    for parts, launches in ((1, 1 + 2 * N), (4, 1 + 2 * 3)):
         counts = {}
 
         def forget(state, work):

@@ -7,7 +7,7 @@ from scipy.special import logsumexp, softmax
 
 from sparsekit._cython.shared import _curvature as host_curvature
 from sparsekit._cython.shared import _multinomial as host_multinomial
-from sparsekit.gpu.shared import _curvature, _multinomial, _spmm
+from sparsekit.gpu.shared import _curvature, _multinomial
 
 pytestmark = pytest.mark.thorough
 
@@ -70,12 +70,6 @@ def test_products_of_nothing(cupy, n, p):
     Z = cupy.full((n, 2), 5.0)
     _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z)
     assert not Z.any()
-
-
-def test_pieces_depend_on_the_data_alone():
-    sizes = [_spmm.piece_size(length) for length in (1, 10**5, 10**6, 10**7, 10**9)]
-    assert sizes == sorted(sizes) and sizes[0] == 32 and sizes[-1] == 512
-    assert all(size & (size - 1) == 0 for size in sizes)
 
 
 @pytest.fixture(params=[1, 2, 5, 33, 2100])

@@ -55,8 +55,8 @@ class Plan:
         if structured:
             names = sorted({_STRUCTURED[given["kind"]] for given in structured})
             raise TypeError(
-                f"factors with a MAP oracle are not solved on a GPU; got {', '.join(names)}. Pass NumPy scores "
-                "(cupy.asnumpy), which are solved in main memory."
+                f"factors with a MAP oracle are not solved on a GPU; got {', '.join(names)}. Pass NumPy "
+                "scores (cupy.asnumpy), which are solved in main memory."
             )
         # all arrays but those of counts have one entry more than they need
         ints = {

@@ -1,7 +1,5 @@
 """The stand-in for CuPy refuses what CuPy refuses, and shows what a device would hide."""
 
-import copy
-import pickle
 import sys
 
 import numpy as np
@@ -25,94 +23,38 @@ HOST = np.array([3.0, 1.0, 2.0])
 
 # expressions of a device array x, the same array n on the host and a 0-d device integer k
 REFUSED = {
-    "np.asarray(x)": "Implicit conversion to a NumPy array is not allowed. Please use `.get",
-    "np.array([x, x])": "Implicit conversion",
-    "n.dot(x)": "Implicit conversion",
-    "x + n": "Unsupported type <class 'numpy.ndarray'>",
-    "n + x": "Unsupported type <class 'numpy.ndarray'>",
-    "x < n": "Unsupported type <class 'numpy.ndarray'>",
-    "np.maximum(n, x)": "Unsupported type <class 'numpy.ndarray'>",
-    "np.add(x, x, out=n)": "Output arguments type must be cupy.ndarray",
-    "n.__iadd__(x)": "Unsupported type",
-    "np.ones(2, like=x)": "unexpected keyword argument 'device'",
-    "np.full(2, 1.0, like=x)": "unexpected keyword argument 'device'",
-    "np.ascontiguousarray(x)": "Implicit conversion",
-    "x + [1.0, 2.0, 3.0]": "Unsupported type <class 'list'>",
-    "x == None": "Unsupported type <class 'NoneType'>",
-    "x == 'a'": "Unsupported type <class 'str'>",
-    "cupy.exp(n)": "Unsupported type <class 'numpy.ndarray'>",
-    "cupy.where(x > 0, x, n)": "Unsupported type <class 'numpy.ndarray'>",
-    "np.where(x > 0, n, x)": "Unsupported type <class 'numpy.ndarray'>",
-    "cupy.add(x, x, foo=1)": "Wrong arguments",
-    "cupy.add(x)": "Wrong number of arguments",
-    "x @ n": "incorrect type",
-    "n @ x": "returned NotImplemented",
-    "cupy.dot(x, 2.0)": "incorrect type",
-    "np.concatenate([x, n])": "concatenated",
-    "cupy.sum(n)": "incorrect type",
-    "np.sum(x, where=x > 0)": "unexpected keyword argument 'where'",
-    "np.max(x, initial=0.0)": "unexpected keyword argument 'initial'",
-    "x.min(initial=0.0)": "unexpected keyword argument 'initial'",
-    "np.argsort(x, stable=True)": "unexpected keyword argument 'stable'",
-    "np.clip(x, 0.0)": "missing 1 required positional argument",
-    # NumPy 2.0 has no such keyword itself
-    "np.clip(x, min=0.0)": "unexpected keyword argument 'min'|missing 2 required positional arguments",
-    "np.insert(x, 0, 1.0)": "no implementation found",
-    "np.block([x, x])": "no implementation found",
-    "np.linalg.outer(x, x)": "no implementation found",
-    "np.vecdot(x, x)": "returned NotImplemented",
-    "range(k)": "cannot be interpreted as an integer",
-    "x[:k]": "int.. it first",
-    "hash(x)": "unhashable",
-    "len(k)": "unsized",
-    "iter(k)": "iteration over a 0-d array",
-    "x.item(0)": "positional argument",
-    "x.astype('i4', casting='safe')": "casting is not supported",
-    "cupy.add.at(x.astype('i1'), k, 1)": "supports no data of dtype int8",
-    "np.matmul(x, x)": "returned NotImplemented",
-    "cupy.RawModule('extern')": "positional argument",
-    "cupy.RawModule(code='', options=['-DA'])": "must be a tuple of str, got list",
-}
-REFUSED_OTHERWISE = {
-    "x.__setitem__(0, n[:1])": (ValueError, "non-scalar numpy.ndarray cannot be used for fill"),
+    "np.asarray(x)": (TypeError, "Implicit conversion to a NumPy array is not allowed. Please use `.get"),
+    "x + n": (TypeError, "Unsupported type <class 'numpy.ndarray'>"),
+    "np.maximum(n, x)": (TypeError, "Unsupported type <class 'numpy.ndarray'>"),
+    "np.add(x, x, out=n)": (TypeError, "Output arguments type must be cupy.ndarray"),
+    "np.full(2, 1.0, like=x)": (TypeError, "unexpected keyword argument 'device'"),
+    "np.ascontiguousarray(x)": (TypeError, "Implicit conversion"),
+    "x + [1.0, 2.0, 3.0]": (TypeError, "Unsupported type <class 'list'>"),
+    "x == None": (TypeError, "Unsupported type <class 'NoneType'>"),
+    "np.where(x > 0, n, x)": (TypeError, "Unsupported type <class 'numpy.ndarray'>"),
+    "x @ n": (TypeError, "incorrect type"),
+    "np.concatenate([x, n])": (TypeError, "concatenated"),
+    "np.max(x, initial=0.0)": (TypeError, "unexpected keyword argument 'initial'"),
+    "np.insert(x, 0, 1.0)": (TypeError, "no implementation found"),
+    "range(k)": (TypeError, "cannot be interpreted as an integer"),
+    "x[:k]": (TypeError, "int.. it first"),
+    "cupy.RawModule(code='', options=['-DA'])": (TypeError, "must be a tuple of str, got list"),
     "x.__setitem__(slice(None), n)": (ValueError, "non-scalar numpy.ndarray cannot be used for fill"),
-    "x.__setitem__(slice(None), [1.0, 2.0, 3.0])": (ValueError, "non-scalar"),
     "np.copyto(x, n)": (ValueError, "non-scalar numpy.ndarray cannot be used for copyto"),
     "x[5]": (IndexError, "out of bounds"),
-    "x[0, 0]": (IndexError, "too many indices"),
-    "x[x]": (IndexError, "integer or boolean type"),
     "x[cupy.asarray([7])]": (IndexError, "out of bounds"),
     "bool(x)": (ValueError, "ambiguous"),
-    "float(x)": (ValueError, "size 1"),
     "np.searchsorted(x, n)": (NotImplementedError, "Only python scalars or ndarrays"),
-    "np.maximum.accumulate(x)": (TypeError, "returned NotImplemented"),
-    "np.maximum.reduce(x)": (TypeError, "returned NotImplemented"),
-    "np.multiply.at(x, k, 1.0)": (NotImplementedError, "`cupy_multiply.at` is not supported yet"),
-    "x.sort(kind='quicksort')": (ValueError, "kind can only be None or 'stable'"),
     "cupy.asarray(['a'])": (ValueError, "Unsupported dtype <U1"),
-    "cupy.empty(2, dtype=object)": (ValueError, "Unsupported dtype object"),
-    "x.partition(5)": (ValueError, "out of bounds"),
-    "setattr(x, 'note', 1)": (AttributeError, "note"),
-    "cupy.zeros(2, order='K')": (ValueError, "order not understood"),
-    "x.flags.writeable": (AttributeError, "writeable"),
     "cupy.insert": (AttributeError, "insert"),
-    "cupy.cuda.Device(1)": (RuntimeError, "invalid device ordinal"),
-    "cupy.searchsorted(n, x)": (NotImplementedError, "Only int or ndarray"),
 }
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("expression", REFUSED)
-def test_refused_with_a_type_error(cupy, x, expression):
+def test_refused(cupy, x, expression):
     names = {"np": np, "cupy": cupy, "x": x, "n": HOST.copy(), "k": cupy.asarray(1)}
-    with pytest.raises(TypeError, match=REFUSED[expression]):
-        eval(expression, names)
-
-
-@pytest.mark.parametrize("expression", REFUSED_OTHERWISE)
-def test_refused_with_another_error(cupy, x, expression):
-    names = {"np": np, "cupy": cupy, "x": x, "n": HOST.copy(), "k": cupy.asarray(1)}
-    kind, message = REFUSED_OTHERWISE[expression]
+    kind, message = REFUSED[expression]
     with pytest.raises(kind, match=message):
         eval(expression, names)
 
@@ -255,37 +197,6 @@ def test_reduction_kernels(cupy, x):
     assert kernel(a[:0], y[:0], out, axis=0) is out and not out.get().any()
     with pytest.raises(TypeError, match="Type is mismatched"):
         kernel(a, y, cupy.empty(3, np.float32), axis=0)
-
-
-def test_protocols(cupy, x):
-    assert x.data.ptr % 256 == 0 and x.device == cupy.cuda.Device(0)
-    for copied in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
-        assert copied.data.ptr != x.data.ptr
-        np.testing.assert_array_equal(copied.get(), x.get())
-
-
-def test_views_share_memory_and_copies_do_not(cupy):
-    a = cupy.zeros((2, 3))
-    for part in (a.T, a[1:], a.reshape(-1), a[:, 0], a.view(), a.diagonal(), a[...]):
-        assert part._memory is a._memory and part.base is a and not part.flags.owndata
-        part[...] = part + 1
-    assert float(a.sum()) == 4 * 6 + 3 + 2 + 2
-    rows = cupy.asarray([0])
-    for part in (a + 0, a[rows], a.T.reshape(-1), a.astype("f8"), a.copy(), a.flatten(), a.sum(0)):
-        assert part._memory is not a._memory
-    assert cupy.asarray(a) is a and a.astype("f8", copy=False) is a and cupy.array(a) is not a
-    assert a[0, 0].shape == () and a[0, 0]._memory is a._memory
-
-
-def test_decompositions_never_raise(cupy):
-    assert np.isnan(np.linalg.cholesky(-cupy.eye(2)).get()).all()
-
-
-def test_scattered_sums(cupy):
-    out = cupy.zeros(3)
-    cupy.add.at(out, cupy.asarray([0, 0, 2]), cupy.asarray([1.0, 2.0, 3.0]))
-    np.add.at(out, cupy.asarray([1]), 5.0)
-    assert out.get().tolist() == [3.0, 5.0, 3.0]
 
 
 def test_the_name_cupy_is_the_stand_in_while_the_tests_run(cupy):

@@ -162,22 +162,6 @@ def test_planted_fault(build, seed, name, args, message):
     np.testing.assert_array_equal(out, np.arange(64))
 
 
-def test_failed_launches_lose_no_stacks(build):
-    """The stacks that the threads of a failed launch left behind are used again, each by one thread."""
-    import cuda_launch
-
-    kernel = build.RawModule(code=FAULTS).get_function("sk_some_leave")
-    for _ in range(3):
-        with pytest.raises(RuntimeError, match="divergent"):
-            kernel((1,), (64,), (Array(np.zeros(64)),))
-        made, *stacks = cuda_launch._stacks
-        assert made == len(set(stacks) - {0}) >= 64
-    before = made
-    with pytest.raises(RuntimeError, match="divergent"):
-        kernel((1,), (64,), (Array(np.zeros(64)),))
-    assert cuda_launch._stacks[0] == before
-
-
 def test_block_that_ends_within_a_warp(build):
     """A mask names 32 lanes, the block has 40 threads."""
     code = 'extern "C" __global__ void sk_ragged(double* out) { __syncwarp(); }'
@@ -272,18 +256,6 @@ def test_wrong_argument(build, position, value, message):
     args[position] = value
     with pytest.raises(TypeError, match=f"kernel sk_types.*{message}"):
         kernel((1,), (1,), tuple(args))
-
-
-def test_other_arguments_that_fit(build):
-    kernel = build.RawModule(code=TYPES).get_function("sk_types")
-    args = _arguments()
-    args[0], args[1], args[5] = np.int64(2), np.float64(1.0), Array(np.zeros(3, bool))
-    args[2] = Array(np.zeros((4, 6), np.float32)[:, ::2])  # as CuPy, a launch checks no strides
-    kernel((1,), (1,), tuple(args))
-    with pytest.raises(TypeError, match="takes 8 arguments, got 7"):
-        kernel((1,), (1,), tuple(args[:-1]))
-    with pytest.raises(OverflowError, match="does not fit"):
-        kernel((1,), (1,), (2**63, *args[1:]))
 
 
 @pytest.mark.parametrize(

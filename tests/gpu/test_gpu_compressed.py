@@ -7,7 +7,6 @@ import scipy.sparse as sp
 import sparsekit as sk
 from sparsekit._cython.shared import _compressed
 from sparsekit._linalg.structure import check_sparse
-from sparsekit.optimize import LogisticLoss
 
 pytestmark = pytest.mark.thorough
 
@@ -90,25 +89,3 @@ def test_doors(cupy, name):
             with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
                 call(X)
                 pytest.fail(said)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["SparsemaxClassifier", "ExtremeSoftmaxSGD", "LPSparseMAPClassifier"])
-def test_targets(cupy, name):
-    X, Y = cupy.asarray(A), np.eye(3)[LABELS]
-    model = GRAPHIC[name]
-    if name != "ExtremeSoftmaxSGD":
-        model.fit(X, cupy.asarray(Y))
-    for said, y in matrices(cupy, Y):
-        for call in (model.fit, *([model.score] if name != "ExtremeSoftmaxSGD" else [])):
-            with pytest.raises(ValueError, match=r"y is no valid CS[RC] matrix: "):
-                call(X, y)
-                pytest.fail(said)
-
-
-def test_losses(cupy):
-    y = cupy.asarray(np.where(LABELS > 0, 1.0, -1.0))
-    for said, X in matrices(cupy, A):
-        with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
-            LogisticLoss(X, y)
-            pytest.fail(said)

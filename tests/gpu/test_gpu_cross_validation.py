@@ -133,26 +133,6 @@ def test_folds_that_lack_a_class(cupy):
         L1LogisticOBACV([0.1], cv=alone).fit(cupy.asarray(X), cupy.asarray(y))
 
 
-def test_many_scores_are_made_in_parts(cupy, monkeypatch):
-    from sparsekit._l1.paths import fold_scorers
-
-    X, y, s = _data()
-    given = map(cupy.asarray, (X, y, s))
-    whole = LassoOBACV(4, cv=2, eps=0.1).fit(*given)
-    monkeypatch.setattr(fold_scorers, "DEVICE_BLOCK", 60)
-    parts = LassoOBACV(4, cv=2, eps=0.1).fit(*map(cupy.asarray, (X, y, s)))
-    np.testing.assert_allclose(parts.mse_path_, whole.mse_path_, rtol=1e-12)
-
-
-def test_single_precision_stays(cupy):
-    X, y, _ = _data(2, dtype=np.float32)
-    model = L1LogisticOBACV([1.0], cv=2).fit(cupy.asarray(X), cupy.asarray(y))
-    assert model.coef_.dtype == model.intercept_.dtype == np.float32
-    X, y, _ = _data(dtype=np.float32)
-    model = LassoOBACV([0.1], cv=2).fit(cupy.asarray(X), cupy.asarray(y))
-    assert model.coef_.dtype == model.intercept_.dtype == np.float32
-
-
 @pytest.mark.parametrize("layout", ["C", "csr"])
 @pytest.mark.parametrize(
     "model, classes",

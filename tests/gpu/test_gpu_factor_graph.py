@@ -156,27 +156,6 @@ def test_what_is_forbidden(cupy):
         gpu.vjp(cupy.ones((4, 5)))
 
 
-def test_map_of_scores_that_are_all_zero_leaves_off_what_is_forbidden(cupy):
-    graph = sk.FactorGraph()
-    u = graph.variable(cupy.asarray([-np.inf, 0.0, 0.0]))
-    graph.add(sk.Xor(u[:2]))
-    graph.add(sk.Or(u[1:]))
-    solution = graph.map()
-    assert solution.status == 0
-    np.testing.assert_array_equal(solution[u].get()[:2], [0.0, 1.0])
-
-
-def test_scores_of_a_million(cupy):
-    graph = sk.FactorGraph()
-    u = graph.variable((4,))
-    graph.add(sk.AtMostOne(u[[2, 3, 1, 0]]))
-    graph.add(sk.Or(u[[0, 3]], negated=[True, True]))
-    graph.add(sk.Budget(u, 3, exactly=True))
-    scores = np.array([[464046.4, 304603.4, -129237.8, -1774277.4]])
-    cpu, gpu = graph.solve_batch(scores), graph.solve_batch(cupy.asarray(scores))
-    assert cpu.status[0] == gpu.status.get()[0] == INFEASIBLE
-
-
 def test_factors_in_conflict_are_found_infeasible(cupy):
     """The proof by a separating direction, with every kind of factor in it."""
     for long in (4, 40):
@@ -301,15 +280,6 @@ def test_mixtures_are_refused(cupy):
     there.solve()
     with pytest.raises(TypeError, match=r"cupy\.asarray\(direction\)"):
         there.vjp({u: np.zeros((4, 4))})
-
-
-def test_bad_scores_are_refused(cupy):
-    graph, _, _ = matching()
-    for wrong, why in ((np.nan, "NaN"), (np.inf, "inf")):
-        with pytest.raises(ValueError, match=why):
-            graph.solve_batch(cupy.full((1, 16), wrong))
-    with pytest.raises(ValueError, match=r"\(n_graphs, 16\)"):
-        graph.solve_batch(cupy.zeros((2, 5)))
 
 
 @pytest.mark.parametrize(

@@ -60,9 +60,9 @@ def hessian_on(A, parts, s, index):
     return H + same * ((A[:, rows] * (s[:, None] * full[:, classes])).T @ A[:, rows])
 
 
-@pytest.mark.parametrize("K", [2, 3, 7, 32, 33])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    "K, intercept, dense", [(2, True, True), (3, False, False), (32, True, False), (33, False, True)]
+)
 def test_operators(cupy, operators, K, intercept, dense):
     X, _, s, rng = random_problem(70, 6, dtype=np.float32)
     X[:, 2] = 0.0  # a feature without entries
@@ -99,23 +99,6 @@ def test_operators(cupy, operators, K, intercept, dense):
         np.testing.assert_allclose(on_rows.matvec(v), out, atol=1e-6 * scale)
 
 
-def test_operator_of_no_rows_and_no_variables(cupy, operators):
-    empty, none = cupy.zeros(1, dtype=np.int64), cupy.empty(0, dtype=np.int32)
-    P, weight = cupy.empty((0, 3), dtype=np.float32), cupy.empty(0, dtype=np.float32)
-    index, diagonal = cupy.arange(4), cupy.zeros(4)
-    columns = cupy.zeros(3, dtype=np.int64), none, weight
-    operator = operators.ClassRowOperator(
-        empty, none, weight, 2, P, none, weight, index, diagonal, True, 0.0, columns
-    )
-    assert not operator.matvec(cupy.ones(4)).get().any()
-    operator = operators.ClassDenseOperator(
-        cupy.empty((3, 0), dtype=np.float32), cupy.zeros((3, 3), dtype=np.float32),
-        cupy.zeros(3, dtype=np.int32), cupy.ones(3, dtype=np.float32), cupy.arange(0), cupy.empty(0),
-        False, 0.0,
-    )  # fmt: skip
-    assert operator.matvec(cupy.empty(0)).shape == (0,)
-
-
 def losses_of(cupy, X, codes, K, s):
     """The loss in main memory and on the device."""
     there = [to_device(cupy, a) for a in (X, codes, s)]
@@ -125,8 +108,9 @@ def losses_of(cupy, X, codes, K, s):
     )
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    "make, weighted", [(np.asarray, True), (sp.csr_matrix, False), (sp.csc_matrix, True)]
+)
 def test_loss(cupy, make, weighted):
     X, codes, s, rng = random_problem(K=4)
     s = s if weighted else None
@@ -175,26 +159,6 @@ def test_models(cupy, make, gram, monkeypatch):
         # a sparse design's bound has another tie of rows and columns, or the trace
         rtol = 1e-10 if gram else 1e-5
         np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol * np.abs(theirs).max())
-
-
-def test_entries_that_are_stored_in_parts(cupy):
-    import cupyx.scipy.sparse
-
-    X, codes, _, rng = random_problem(n=30, K=3)
-    half = sp.csr_matrix(X / 2)
-    arrays = np.repeat(half.data, 2), np.repeat(half.indices, 2), 2 * half.indptr
-    parts = cupyx.scipy.sparse.csr_matrix(tuple(cupy.asarray(a) for a in arrays), shape=X.shape)
-    there, here = MultinomialLoss(parts, cupy.asarray(codes), 3), MultinomialLoss(X, codes, 3)
-    x = rng.standard_normal(here.n_variables)
-    every = np.arange(len(x))
-    problem = there.problem()
-    problem.start(cupy.asarray(x))
-    operator, _ = problem.model(cupy.asarray(every), 0.0)
-    v = rng.standard_normal(len(x))
-    # a model's products are float32
-    expected = here.hessian_product(x, every, v)
-    np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), expected, rtol=1e-4, atol=1e-5)
-    assert parts.nnz == 2 * half.nnz  # the caller's matrix is as it was
 
 
 def test_host_and_device_together_are_refused(cupy):

@@ -38,21 +38,6 @@ def test_the_certificate_is_never_below_the_error(cupy):
                 assert float(there.coef_.min()) >= 0.0
 
 
-def test_starts_and_histories(cupy):
-    X, y = _data(60, 15)
-    there = LassoOBA(0.1, **TIGHT, warm_start=True, history=True).fit(cupy.asarray(X), cupy.asarray(y))
-    assert there.history_["fun"][-1] == pytest.approx(there.objective_)
-    assert (np.diff(there.history_["fun"]) <= 1e-12 * there.objective_).all()
-    first = there.coef_.get()
-    there.fit(cupy.asarray(X), cupy.asarray(y))
-    assert there.n_iter_ <= 1
-    # a start beyond the bound counts from it
-    there.coef_ = -there.coef_
-    there.fit(cupy.asarray(X), cupy.asarray(y))
-    np.testing.assert_allclose(there.coef_.get(), first, atol=1e-6)
-    there.to_cpu().predict(X)
-
-
 def _sides(m=400, seed=0):
     """A point, gradients, and penalties of which some are the least that there are, and the last is none."""
     rng = np.random.default_rng(seed)

@@ -6,8 +6,6 @@ import pytest
 from sparsekit._cython.l1 import _model
 from sparsekit._cython.shared import _operators, _orthant
 from sparsekit._l1.solver.minimise_model import Effort
-from sparsekit.gpu.l1 import _model as gpu_model
-from sparsekit.gpu.shared import _operators as gpu_operators
 
 pytestmark = pytest.mark.thorough
 
@@ -64,8 +62,7 @@ def _many_blocks(monkeypatch):
     monkeypatch.setattr(_reduce, "block_of", lambda n: 32)
 
 
-@pytest.mark.parametrize("how", ["direct", "one block", "many blocks"])
-@pytest.mark.parametrize("holds", [0, 20])
+@pytest.mark.parametrize("how, holds", [("direct", 20), ("one block", 0), ("many blocks", 20)])
 def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
     from sparsekit.gpu.l1 import _model as gpu
     from sparsekit.gpu.shared._operators import GramOperator
@@ -115,22 +112,6 @@ def test_models_are_minimised(cupy, how, monkeypatch):
     assert counts[0] >= 1
     assert (counts[3] > 0) == (how == "direct")
     assert (counts[2] > 0) == (how != "direct")
-
-
-def test_models_without_buffers_or_fixed_variables(cupy):
-    from sparsekit.gpu.l1 import _model as gpu
-    from sparsekit.gpu.shared._operators import GramOperator
-
-    none = cupy.empty(0)
-    decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none)
-    assert decrease == 0.0
-    G, x, g, l1 = _model_problem(40, seed=3)
-    out = cupy.empty(40)
-    operator = GramOperator(cupy.asarray(G), 1e-7)
-    decrease, _ = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, holds=0)
-    reference = np.empty(40)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
-    assert decrease == pytest.approx(best, rel=1e-6)
 
 
 @pytest.mark.parametrize("diagonal", [[1.0, -1.0, 2.0], [-1.0, 0.0, -2.0]])
@@ -184,17 +165,3 @@ def test_lbfgs_operator(cupy):
     there.put(cupy.zeros(n), tiny, cupy.zeros(n), tiny)  # whose products vanish
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         operator(there, theta=1.0)
-
-
-def test_a_settled_point_counts_the_variables_that_move(cupy):
-    H, l1 = np.diag([1.0, 2.0, 3.0, 4.0]), np.ones(4)
-    x0, g0 = np.array([1.0, 0.0, 0.0, -2.0]), np.array([0.5, 3.0, 0.2, -0.1])
-    arrays = [cupy.asarray(a) for a in (x0, g0, l1)]
-    operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
-    search = gpu_model._Search(operator, *arrays, arrays[0].copy())
-    residual, moving, q = search.evaluate(arrays[0], cupy.zeros(4), None)
-    # the first and last are not zero, the second leaves it, the third stays
-    assert moving == 3
-    assert residual == 2.0
-    assert q == 0.0
-    assert search.kind_new.get().tolist() == [1, 2, 0, 1]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.exceptions import DataConversionWarning
 
 from sparsekit import (
     BoundedClassifier,
@@ -25,7 +24,6 @@ from sparsekit import (
     sparsemax,
     sparsemax_loss,
 )
-from sparsekit._estimator.device_checks import device_accuracy, device_r2
 from sparsekit.inspection import SupportDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 from sparsekit.optimize import LogisticLoss
@@ -99,29 +97,6 @@ def test_scores_of_what_cannot_be_scored(cupy, fitted):
             score()
 
 
-def test_measures_agree_with_scikit_learn(cupy):
-    rng = np.random.default_rng(0)
-    found, y = rng.integers(0, 2, (2, 30, 3))
-    found[:10] = y[:10]
-    w = rng.random(30)
-    sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(sp.csr_matrix(y.astype(float)))
-    for labels in (cupy.asarray(y), sparse):
-        assert device_accuracy(cupy.asarray(found), labels) == accuracy_score(y, found)
-    dw = cupy.asarray(w)
-    assert device_accuracy(cupy.asarray(found), cupy.asarray(y), dw) == pytest.approx(
-        accuracy_score(y, found, sample_weight=w)
-    )
-    y, z = rng.standard_normal((2, 30))
-    dy, dz = cupy.asarray(y), cupy.asarray(z)
-    assert device_r2(dz, dy) == pytest.approx(r2_score(y, z))
-    assert device_r2(dz, dy, dw) == pytest.approx(r2_score(y, z, sample_weight=w))
-    ones = cupy.ones(3)
-    assert device_r2(ones, ones) == 1.0
-    assert device_r2(ones + 1, ones) == 0.0
-    with pytest.warns(UndefinedMetricWarning, match="less than two"):
-        assert np.isnan(device_r2(ones[:1], ones[:1]))
-
-
 def test_targets_that_are_missing_or_columns(cupy, fitted):
     cls, X, y, _, model = fitted
     dX, dy = cupy.asarray(X), cupy.asarray(y)
@@ -132,21 +107,6 @@ def test_targets_that_are_missing_or_columns(cupy, fitted):
             column = cls(tol=1e-6).fit(dX, dy[:, None])
         assert caught[0].filename == __file__
         np.testing.assert_array_equal(column.coef_.get(), model.coef_.get())
-
-
-def test_a_column_of_numbers(cupy):
-    X, y, _ = _data(regression=True)
-    dX, dy = cupy.asarray(X), cupy.asarray(y)
-    for cls in REGRESSORS:
-        with pytest.warns(DataConversionWarning) as caught:
-            column = cls().fit(dX, dy[:, None])
-        assert caught[0].filename == __file__
-        np.testing.assert_array_equal(column.coef_.get(), cls().fit(dX, dy).coef_.get())
-
-
-def test_one_row(cupy):
-    one = BoundedRegressor().fit(cupy.ones((1, 3)), cupy.ones(1))
-    assert one.predict(cupy.ones((1, 3))).get() == pytest.approx(1.0)
 
 
 def test_arrays_that_belong_in_main_memory(cupy):

@@ -7,7 +7,7 @@ from .pytest_cases import run_tests
 
 TASK_LIMIT, LIMIT, AT_ONCE = 300, 300, True
 # they read sources and run compilers: no device has a part in them
-WITHOUT_DEVICE = {"test_gpu_compile.py", "test_gpu_mirror.py", "test_gpu_on_device.py"}
+WITHOUT_DEVICE = {"test_gpu_compile.py", "test_gpu_on_device.py"}
 
 
 def tasks(options):

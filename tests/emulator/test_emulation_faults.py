@@ -162,13 +162,6 @@ def test_planted_fault(build, seed, name, args, message):
     np.testing.assert_array_equal(out, np.arange(64))
 
 
-def test_block_that_ends_within_a_warp(build):
-    """A mask names 32 lanes, the block has 40 threads."""
-    code = 'extern "C" __global__ void sk_ragged(double* out) { __syncwarp(); }'
-    with pytest.raises(RuntimeError, match="names lanes that a block of 40 threads does not have"):
-        build.RawModule(code=code).get_function("sk_ragged")((1,), (40,), (Array(np.zeros(1)),))
-
-
 def _reversed(build, barrier, seed):
     x, out = np.arange(64.0), np.empty(64)
     build.seed(seed)
@@ -187,18 +180,6 @@ def test_missing_barrier_shows_in_the_order(build):
         np.testing.assert_array_equal(_reversed(build, "__syncthreads()", seed), np.arange(64.0)[::-1])
     # the same seed, the same order
     np.testing.assert_array_equal(_reversed(build, "", 3), racing[3])
-
-
-def test_order_of_blocks(build):
-    last = {}
-    kernel = build.RawModule(code=RACES, options=("-DBARRIER=",)).get_function("sk_blocks")
-    for seed in range(6):
-        build.seed(seed)
-        out = np.zeros(1)
-        kernel((50,), (1,), (Array(out),))
-        last[seed] = int(out[0])
-    assert (last[0], last[1]) == (49, 0)
-    assert len(set(last.values())) > 3
 
 
 def test_uninitialised_shared_memory(build):

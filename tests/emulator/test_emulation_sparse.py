@@ -29,35 +29,6 @@ def _device(cupy, matrix):
     return tuple(cupy.asarray(part) for part in (matrix.data, matrix.indices, matrix.indptr))
 
 
-def test_ways_to_make_a_matrix(cupy, csp, host):
-    host = sp.csr_matrix(host)
-    made = [
-        csp.csr_matrix(host),
-        csp.csr_matrix(host.tocsc()),
-        csp.csr_matrix(cupy.asarray(host.toarray())),
-        csp.csr_matrix(_device(cupy, host), shape=host.shape),
-        csp.csr_matrix(_device(cupy, host)),
-        csp.csr_matrix(csp.csc_matrix(host)),
-        csp.csr_matrix(csp.coo_matrix(host)),
-        csp.csc_matrix(host).tocsr(),
-    ]
-    coo = host.tocoo()
-    parts = cupy.asarray(coo.data), (cupy.asarray(coo.row), cupy.asarray(coo.col))
-    made.append(csp.csr_matrix(parts, shape=host.shape))
-    for matrix in made:
-        assert type(matrix) is csp.csr_matrix and matrix.shape == host.shape and matrix.nnz == host.nnz
-        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
-        assert isinstance(matrix.data, cupy.ndarray) and matrix.dtype == np.float64
-        got = matrix.get()
-        assert type(got) is sp.csr_matrix
-        np.testing.assert_array_equal(got.toarray(), host.toarray())
-    assert csp.issparse(made[0])
-    assert not csp.issparse(host)
-    assert type(csp.csr_array(host).get()) is sp.csr_array
-    empty = csp.csr_matrix((3, 2), dtype="f4")
-    assert empty.nnz == 0 and empty.dtype == np.float32 and empty.toarray().get().shape == (3, 2)
-
-
 @pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
 def test_operations_agree_with_scipy(cupy, csp, host, kind):
     host = getattr(sp, kind)(host)
@@ -96,14 +67,6 @@ def test_operations_agree_with_scipy(cupy, csp, host, kind):
     same(device[cupy.asarray(rows)], host[rows])
     same(device[:, 1:3], host[:, 1:3])
     same(device[2, 1], np.asarray(host[2, 1]))
-
-
-def test_duplicates_are_summed_in_place_by_a_product(cupy, csp):
-    data = cupy.asarray([1.0, 2.0, 3.0])
-    matrix = csp.csr_matrix((data, cupy.asarray([1, 1, 0]), cupy.asarray([0, 3])), shape=(1, 2))
-    assert not matrix.has_canonical_format and not matrix.has_sorted_indices
-    assert (matrix @ cupy.asarray([1.0, 10.0])).get().tolist() == [33.0]
-    assert matrix.has_canonical_format and matrix.nnz == 2 and matrix.indices.get().tolist() == [0, 1]
 
 
 def test_refused(cupy, csp, host):

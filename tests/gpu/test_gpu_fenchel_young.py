@@ -44,24 +44,15 @@ def test_products_of_uneven_rows(cupy, K):
     np.testing.assert_allclose(Z.get(), A @ W, rtol=1e-12, atol=1e-12)
     _multinomial.matmat(*parts_of(A.T.tocsr(), cupy), cupy.asarray(U), G)
     np.testing.assert_allclose(G.get(), A.T @ U, rtol=1e-12, atol=1e-12)
+    wide = parts_of(A, cupy, np.int64)  # indices of 64 bits, and data of 32 in sums of 64
+    _multinomial.matmat(*wide[:2], wide[2].astype(np.float32), cupy.asarray(W), Z)
+    np.testing.assert_allclose(Z.get(), A.astype(np.float32) @ W, rtol=1e-12, atol=1e-12)
     single = A.astype(np.float32)
     out = cupy.empty((93, K), dtype=np.float32)
     out[90:] = 7.0
     _curvature.product32(*parts_of(single, cupy), cupy.asarray(W.astype(np.float32)), out)
     np.testing.assert_allclose(out.get()[:90], A @ W, rtol=1e-4, atol=1e-4)
     assert bool((out[90:] == 7.0).all())
-
-
-@pytest.mark.parametrize(
-    "dtype, index", [(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int64)]
-)
-def test_products_of_every_type(cupy, dtype, index):
-    A = uneven(60, 50, dtype=dtype)
-    W = np.random.default_rng(0).standard_normal((50, 3))
-    expected, Z = np.empty((60, 3)), cupy.empty((60, 3))
-    host_multinomial.matmat(A.indptr.astype(np.int64), A.indices.astype(index), A.data, W, expected, 1)
-    _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z)
-    np.testing.assert_allclose(Z.get(), expected, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (5, 3), (40, 1), (0, 4)])

@@ -88,32 +88,6 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
     assert rounds > 4
 
 
-@pytest.mark.parametrize("how", ["direct", "one block", "many blocks", "callback"])
-def test_models_are_minimised(cupy, how, monkeypatch):
-    from sparsekit.gpu.l1 import _model as gpu
-    from sparsekit.gpu.shared import _operators as operators
-
-    if how == "many blocks":
-        _many_blocks(monkeypatch)
-    G, x, g, l1 = _model_problem()
-    m = len(x)
-    if how == "callback":
-        dG = cupy.asarray(G)
-        operator = operators.CallbackOperator(lambda v: dG @ v, cupy.asarray(np.diag(G).copy()), 1e-7)
-    else:
-        operator = operators.GramOperator(cupy.asarray(G), 1e-7)
-        operator.direct = how == "direct"
-    out = cupy.empty(m)
-    decrease, counts = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out)
-    reference = np.empty(m)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
-    assert decrease == pytest.approx(best, rel=1e-7)
-    np.testing.assert_allclose(out.get(), reference, rtol=1e-5, atol=1e-6)
-    assert counts[0] >= 1
-    assert (counts[3] > 0) == (how == "direct")
-    assert (counts[2] > 0) == (how != "direct")
-
-
 @pytest.mark.parametrize("diagonal", [[1.0, -1.0, 2.0], [-1.0, 0.0, -2.0]])
 @pytest.mark.parametrize("blocks", ["one block", "many blocks"])
 def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diagonal, blocks, monkeypatch):

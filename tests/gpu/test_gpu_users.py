@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import DataConversionWarning
 
 from sparsekit import (
     BoundedClassifier,
     BoundedRegressor,
     ExtremeSoftmaxSGD,
-    FactorGraph,
-    Knapsack,
     L1LogisticOBA,
     L1LogisticOBACV,
     LassoOBA,
@@ -22,11 +19,9 @@ from sparsekit import (
     fenchel_young_path,
     l1_logistic_path,
     sparsemax,
-    sparsemax_loss,
 )
 from sparsekit.inspection import SupportDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
-from sparsekit.optimize import LogisticLoss
 
 pytestmark = pytest.mark.thorough
 
@@ -97,18 +92,6 @@ def test_scores_of_what_cannot_be_scored(cupy, fitted):
             score()
 
 
-def test_targets_that_are_missing_or_columns(cupy, fitted):
-    cls, X, y, _, model = fitted
-    dX, dy = cupy.asarray(X), cupy.asarray(y)
-    with pytest.raises(TypeError, match="y must be a CuPy array"):
-        cls().fit(dX, None)
-    if cls in CLASSIFIERS:
-        with pytest.warns(DataConversionWarning) as caught:
-            column = cls(tol=1e-6).fit(dX, dy[:, None])
-        assert caught[0].filename == __file__
-        np.testing.assert_array_equal(column.coef_.get(), model.coef_.get())
-
-
 def test_arrays_that_belong_in_main_memory(cupy):
     X, y, w = _data()
     dX, dw = cupy.asarray(X), cupy.asarray(w)
@@ -138,21 +121,6 @@ def test_arrays_that_belong_in_main_memory(cupy):
         sharpness(there, X, y)
 
 
-def test_what_row_functions_refuse(cupy):
-    Z = cupy.asarray(np.random.default_rng(0).standard_normal((4, 3)))
-    sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(Z)
-    with pytest.raises(TypeError, match=r"z must be dense: pass z\.toarray"):
-        sparsemax(sparse)
-    with pytest.raises(TypeError, match=r"cupy\.stack\(z\)"):
-        sparsemax([Z[0], Z[1]])
-    with pytest.raises(TypeError, match="q must be a CuPy array"):
-        sparsemax_loss(Z, None)
-    assert float(sparsemax_loss(Z[0], 2)) == sparsemax_loss(Z[0].get(), 2)
-    loss = LogisticLoss(Z, cupy.asarray([1.0, -1.0, 1.0, -1.0]))
-    with pytest.raises(TypeError, match=r"x in main memory.*cupy\.asarray\(x\)"):
-        loss.gradient(np.ones(loss.n_variables))
-
-
 def test_scores_of_very_many_classes_or_labels(cupy):
     X, y, w = _data()
     dX, dw = cupy.asarray(X), cupy.asarray(w)
@@ -172,12 +140,3 @@ def test_scores_of_very_many_classes_or_labels(cupy):
     labels = LPSparseMAPClassifier(max_iter=20, tol=0.1).fit(dX[:, :2], cupy.asarray(Y[:, :2]))
     expected = labels.to_cpu().score(X[:, :2], Y[:, :2])
     assert labels.score(dX[:, :2], cupy.asarray(Y[:, :2])) == expected > 0
-
-
-def test_what_factors_refuse(cupy):
-    graph = FactorGraph()
-    with pytest.raises(TypeError, match=r"must be dense: pass .*toarray"):
-        graph.variable(pytest.importorskip("cupyx.scipy.sparse").csr_matrix(cupy.ones((2, 2))))
-    u = graph.variable(cupy.ones(3))
-    with pytest.raises(TypeError, match=r"costs is on the GPU.*cupy\.asnumpy"):
-        Knapsack(u, cupy.ones(3), 2.0)

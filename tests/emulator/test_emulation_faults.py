@@ -212,20 +212,14 @@ def _read_only():
     ("position", "value", "message"),
     [
         (0, 3.0, r"argument 0 \(n\): got builtins.float; .* int or numpy.int64"),
-        (0, True, "got builtins.bool"),
-        (0, np.int32(3), "got numpy.int32"),
         (0, None, "got None"),
         (1, 1, r"argument 1 \(scale\): got builtins.int; .* float or numpy.float64"),
-        (1, np.float32(1), "got numpy.float32"),
         (2, np.zeros(4, np.float32), r"argument 2 \(x\): got a NumPy array"),
         (2, Array(np.zeros(4)), "got an array of float64; the kernel asks for a device array of float32"),
         (2, None, "got None"),
-        (2, 0.5, "got builtins.float"),
         (3, Array(np.zeros(4, np.int64)), r"argument 3 \(counts\): got an array of int64"),
         (3, _read_only(), "read-only"),
         (4, Array(np.zeros(4, np.uint8)), r"argument 4 \(flags\): got an array of uint8"),
-        (5, Array(np.zeros(4, np.int8)), "got an array of int8"),
-        (6, Array(np.zeros(4, np.uint8)), "got an array of uint8"),
         (7, Array(np.zeros(4, np.int64)), "got an array of int64"),
         (2, Array(np.zeros(9, np.uint8)[1:].view(np.float32)), "aligned to 4 bytes"),
     ],
@@ -243,11 +237,7 @@ def test_wrong_argument(build, position, value, message):
     ("grid", "block", "shared", "error", "message"),
     [
         ((1,), (1025,), 0, RuntimeError, "block"),
-        ((1,), (64, 32), 0, RuntimeError, "2048 threads"),
-        ((1,), (1, 1, 65), 0, RuntimeError, "block"),
         ((0,), (32,), 0, RuntimeError, "grid"),
-        ((1, 65536), (32,), 0, RuntimeError, "grid"),
-        ((1, 1, 1, 1), (32,), 0, TypeError, "tuple of up to three"),
         (1, (32,), 0, TypeError, "grid must be a tuple"),
         ((1.0,), (32,), 0, TypeError, "three int"),
         ((1,), (32,), 48 * 1024 + 1, RuntimeError, "max_dynamic_shared_size_bytes"),
@@ -295,22 +285,6 @@ def test_launch_bounds_and_large_shared_memory(build):
 def test_source_that_does_not_compile(build, code, message):
     with pytest.raises(RuntimeError, match=message):
         build.RawModule(code=code).get_function("sk_a")
-
-
-def test_module_options(build):
-    code = 'extern "C" __global__ void sk_a(double* x) { x[0] = VALUE; }'
-    x = np.zeros(1)
-    module = build.RawModule(code=code, options=("-DVALUE=2", "--std=c++17"))
-    module.get_function("sk_a")((1,), (1,), (Array(x),))
-    assert x[0] == 2
-    with pytest.raises(RuntimeError, match="no kernel 'sk_b'"):
-        module.get_function("sk_b")
-    with pytest.raises(RuntimeError, match="unrecognized option -O3"):
-        build.RawModule(code=code, options=("-O3",))
-    with pytest.raises(TypeError, match="tuple"):
-        build.RawModule(code=code, options=["-DVALUE=2"])
-    with pytest.raises(ValueError, match="seed"):
-        build.seed(-1)
 
 
 CHILD = """

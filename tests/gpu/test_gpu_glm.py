@@ -49,7 +49,7 @@ def _compare(cupy, here, there, given, coef=1e-5):
 
 
 FITS = [
-    *[(family, layout, {}) for family in FAMILIES for layout in ("dense", "csr")],
+    *[(family, ("dense", "csr")[k % 2], {}) for k, family in enumerate(FAMILIES)],
     *[("binomial", "dense", {"link": link}) for link in ("probit", "cloglog")],
     ("poisson", "dense", {"l1_ratio": 0.5, "positive": True}),
     ("gamma", "csr", {"l1_ratio": 0.0}),
@@ -69,13 +69,6 @@ def test_fits_are_those_of_main_memory(cupy, family, layout, options):
     there.fit(*(to_device(cupy, part) for part in given))
     assert there.n_iter_ <= n_iter
     _compare(cupy, here, there, given, 1e-3 if "hessian" in options else 1e-5)
-
-
-def test_single_precision_and_no_weights(cupy):
-    X, y, *_ = given = _data("gamma", dtype=np.float32)
-    here = GLMOBA("gamma", alpha=0.02, tol=1e-8).fit(X.astype(np.float64), y)
-    there = GLMOBA("gamma", alpha=0.02, tol=1e-8).fit(cupy.asarray(X), cupy.asarray(y))
-    _compare(cupy, here, there, (*given[:2], None, None), 1e-4)
 
 
 def test_searches_and_paths(cupy):

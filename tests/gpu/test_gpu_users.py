@@ -58,18 +58,6 @@ def test_scores_are_those_of_main_memory(cupy, fitted):
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_what_leaves_the_gpu(cupy, fitted):
-    """The estimator of scikit-learn and the table of coefficients are in main memory."""
-    _, X, _, _, model = fitted
-    here = model.to_cpu()
-    converted = model.to_sklearn()
-    np.testing.assert_array_equal(converted.predict(X), here.to_sklearn().predict(X))
-    assert all(type(value) is np.ndarray for value in (converted.coef_, here.to_sklearn().coef_))
-    table = pytest.importorskip("pandas").DataFrame(model.coefficients())
-    assert table.equals(here.coefficients()) and len(table) == X.shape[1]
-    assert model._repr_html_() is not None
-
-
 def test_scores_of_what_cannot_be_scored(cupy, fitted):
     _, X, y, w, model = fitted
     dX, dy, dw = map(cupy.asarray, (X, y, w))

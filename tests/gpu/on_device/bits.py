@@ -13,7 +13,7 @@ SCALE = 0.1  # of the sizes of the part fits
 WIDTHS = (100, 5000, 200_000)
 # cuSPARSE has a part in these fits, and the order of its sums is open (doc/gpu.md)
 MAY_DIFFER = {"BoundedRegressor, csr", "BoundedClassifier, csr"}
-IN_DRY_RUN = ("fenchel_young/sparsemax", "LassoOBA, dense", "BoundedClassifier, csr")
+IN_DRY_RUN = ("sparsemax", "LassoOBA, dense", "BoundedClassifier, csr")
 
 
 def tasks(options):

@@ -1,7 +1,5 @@
 """The emulation of CUDA C names what is wrong with a kernel or a launch, and works on afterwards."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from emulation import Array, cuda_build
@@ -251,19 +249,6 @@ def test_launch_that_a_device_refuses(build, grid, block, shared, error, message
         kernel(grid, block, (Array(np.zeros(2048)),), shared_mem=shared)
 
 
-def test_launch_bounds_and_large_shared_memory(build):
-    module = build.RawModule(code=FAULTS)
-    out = Array(np.zeros(96))
-    module.get_function("sk_bounded")((1,), (64,), (out,))
-    with pytest.raises(RuntimeError, match="96 threads, at most 64"):
-        module.get_function("sk_bounded")((1,), (96,), (out,))
-    kernel = module.get_function("sk_pool")
-    with pytest.raises(RuntimeError, match="max_dynamic_shared_size_bytes"):  # static arrays count
-        kernel((1,), (96,), (out,), shared_mem=48 * 1024)
-    kernel.max_dynamic_shared_size_bytes = 100_000
-    kernel((1,), (96,), (out,), shared_mem=100_000)
-
-
 @pytest.mark.parametrize(
     ("code", "message"),
     [
@@ -285,30 +270,3 @@ def test_launch_bounds_and_large_shared_memory(build):
 def test_source_that_does_not_compile(build, code, message):
     with pytest.raises(RuntimeError, match=message):
         build.RawModule(code=code).get_function("sk_a")
-
-
-CHILD = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import cuda_build
-print(cuda_build.unavailable())
-try:
-    cuda_build.RawModule(code='extern "C" __global__ void sk_a(double* x) {}').get_function("sk_a")
-except RuntimeError as error:
-    print("error:", error)
-"""
-
-
-def test_no_compiler_and_the_cache(build, run_python, checkout, tmp_path):
-    """Without a compiler the error says so; a compiled module is found again by another process."""
-    folder = checkout / "tests" / "emulator" / "emulated"
-    env = {"SPARSEKIT_EMULATION_CACHE": str(tmp_path / "cache"), "CXX": "no-such-compiler"}
-    said = run_python(CHILD, folder, env=env)
-    assert said.count("no C++ compiler to emulate CUDA C with: no-such-compiler") == 2
-    env.pop("CXX")
-    assert run_python(CHILD, folder, env=env) == "None\n"
-    written = {file.name: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir()}
-    # and a lock for each, for processes that would make it at the same time
-    assert sorted(Path(name).suffix for name in written) == [".lock"] * 3 + [".o", ".o", ".so"]
-    assert run_python(CHILD, folder, env=env) == "None\n"
-    assert {file.name: file.stat().st_mtime_ns for file in (tmp_path / "cache").iterdir()} == written

@@ -28,17 +28,6 @@ def test_data_of_another_gpu_is_refused_with_the_remedy(cupy, monkeypatch):
         check_device_X(Estimator(), X)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8", "bool"])
-def test_dense_data_becomes_rows_of_floats(cupy, dtype):
-    X = np.asfortranarray([[1, 0], [0, 1], [1, 1]]).astype(dtype)
-    estimator = Estimator()
-    got = check_device_X(estimator, cupy.asarray(X))
-    assert got.dtype == (np.float32 if dtype == "float32" else np.float64)
-    assert got.flags.c_contiguous
-    np.testing.assert_array_equal(got.get(), X)
-    assert estimator.n_features_in_ == 2
-
-
 def test_sparse_data_has_no_entry_twice(cupy):
     from cupyx.scipy import sparse
 

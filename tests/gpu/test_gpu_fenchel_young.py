@@ -55,14 +55,6 @@ def test_products_of_uneven_rows(cupy, K):
     assert bool((out[90:] == 7.0).all())
 
 
-@pytest.mark.parametrize("n, p", [(1, 1), (5, 3), (40, 1), (0, 4)])
-def test_products_of_nothing(cupy, n, p):
-    A = sp.csr_matrix((n, p))
-    Z = cupy.full((n, 2), 5.0)
-    _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z)
-    assert not Z.any()
-
-
 @pytest.fixture(params=[1, 5, 33])
 def scores(request):
     """Rows of scores, some of which are saturated, tied or huge."""
@@ -97,17 +89,6 @@ def test_loss_of_classes(cupy, scores):
     assert trusted == pytest.approx(plain, rel=1e-12, abs=1e-14)
 
 
-def test_loss_of_distributions(cupy, scores):
-    Z, _, s, rng = scores
-    Q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.7) + 1e-3
-    Q /= Q.sum(axis=1, keepdims=True)
-    U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
-    value = _multinomial.target_value_and_derivative(*map(cupy.asarray, (Z, Q, s)), U)
-    reference = host_multinomial.target_value_and_derivative(Z, Q, s, expected, 1)
-    assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
-    np.testing.assert_allclose(U.get(), expected, rtol=1e-11, atol=1e-17)
-
-
 @pytest.mark.parametrize("raised", [False, True])
 def test_probabilities_without_the_largest(cupy, scores, raised):
     Z, _, _, rng = scores
@@ -123,27 +104,6 @@ def test_probabilities_without_the_largest(cupy, scores, raised):
         P = found[0].get()
         P[np.arange(21), found[2].get()] = 1.0 - found[1].get()
         np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("shifted", [False, True])
-def test_curvature_of_scores(cupy, scores, shifted):
-    Z, _, s, rng = scores
-    n, K = Z.shape
-    P, rest, top = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-    host_multinomial.model_probabilities(Z, np.empty(0), P, rest, top, 1)
-    P, s = P.astype(np.float32), s.astype(np.float32)
-    S = rng.standard_normal((n, K)).astype(np.float32)
-    first = rng.standard_normal(K).astype(np.float32) if shifted else None
-    last = np.empty(K, dtype=np.float32) if shifted else None
-    mine = cupy.asarray(S)
-    mine_last = cupy.empty(K, dtype=np.float32) if shifted else None
-    on_device = [cupy.asarray(x) for x in (P, top, s)]
-    _curvature.curve_scores(mine, *on_device, None if first is None else cupy.asarray(first), mine_last)
-    # the reference adds in another order, in single precision
-    host_curvature.curve_scores(S, P, top, s, first, last, 1)
-    np.testing.assert_allclose(mine.get(), S, rtol=1e-4, atol=1e-6 * np.abs(S).max())
-    if shifted:
-        np.testing.assert_allclose(mine_last.get(), last, rtol=1e-4, atol=1e-5 * np.abs(S).max())
 
 
 @pytest.mark.parametrize("n", [1, 300])

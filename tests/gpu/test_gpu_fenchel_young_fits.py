@@ -160,17 +160,10 @@ def test_what_fits_refuse(cupy, cls):
 
     refused(ValueError, "one label for each row", A, y[1:])
     refused(ValueError, "one row for each row", A, q[1:])
-    refused(ValueError, "must have shape", A, q[:, :, None])
-    refused(ValueError, "only one class: 1", A, cupy.ones(50, dtype=int))
-    refused(ValueError, "continuous", A, q[:, 0])
-    refused(ValueError, "y contains NaN", A, q * np.inf)
     refused(ValueError, r"y\[0, 0\] is -", A, -q)
     refused(ValueError, r"y\[0\] sums to 2", A, 2 * q)
     with pytest.warns(UserWarning, match="50 of 50 rows"):
         refused(ValueError, "no row with a label", A, cupy.zeros((50, 4)))
-    refused(ValueError, "non-zero number", A, y, 0.0)
-    refused(ValueError, "sample_weight must have shape", A, y, cupy.ones(3))
-    refused(ValueError, "not a class", A, y, class_weight={7: 1.0})
     refused(ValueError, "columns 0 .. 3", A, q, class_weight={7: 1.0})
     refused(ValueError, "at least 2 classes", A, y, (y == 1) * 1.0)
 

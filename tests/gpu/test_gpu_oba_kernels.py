@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython.l1 import _glm
-
 RNG = np.random.default_rng
 
 
@@ -26,30 +24,6 @@ def _device_csr(cupy, X, index=np.int32):
         cupy.asarray(X.indices.astype(index)),
         cupy.asarray(X.data),
     )
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared", "probit"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_losses_and_their_derivatives(cupy, loss, weighted):
-    from sparsekit.gpu.l1 import _glm as gpu
-
-    rng = RNG(1)
-    tails = [-800.0, 800.0, -40.0, 40.0, 0.0, -5.9, 5.5]
-    z = np.concatenate([rng.standard_normal(700) * 4, tails])
-    n = len(z)
-    y = rng.choice([-1.0, 1.0], n)
-    y[-7:] = 1.0
-    s = rng.random(n) if weighted else np.empty(0)
-    u, d = np.empty(n), np.empty(n)
-    value = getattr(_glm, f"{loss}_derivatives")(z, y, s, u, d)
-    du, dd = cupy.empty(n), cupy.empty(n)
-    args = [cupy.asarray(a) for a in (z, y, s)]
-    found = getattr(gpu, f"{loss}_derivatives")(*args, du, dd)
-    assert isinstance(found, float)
-    assert found == pytest.approx(value, rel=1e-13)
-    assert getattr(gpu, f"{loss}_value")(*args) == pytest.approx(value, rel=1e-13)
-    np.testing.assert_allclose(du.get(), u, rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(dd.get(), d, rtol=1e-11, atol=1e-300)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -14,14 +14,13 @@ CASES_OF_ESTIMATORS = 24
 # of each CUDA source and what stands on it, then of each estimator, in the order of what is built on what
 CHECKS = {
     "fenchel_young/sparsemax": "test_gpu_sparsemax.py::test_forward",
-    "losses": "test_gpu_oba_kernels.py::test_losses_and_their_derivatives",
+    "losses": "test_gpu_oba.py::test_solutions_agree_with_main_memory",
     "shared/sparse": "test_gpu_fenchel_young.py::test_products_of_uneven_rows",
     "designs": "test_gpu_oba_kernels.py::test_designs",
     "shared/model": "test_gpu_oba_models.py::test_cycles_are_those_of_the_cpu",
     "class operators": "test_gpu_multinomial.py::test_models",
-    "curvature": "test_gpu_fenchel_young.py::test_curvature_of_scores",
+    "curvature": "test_gpu_fenchel_young.py::test_passes_of_conjugate_gradients",
     "shared/pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
-    "row losses": "test_gpu_pairs.py::test_piecewise_losses",
     "extreme/extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
     "blocks of classes": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
     "ranking": "test_gpu_ranking.py::test_rank_scores",

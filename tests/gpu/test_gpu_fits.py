@@ -66,10 +66,6 @@ FITS = {
     "L1LogisticOBA, balanced": Fit(lambda put: sk.L1LogisticOBA(tol=1e-8, class_weight="balanced"), "two"),
     "L1LogisticOBA, classes": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", dtypes=BOTH),
     "L1LogisticOBA, classes, wide": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", n=40, p=90),
-    "L1LogisticOBA, classes, weights": Fit(
-        lambda put: sk.L1LogisticOBA(2.0, tol=1e-8, class_weight={3: 2.0, 6: 0.5}, fit_intercept=False),
-        "classes",
-    ),
     "L1LogisticOBA, classes, lbfgs": Fit(
         lambda put: sk.L1LogisticOBA(2.0, tol=1e-7, hessian="lbfgs", penalty_weights=put(V)), "classes"
     ),
@@ -86,12 +82,10 @@ FITS = {
     },
     "positive": Fit(nonnegative(alpha=0.1), "numbers", dtypes=BOTH),
     "positive, wide": Fit(nonnegative(alpha=0.1, l1_ratio=0.5), "numbers", n=40, p=90),
-    "positive, wider": Fit(nonnegative(alpha=0.3), "numbers", n=50, p=700, forms=("csr",)),
     "positive, ridge": Fit(nonnegative(alpha=0.1, l1_ratio=0.0, fit_intercept=False), "numbers"),
     "positive, offset": Fit(
         nonnegative(alpha=0.2, l1_ratio=0.3, penalty_weights=V), "numbers", offset=True
     ),
-    "positive, least squares": Fit(nonnegative(alpha=0.0), "numbers", weighted=False),
     "positive, no intercept": Fit(nonnegative(alpha=0.0, fit_intercept=False), "numbers", weighted=False),
     **{
         f"BoundedRegressor, {loss}": Fit(bounded(loss), "numbers", n=250, **ROUGH)

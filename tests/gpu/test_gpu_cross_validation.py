@@ -115,23 +115,6 @@ def test_offsets(cupy, classes):
             there.score(dX, dy)
 
 
-def test_folds_that_lack_a_class(cupy):
-    X, y, _ = _data(3)
-    y[:] = np.where(np.arange(N) < 4, 6, np.where(y == 6, 3, y))
-    folds = [(np.arange(4, N), np.arange(4)), (np.arange(30), np.arange(30, N))]
-    o = np.random.default_rng(1).standard_normal((N, 3))
-    for offset in (None, o):
-        model = L1LogisticOBACV([0.1, 1.0], cv=folds, tol=1e-9)
-        here = model.fit(X, y, offset=offset)
-        there = L1LogisticOBACV([0.1, 1.0], cv=folds, tol=1e-9)
-        there.fit(cupy.asarray(X), cupy.asarray(y), offset=None if offset is None else cupy.asarray(offset))
-        np.testing.assert_allclose(there.scores_, here.scores_)
-        np.testing.assert_allclose(there.coef_.get(), here.coef_, atol=1e-6)
-    with pytest.raises(ValueError, match="only the class"):
-        alone = [(np.arange(4), np.arange(4, N))]
-        L1LogisticOBACV([0.1], cv=alone).fit(cupy.asarray(X), cupy.asarray(y))
-
-
 @pytest.mark.parametrize(
     "layout, model, classes",
     [

@@ -9,7 +9,7 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 from sparsekit._arrays import thread_arguments
 from sparsekit._cython.extreme import _extreme as host
 from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
-from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
+from sparsekit._extreme.solver.sgd import DataRows, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit._extreme.solver.state import init_state, settle, settled
 from sparsekit.gpu.extreme import _extreme as gpu
@@ -258,26 +258,6 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
         )
         assert set(y[before]) - {K - 1} <= moved
         assert (state.bias[K - 1] == -1e4) == (K - 1 not in y[before])
-
-
-def test_an_epoch_takes_the_same_rows_in_the_same_order(cupy):
-    """With several labels a row, of which an epoch draws one."""
-    X, y, _ = problem(3, 20)
-    first = np.arange(0, 21, 2)
-    out = []
-    for device in (None, cupy):
-        rows = make_rows(X, y, True, row_of=np.arange(20) // 2, first=first)
-        if device is not None:
-            rows = device_rows(rows, cupy)
-            rows.first = first
-        rng, options = np.random.default_rng(5), Settings(method="ove", n_negatives=2, alpha=0.01)
-        state = init_state(K, D, np.float64, options, like=None if device is None else rows.data)
-        work = init_work(rows, K, options, rng, counts=np.ones(K))
-        looks = [epoch(state, rows, options, work, 0.5, rng, value=True) for _ in range(3)]
-        out.append((numpy_of(state.W), looks))
-    np.testing.assert_allclose(out[0][0], out[1][0], atol=1e-12)
-    for a, b in zip(out[0][1], out[1][1], strict=True):
-        assert a == pytest.approx(b)
 
 
 def test_as_many_rows_at_once_as_classes_bear():

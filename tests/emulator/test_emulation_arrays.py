@@ -19,7 +19,7 @@ def x(cupy):
 
 HOST = np.array([3.0, 1.0, 2.0])
 
-# expressions of a device array x, the same array n on the host and a 0-d device integer k
+# expressions of a device array x, the same array n on the host, a 0-d device integer k and a CSR matrix m
 REFUSED = {
     "np.asarray(x)": (TypeError, "Implicit conversion to a NumPy array is not allowed. Please use `.get"),
     "x + n": (TypeError, "Unsupported type <class 'numpy.ndarray'>"),
@@ -45,13 +45,22 @@ REFUSED = {
     "np.searchsorted(x, n)": (NotImplementedError, "Only python scalars or ndarrays"),
     "cupy.asarray(['a'])": (ValueError, "Unsupported dtype <U1"),
     "cupy.insert": (AttributeError, "insert"),
+    "m @ n": (TypeError, ""),
+    "m @ x[:2]": (ValueError, "dimension mismatch"),
+    "np.asarray(m)": (TypeError, "get"),
+    "len(m)": (TypeError, "ambiguous"),
+    "type(m)(cupy.ones((2, 2), 'i8'))": (ValueError, "Only bool, float32, float64"),
+    "type(m)((n, n, n))": (ValueError, "must be 1-D cupy arrays"),
 }
 
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 @pytest.mark.parametrize("expression", REFUSED)
 def test_refused(cupy, x, expression):
+    from cupyx.scipy.sparse import csr_matrix
+
     names = {"np": np, "cupy": cupy, "x": x, "n": HOST.copy(), "k": cupy.asarray(1)}
+    names["m"] = csr_matrix(cupy.eye(3))
     kind, message = REFUSED[expression]
     with pytest.raises(kind, match=message):
         eval(expression, names)

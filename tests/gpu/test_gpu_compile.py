@@ -110,9 +110,3 @@ def test_nvrtc_compiles_elementwise_kernels(cupy, monkeypatch):
     assert len(found) == 10
     for name, code in found.items():
         assert NVRTC.compile(code, NVRTC.targets()[0])[0][:4] == b"\x7fELF", name
-
-
-@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
-def test_nvrtc_refuses_what_is_wrong():
-    with pytest.raises(AssertionError, match="undefined"):
-        NVRTC.compile('extern "C" __global__ void sk_wrong() { unknown(); }', NVRTC.targets()[-1])

@@ -63,7 +63,6 @@ FITS = {
         lambda put: sk.L1LogisticOBA(0.3, tol=1e-8, penalty_weights=put(V)), "two", dtypes=BOTH
     ),
     "L1LogisticOBA, wide": Fit(lambda put: sk.L1LogisticOBA(0.3, tol=1e-8, l1_ratio=0.5), "two", p=220),
-    "L1LogisticOBA, balanced": Fit(lambda put: sk.L1LogisticOBA(tol=1e-8, class_weight="balanced"), "two"),
     "L1LogisticOBA, classes": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", dtypes=BOTH),
     "L1LogisticOBA, classes, wide": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", n=40, p=90),
     "L1LogisticOBA, classes, lbfgs": Fit(

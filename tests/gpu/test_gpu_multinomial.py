@@ -23,28 +23,6 @@ def losses_of(cupy, X, codes, K, s):
     )
 
 
-@pytest.mark.parametrize(
-    "make, weighted", [(np.asarray, True), (sp.csr_matrix, False), (sp.csc_matrix, True)]
-)
-def test_loss(cupy, make, weighted):
-    X, codes, s, rng = random_problem(K=4)
-    s = s if weighted else None
-    here, there = losses_of(cupy, make(X), codes, 4, s)
-    x = rng.standard_normal(here.n_variables)
-    xd = cupy.asarray(x)
-    assert there.value(xd) == pytest.approx(here.value(x), rel=1e-13)
-    np.testing.assert_allclose(there.gradient(xd).get(), here.gradient(x), rtol=1e-11, atol=1e-12)
-    subset, v = np.sort(rng.choice(len(x), 9, replace=False)), rng.standard_normal(9)
-    found = there.hessian_product(xd, cupy.asarray(subset), cupy.asarray(v))
-    np.testing.assert_allclose(found.get(), here.hessian_product(x, subset, v), rtol=1e-10, atol=1e-12)
-    Z = here.predictor(x)
-    _, theta = here.derivatives(Z)
-    assert there.dual_value(cupy.asarray(theta)) == pytest.approx(here.dual_value(theta), rel=1e-12)
-    assert there.dual_value(cupy.asarray(theta + 1.0)) == -np.inf
-    penalty = there.l1_vector(2.0)
-    np.testing.assert_array_equal(penalty.get(), here.l1_vector(2.0))
-
-
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("gram", [False, True])
 def test_models(cupy, make, gram, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparsekit._cython.l1 import _model
-from sparsekit._cython.shared import _operators, _orthant
+from sparsekit._cython.shared import _operators
 from sparsekit._l1.solver.minimise_model import Effort
 
 pytestmark = pytest.mark.thorough
@@ -19,31 +19,6 @@ def _model_problem(m=60, seed=0):
     g, l1 = 3 * rng.standard_normal(m), rng.random(m)
     l1[0] = 0.0
     return A.T @ A / m, x, g, l1
-
-
-def test_identification_measure_penalty_bound(cupy):
-    from sparsekit.gpu.shared import _orthant as gpu
-
-    _, x, g, l1 = _model_problem(700)
-    kind, size = np.empty(700, dtype=np.int8), np.empty(700)
-    expected = _orthant.identify(x, g, l1, kind, size)
-    dx, dg, dl = (cupy.asarray(a) for a in (x, g, l1))
-    dkind, dsize = cupy.empty(700, dtype=np.int8), cupy.empty(700)
-    assert gpu.identify(dx, dg, dl, dkind, dsize) == expected
-    np.testing.assert_array_equal(dkind.get(), kind)
-    np.testing.assert_array_equal(dsize.get(), size)
-    assert gpu.measure(dx, dg, dl) == _orthant.measure(x, g, l1) == expected[0]
-    assert gpu.penalty(dx, dl) == pytest.approx(_orthant.penalty(x, l1), rel=1e-14)
-    assert gpu.ista_bound(dx, dg, dl, 3.0) == pytest.approx(_orthant.ista_bound(x, g, l1, 3.0), rel=1e-13)
-    wide = l1 + 10.0  # only the free ones are left to measure
-    found = gpu.identify(dx, dg, cupy.asarray(wide), dkind, dsize)
-    assert found == _orthant.identify(x, g, wide, kind, size)
-    g[5] = np.nan
-    assert np.isnan(gpu.measure(dx, cupy.asarray(g), dl))
-    assert np.isnan(gpu.identify(dx, cupy.asarray(g), dl, dkind, dsize)[0])
-    none = cupy.empty(0)
-    assert gpu.measure(none, none, none) == gpu.penalty(none, none) == 0.0
-    assert gpu.ista_bound(none, none, none, 1.0) == 0.0
 
 
 def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct=False):
@@ -106,6 +81,30 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
     assert decrease == pytest.approx(best)
     assert best > 0
     np.testing.assert_allclose(out.get(), expected)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_models_are_minimised_on_one_side(cupy, direct):
+    from scipy.optimize import nnls
+
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared._operators import GramOperator
+
+    rng = RNG(1)
+    x, g, l1 = (
+        np.where(rng.random(30) < 0.5, rng.random(30), 0.0),
+        2 * rng.standard_normal(30),
+        rng.random(30),
+    )
+    A = rng.standard_normal((60, 30))
+    G, out = A.T @ A, cupy.empty(30)
+    operator = GramOperator(cupy.asarray(G), 0.0)
+    operator.direct = direct
+    effort = Effort(60, 1e-12, cg_tol=1e-12, cg_max=200, sweeps=0)
+    gpu.solve_model(operator, *map(cupy.asarray, (x, g, l1)), out, effort, one_sided=True)
+    # nonnegative least squares with the same gradient
+    best = nnls(A, np.linalg.lstsq(A.T, G @ x - g - l1, rcond=None)[0])[0]
+    np.testing.assert_allclose(out.get(), best, atol=1e-8)
 
 
 def test_lbfgs_operator(cupy):

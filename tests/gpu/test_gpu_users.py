@@ -35,16 +35,11 @@ def _data(regression=False, n=40, p=5):
     return X, z if regression else (z > 0).astype(np.int64), rng.random(n)
 
 
-@pytest.fixture(params=CLASSIFIERS + REGRESSORS, ids=lambda cls: cls.__name__)
-def fitted(request, cupy):
-    """A class, X, y, weights in main memory, and a model that was fitted to them on the GPU."""
-    X, y, w = _data(request.param in REGRESSORS)
-    return request.param, X, y, w, request.param(tol=1e-6).fit(cupy.asarray(X), cupy.asarray(y))
-
-
-def test_scores_are_those_of_main_memory(cupy, fitted):
-    _, X, y, w, model = fitted
+@pytest.mark.parametrize("cls", CLASSIFIERS + REGRESSORS)
+def test_scores_are_those_of_main_memory(cupy, cls):
+    X, y, w = _data(cls in REGRESSORS)
     dX, dy, dw = map(cupy.asarray, (X, y, w))
+    model = cls(tol=1e-6).fit(dX, dy)
     here = model.to_cpu()
     for found, expected in [
         (model.score(dX, dy), here.score(X, y)),

@@ -63,7 +63,7 @@ from ._manipulation import (
     vstack,
 )
 from ._ndarray import ndarray
-from ._products import dot, einsum, matmul
+from ._products import dot, einsum, matmul, vdot
 from ._sorting import (
     argwhere,
     array_equal,

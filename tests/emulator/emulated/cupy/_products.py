@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ._convert import deliver, host
+from ._convert import deliver, host, new
 
 
 def dot(a, b, out=None):
@@ -27,6 +27,12 @@ def matmul(
     a, b = args
     made = np.matmul(host(a), host(b, "b"))
     return deliver(made if dtype is None else made.astype(dtype), out, casting)
+
+
+def vdot(a, b):
+    if host(a).size != host(b, "b").size:
+        raise ValueError("Axis dimension mismatch")
+    return new(np.vdot(a._array, b._array))
 
 
 def einsum(*operands, **kwargs):

@@ -130,6 +130,9 @@ class spmatrix:
         made = self._host().multiply(np.atleast_2d(other._array))
         return self._wrap(made.tocoo() if self.format == "coo" else made.tocsr())
 
+    def __sub__(self, other):
+        return self._wrap((self._host() - other._host()).tocsr()) if issparse(other) else NotImplemented
+
     def sum(self, axis=None, dtype=None, out=None):
         made = np.asarray(self._host().sum(axis=axis, dtype=dtype))
         kind = np.int64 if self.dtype == np.bool_ else self.dtype

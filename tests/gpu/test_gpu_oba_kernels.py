@@ -62,7 +62,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
     from sparsekit._linalg import device_design
     from sparsekit._linalg.as_design import as_design
 
-    X, rng = _matrix(300, 30, 0.3, dtype), RNG(9)
+    X, rng = _matrix(701, 30, 0.3, dtype), RNG(9)
     X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
     if layout in "CF":
         device = cupy.asarray(X)
@@ -72,7 +72,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
         device = getattr(cupyx.scipy.sparse, f"{layout}_matrix")(X)
     there, exact = as_design(device), as_design(X.astype(np.float64))
     assert there.shape == X.shape
-    d, u, w = rng.random(300), rng.standard_normal(300), rng.standard_normal(30)
+    d, u, w = rng.random(701), rng.standard_normal(701), rng.standard_normal(30)
     cols = np.flatnonzero(rng.random(30) < 0.5)
     dcols, dd = cupy.asarray(cols), cupy.asarray(d)
     for here, design, columns in ((exact, there, 30), (exact.select(cols), there.select(dcols), len(cols))):

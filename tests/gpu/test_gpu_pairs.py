@@ -78,3 +78,15 @@ def test_directions_follow_the_free_set(cupy, n, memory):
     both.direction(g, 1.5)
     both.put(x, x + s, A @ x, A @ (x + s))
     both.direction(g, 1.5)
+
+
+def test_steps_in_a_box(cupy):
+    from sparsekit._cython.shared import _box as here
+    from sparsekit.gpu.shared import _box as there
+
+    rng = np.random.default_rng(0)
+    x, p, g = rng.standard_normal((3, 50))
+    given = x, np.where(np.arange(50) % 7 > 0, p, 0.0), x - rng.random(50), x + rng.random(50)
+    assert there.longest_step(*map(cupy.asarray, given)) == pytest.approx(here.longest_step(*given))
+    given = x, g, np.where(p > 0, x, -INF), np.where(p < -1, x, INF)
+    assert there.optimality(*map(cupy.asarray, given)) == pytest.approx(here.optimality(*given))

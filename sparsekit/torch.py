@@ -218,8 +218,8 @@ class FactorGraphLayer(nn.Module):
     """LP-SparseMAP in one factor graph for a batch of scores.
 
     Forward and backward are calls of compiled code, with threads over the graphs of the batch. Derivatives of
-    any order are exact almost everywhere. CUDA tensors are solved on their GPU if CuPy is installed and only
-    small Dense factors have a MAP oracle. Others are solved on the CPU.
+    any order are exact almost everywhere. CUDA tensors are solved on their GPU if CuPy is installed and no
+    factor has a MAP oracle. Others are solved on the CPU.
 
     Parameters
     ----------

@@ -1,8 +1,7 @@
 """Where `sparsekit.torch.FactorGraphLayer` solves.
 
 CUDA tensors are solved on their GPU if CuPy is installed, by DLPack and on PyTorch's current stream. All
-other tensors are solved on the CPU, as are graphs with a factor that has a MAP oracle, except small Dense
-ones.
+other tensors are solved on the CPU, as are graphs with a factor that has a MAP oracle.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._factor_graph.factors.factors import Factor
-from .._factor_graph.factors.structured_factors import Dense
 from .._factor_graph.graphs.graph import FactorGraph
 from .._typing import EitherArray
-from ..gpu.factor_graph._factor_graph import DENSE_MOST
 from .sparsemax import has_cupy, shared
 
 if TYPE_CHECKING:
@@ -37,8 +34,7 @@ def device_of(tensor: Tensor, graph: FactorGraph) -> device | str:
 
 def has_to_stay(factor: Factor) -> bool:
     """Whether a factor can be solved on the CPU alone."""
-    small = isinstance(factor, Dense) and factor.n_additional <= DENSE_MOST
-    return factor._kind == "structured" and not small
+    return factor._kind == "structured"
 
 
 @contextmanager

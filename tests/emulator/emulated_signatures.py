@@ -68,7 +68,6 @@ def main():
         "cupyx": cupyx,
         "cupyx.scipy.sparse": cupyx.scipy.sparse,
         "cupyx.scipy.sparse.csr_matrix": cupyx.scipy.sparse.csr_matrix,
-        "cupyx.scipy.sparse.csr_array": cupyx.scipy.sparse.csr_array,
         "cupyx.scipy.sparse.csc_matrix": cupyx.scipy.sparse.csc_matrix,
         "cupyx.scipy.sparse.coo_matrix": cupyx.scipy.sparse.coo_matrix,
     }
@@ -82,8 +81,7 @@ def main():
             if not (isinstance(holder, type) and isinstance(value, property)):
                 value = getattr(holder, name)
             names[f"{owner}.{name}"] = described(value, cupy)
-    types = {n: getattr(cupy, n).types for n in dir(cupy) if isinstance(getattr(cupy, n), cupy.ufunc)}
-    print(json.dumps({"version": cupy.__version__, "names": names, "types": types}))
+    print(json.dumps({"version": cupy.__version__, "names": names}))
 
 
 if __name__ == "__main__":

@@ -11,58 +11,6 @@ def build():
     return cuda_build()
 
 
-BLOCKS = r"""
-#define SK_KERNEL extern "C" __global__ void
-typedef REAL real;
-
-SK_KERNEL __launch_bounds__(256) sk_sum(
-    const real* __restrict__ x,  // the numbers, (all) of them
-    long long n, double* out)
-{
-    __shared__ double sums[32];
-    double sum = 0.0;
-    const long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-    const long long step = (long long)blockDim.x * gridDim.x;
-    for (long long i = first; i < n; i += step) sum += x[i];
-#pragma unroll
-    for (int far = 16; far > 0; far >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, far);
-    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        sum = threadIdx.x < blockDim.x / 32 ? sums[threadIdx.x] : 0.0;
-        for (int far = 16; far > 0; far >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, far);
-        if (threadIdx.x == 0) out[blockIdx.x] = sum;
-    }
-}
-
-// scan of a block in dynamic shared memory, two arrays in one pool
-SK_KERNEL sk_scan(const int* x, long long* out) {
-    SK_DYNAMIC_SHARED(long long, buffer);
-    long long *from = buffer, *to = buffer + blockDim.x;
-    const int i = threadIdx.x;
-    from[i] = x[i];
-    __syncthreads();
-    for (int far = 1; far < (int)blockDim.x; far *= 2) {
-        to[i] = from[i] + (i >= far ? from[i - far] : 0);
-        __syncthreads();
-        long long* kept = from;
-        from = to;
-        to = kept;
-    }
-    out[i] = from[i];
-}
-
-SK_KERNEL sk_positions(long long* out) {
-    const long long thread = threadIdx.x + blockDim.x * (threadIdx.y + (long long)blockDim.y * threadIdx.z);
-    const long long block = blockIdx.x + gridDim.x * (blockIdx.y + (long long)gridDim.y * blockIdx.z);
-    out[block * blockDim.x * blockDim.y * blockDim.z + thread] += block * 1000 + thread;
-}
-
-#ifdef NEVER
-SK_KERNEL sk_never(int this_would_be_refused) {}
-#endif
-"""
-
 WARPS = r"""
 extern "C" __global__ void sk_shuffles(const VALUE* x, VALUE* out, long long width, long long by) {
     const int n = blockDim.x, i = threadIdx.x, w = (int)width;
@@ -87,58 +35,6 @@ extern "C" __global__ void sk_part_masks(const VALUE* x, VALUE* sums, unsigned* 
     sums[threadIdx.x] = sum;
 }
 """
-
-FUNCTIONS = r"""
-extern "C" __global__ void sk_atomics(int* i, unsigned long long* l, float* f, double* d) {
-    const int t = threadIdx.x + blockIdx.x * blockDim.x;
-    atomicAdd(i, t); atomicMin(l, (unsigned long long)t); atomicAdd(f, 0.5f); atomicAdd(d, 0.25 * t);
-}
-extern "C" __global__ void sk_functions(long long* out) {
-    long long n = 3;
-    out[0] = __popc(0xf0f0u) + 100 * sizeof(exp(1.0f)) + 1000 * sizeof(exp(1.0));
-    out[1] = max(n, 2ll) + 10 * min(n, 2ll);
-    out[2] = __int_as_float(0x3f800000) == 1.0f;
-}
-"""
-REAL = {"float32": "float", "float64": "double"}
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_block_sums(build, seed, dtype):
-    module = build.RawModule(code=BLOCKS, options=(f"-DREAL={REAL[dtype]}", "--std=c++17"))
-    build.seed(seed)
-    x = np.arange(5000, dtype=dtype)
-    out = np.full(7, np.nan)
-    before = build.counts["launches"]
-    module.get_function("sk_sum")((7,), (128,), (Array(x), len(x), Array(out)))
-    assert build.counts["launches"] == before + 1
-    blocks = (np.arange(5000) // 128) % 7
-    np.testing.assert_array_equal(out, np.bincount(blocks, x))
-
-
-@pytest.mark.parametrize("seed", [0, 1, 5])
-@pytest.mark.parametrize("threads", [1, 33, 1024])
-def test_scan_in_dynamic_shared_memory(build, seed, threads):
-    module = build.RawModule(code=BLOCKS, options=("-DREAL=float", "--std=c++17"))
-    build.seed(seed)
-    x = np.random.default_rng(0).integers(-100, 100, threads).astype(np.int32)
-    out = np.zeros(threads, np.int64)
-    module.get_function("sk_scan")((1,), (threads,), (Array(x), Array(out)), shared_mem=16 * threads)
-    np.testing.assert_array_equal(out, np.cumsum(x))
-
-
-@pytest.mark.parametrize("seed", [0, 1, 3])
-@pytest.mark.parametrize(("grid", "block"), [((3, 2, 2), (4, 3, 2)), ((7,), (16, 2)), ((2, 5), (5,))])
-def test_positions(build, seed, grid, block):
-    """Every thread of every block runs once, under its own indices."""
-    module = build.RawModule(code=BLOCKS, options=("-DREAL=float", "--std=c++17"))
-    build.seed(seed)
-    n_blocks, n_threads = np.prod(grid), np.prod(block)
-    out = np.zeros(n_blocks * n_threads, np.int64)
-    module.get_function("sk_positions")(grid, block, (Array(out),))
-    expected = 1000 * np.arange(n_blocks)[:, None] + np.arange(n_threads)
-    np.testing.assert_array_equal(out, expected.ravel())
 
 
 def _shuffled(x, width, by):
@@ -190,20 +86,3 @@ def test_masks_of_some_lanes(build, seed):
     np.testing.assert_array_equal(sums, np.repeat(x.reshape(8, 8).sum(axis=1), 8))
     lane = np.arange(64) % 32
     np.testing.assert_array_equal(votes, np.where(lane < 8, 0b01001001, 3))
-
-
-@pytest.mark.parametrize("seed", [0, 1, 4])
-def test_atomics(build, seed):
-    build.seed(seed)
-    i, least = np.zeros(1, np.int32), np.array([99], np.uint64)
-    f, d = np.zeros(1, np.float32), np.zeros(1)
-    kernel = build.RawModule(code=FUNCTIONS).get_function("sk_atomics")
-    kernel((3,), (64,), tuple(map(Array, (i, least, f, d))))
-    total = np.arange(192).sum()
-    assert (i[0], least[0], f[0], d[0]) == (total, 0, 96, 0.25 * total)
-
-
-def test_functions(build):
-    out = np.zeros(3, np.int64)
-    build.RawModule(code=FUNCTIONS).get_function("sk_functions")((1,), (1,), (Array(out),))
-    assert list(out) == [8 + 400 + 8000, 3 + 20, 1]

@@ -1,12 +1,10 @@
 """The stand-in for CuPy has no name and no parameter that the real one lacks."""
 
-import itertools
 import json
 import os
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from children import run_limited
 
@@ -57,28 +55,3 @@ def test_every_function_takes_cupys_parameters(described):
         if name not in ITS_OWN and parameters != real["names"][name]
     }
     assert not differing, differing
-
-
-def test_every_ufunc_gives_cupys_types(described):
-    # the stand-in's ufuncs resolve types as NumPy's do, CuPy's take the first loop that holds the inputs
-    differing = set()
-    for name, loops in described[1]["types"].items():
-        ufunc = getattr(np, name, None)
-        if name not in described[0]["types"] or not isinstance(ufunc, np.ufunc):
-            continue
-        for inputs in itertools.product("?bBhHiIlLefd", repeat=ufunc.nin):
-            wanted = [np.dtype(one) for one in inputs] + [None] * ufunc.nout
-            try:
-                ours = "".join(one.char for one in ufunc.resolve_dtypes(tuple(wanted))[ufunc.nin :])
-            except TypeError:
-                continue
-            for loop in loops:
-                takes, gives = loop.split("->")
-                if all(np.can_cast(one, other) for one, other in zip(inputs, takes)):
-                    break
-            else:
-                gives = None
-            if gives != ours:
-                differing.add((name, inputs, ours, gives))
-    assert len(described[1]["types"]) > 80
-    assert differing == set()

@@ -12,17 +12,6 @@ FILES = sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in F
 SINGLE, DOUBLE = ("float", "int"), ("double", "long long")
 # those that a macro makes are indented in it; where their names clash, nvcc says so
 KERNEL = re.compile(r'(?m)^extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(')
-# macros of kernels as they are launched, in addition to their defaults: long rows, wide reads, targets, dense
-# factors
-VARIANTS = [
-    ("fenchel_young/sparsemax", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("fenchel_young/sparsemax", SINGLE, "LANES=4 EACH=8 WIDE=4 TARGETS=1"),
-    ("fenchel_young/sparsemax_block", SINGLE, "LANES=32 EACH=32 WIDE=4"),
-    ("fenchel_young/sparsemax_long", SINGLE, "LANES=32 EACH=16 WIDE=4"),
-    ("shared/spmm", SINGLE, "SUM=float SPMM_LANES=32 SPMM_COLUMNS=2"),
-    ("extreme/extreme", SINGLE, "SK_EXTREME_ALONE=1"),
-    ("factor_graph/factor_graph", SINGLE, "FACTORS_DENSE=1"),
-]
 
 
 def own_text(file):

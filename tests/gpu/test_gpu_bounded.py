@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from gpu_data import to_device
 
-from sparsekit import BoundedRegressor
 from sparsekit._bounded.losses.losses import classification_loss, regression_loss
 from sparsekit._bounded.losses.problem import BoundedProblem
 from sparsekit._bounded.solver.box_step import minimize_in_box
@@ -53,27 +52,6 @@ def test_steps_in_a_box(cupy, side, sparse):
         assert np.isnan(bad if put is np.asarray else bad.get()).all()
     np.testing.assert_allclose(steps[1].get(), steps[0], rtol=1e-7, atol=1e-12)
     np.testing.assert_allclose(moments[1], moments[0], rtol=1e-10, atol=1e-14)
-
-
-def test_constant_columns_and_columns_without_squares(cupy):
-    X, y, _ = _data(60, 4)
-    X[:, 1], X[:, 2] = 5.0, 0.0
-    for sparse in (False, True):
-        X_there = to_device(cupy, sp.csr_matrix(X) if sparse else X)
-        here, there = BoundedRegressor().fit(X, y), BoundedRegressor().fit(X_there, cupy.asarray(y))
-        assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
-        X_there = to_device(cupy, sp.csr_matrix(X * 1e-200) if sparse else X * 1e-200)
-        with pytest.raises(ValueError, match="squares of column 0 are too large or too small"):
-            BoundedRegressor().fit(X_there, cupy.asarray(y))
-
-
-def test_what_is_refused(cupy):
-    X, y, _ = _data(80, 5)
-    X_there, y_there = cupy.asarray(X), cupy.asarray(y)
-    with pytest.raises(TypeError, match="the upper bound is on the GPU"):
-        BoundedRegressor(bounds=(0, cupy.ones(5))).fit(X, y)
-    with pytest.raises(ValueError, match=r"feature 1 cross: \[2, 1\]"):
-        BoundedRegressor(bounds=(cupy.asarray([0.0, 2.0, 0.0, 0.0, 0.0]), 1)).fit(X_there, y_there)
 
 
 def test_waits_of_an_iteration(cupy):

@@ -5,9 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsekit as sk
-from sparsekit._cython.shared import _compressed
 from sparsekit._linalg.structure import check_sparse
-from sparsekit.optimize import LogisticLoss
 
 pytestmark = pytest.mark.thorough
 
@@ -30,23 +28,6 @@ GRAPHIC = {  # what fits on a GPU
     "LPSparseMAPClassifier": sk.LPSparseMAPClassifier(),
     "ExtremeSoftmaxSGD": sk.ExtremeSoftmaxSGD(max_iter=1, learning_rate=0.1),
 }
-
-
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("size", [0, 1, 33, 5000])
-def test_kernels(cupy, index, size):
-    from sparsekit.gpu.shared import _compressed as gpu
-
-    rng = np.random.default_rng(0)
-    values = rng.integers(0, 100, size, dtype=index)
-    for wrong in ([], [size - 1], [size // 2, size - 1]):
-        for bad in (-1, 100, np.iinfo(index).max):
-            here = values.copy()
-            here[[k for k in wrong if 0 <= k < size]] = bad
-            assert gpu.index_fault(cupy.asarray(here), 100) == _compressed.index_fault(here, 100)
-            here = np.concatenate([[0], np.sort(values)]).astype(index)
-            here[wrong] = bad
-            assert gpu.pointer_fault(cupy.asarray(here), 99) == _compressed.pointer_fault(here, 99)
 
 
 def matrices(cupy, A):
@@ -90,25 +71,3 @@ def test_doors(cupy, name):
             with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
                 call(X)
                 pytest.fail(said)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["SparsemaxClassifier", "ExtremeSoftmaxSGD", "LPSparseMAPClassifier"])
-def test_targets(cupy, name):
-    X, Y = cupy.asarray(A), np.eye(3)[LABELS]
-    model = GRAPHIC[name]
-    if name != "ExtremeSoftmaxSGD":
-        model.fit(X, cupy.asarray(Y))
-    for said, y in matrices(cupy, Y):
-        for call in (model.fit, *([model.score] if name != "ExtremeSoftmaxSGD" else [])):
-            with pytest.raises(ValueError, match=r"y is no valid CS[RC] matrix: "):
-                call(X, y)
-                pytest.fail(said)
-
-
-def test_losses(cupy):
-    y = cupy.asarray(np.where(LABELS > 0, 1.0, -1.0))
-    for said, X in matrices(cupy, A):
-        with pytest.raises(ValueError, match=r"X is no valid CS[RC] matrix: "):
-            LogisticLoss(X, y)
-            pytest.fail(said)

@@ -9,7 +9,7 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 from sparsekit._arrays import thread_arguments
 from sparsekit._cython.extreme import _extreme as host
 from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
-from sparsekit._extreme.solver.sgd import DataRows, epoch, init_work, steps
+from sparsekit._extreme.solver.sgd import DataRows, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit._extreme.solver.state import init_state, settle, settled
 from sparsekit.gpu.extreme import _extreme as gpu
@@ -68,16 +68,11 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
     cases = [
         (Settings(method="implicit", n_negatives=1), dict(sparse=False)),
         (Settings(method="implicit", n_negatives=3, alpha=0.1), {}),
-        (Settings(method="implicit", n_negatives=20), dict(noise=True)),
         # roots far from where a search for them starts
         (Settings(method="implicit", n_negatives=1), dict(eta=1e4)),
-        (Settings(method="implicit", n_negatives=1), dict(eta=1e-3)),
-        (Settings(method="implicit", n_negatives=20, alpha=0.1), dict(eta=1e4)),
-        (Settings(method="implicit", n_negatives=20), dict(eta=1e-3)),
-        (Settings(method="umax", n_negatives=3), {}),
+        (Settings(method="implicit", n_negatives=20), dict(eta=1e-3, noise=True)),
         (Settings(method="umax", n_negatives=3, alpha=0.1), {}),
-        (Settings(method="ove", n_negatives=3), dict(noise=True)),
-        (Settings(method="ove", n_negatives=3, alpha=0.2), {}),
+        (Settings(method="ove", n_negatives=3, alpha=0.2), dict(noise=True)),
         (Settings(method="nce", n_negatives=20, alpha=0.1), dict(noise=True)),
         (Settings(method="nce", n_negatives=2), dict(sparse=False)),
         (Settings(method="is", n_negatives=4), dict(noise=True)),
@@ -93,21 +88,10 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
 
 def test_batches_are_the_cpus(cupy):
     for options, kwargs in [
-        (Settings(method="umax", n_negatives=3, batch_size=5), {}),
-        (
-            Settings(method="ove", n_negatives=20, batch_size=4, alpha=0.1),
-            dict(sparse=False),
-        ),
+        (Settings(method="ove", n_negatives=20, batch_size=4, alpha=0.1), dict(sparse=False)),
         (Settings(method="nce", n_negatives=4, batch_size=5, alpha=0.1), dict(noise=True)),
-        (Settings(method="sgd", n_negatives=3, batch_size=3), dict(eta=0.02)),
     ]:
         assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs))
-
-
-def test_rows_and_weights_of_other_types(cupy):
-    options = Settings(method="implicit", n_negatives=3, alpha=0.1)
-    kwargs = dict(dtype=np.float32, index=np.int64)
-    assert_same(run(cupy, options, **kwargs), run(None, options, **kwargs), rtol=1e-4, atol=1e-5)
 
 
 def test_a_hashed_table_is_the_cpus(cupy):
@@ -216,7 +200,7 @@ def test_parts_with_their_own_blocks_of_classes(cupy):
     assert (out[0][2] != order).any()
 
 
-def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
+def test_equal_calls_give_equal_bits_whatever_runs_first(cupy, monkeypatch):
     results = []
     for seed in (0, 1, 7):
         if hasattr(cupy, "emulation"):
@@ -225,26 +209,16 @@ def test_equal_calls_give_equal_bits_whatever_runs_first(cupy):
         state, work, _ = run(cupy, options, n=30)
         results.append([numpy_of(getattr(state, name)) for name in STATE if getattr(state, name) is not None])
         results[-1] += [work.u.get(), work.loss.get()]
+        monkeypatch.setattr(gpu, "PLACES", 25)  # draws for some rounds at a time
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
-def test_draws_for_some_rounds_at_a_time(cupy, monkeypatch):
-    for options in (
-        Settings(method="implicit", n_negatives=3),
-        Settings(method="ove", n_negatives=2, n_threads=2, batch_size=2),
-    ):
-        whole = run(cupy, options, noise=True)
-        monkeypatch.setattr(gpu, "PLACES", 25)
-        assert_same(run(cupy, options, noise=True), whole, rtol=1e-13, atol=1e-13)
-        monkeypatch.undo()
-
-
 def test_a_call_waits_once_and_takes_few_launches(cupy):
     if not hasattr(cupy, "emulation"):
         pytest.skip("only the emulated device counts its launches")
-    for parts, launches in ((1, 2), (4, 1 + 2 * 3)):
+    for parts, launches in ((1, 1 + 2 * N), (4, 1 + 2 * 3)):
         counts = {}
 
         def forget(state, work):
@@ -284,26 +258,6 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
         )
         assert set(y[before]) - {K - 1} <= moved
         assert (state.bias[K - 1] == -1e4) == (K - 1 not in y[before])
-
-
-def test_an_epoch_takes_the_same_rows_in_the_same_order(cupy):
-    """With several labels a row, of which an epoch draws one."""
-    X, y, _ = problem(3, 20)
-    first = np.arange(0, 21, 2)
-    out = []
-    for device in (None, cupy):
-        rows = make_rows(X, y, True, row_of=np.arange(20) // 2, first=first)
-        if device is not None:
-            rows = device_rows(rows, cupy)
-            rows.first = first
-        rng, options = np.random.default_rng(5), Settings(method="ove", n_negatives=2, alpha=0.01)
-        state = init_state(K, D, np.float64, options, like=None if device is None else rows.data)
-        work = init_work(rows, K, options, rng, counts=np.ones(K))
-        looks = [epoch(state, rows, options, work, 0.5, rng, value=True) for _ in range(3)]
-        out.append((numpy_of(state.W), looks))
-    np.testing.assert_allclose(out[0][0], out[1][0], atol=1e-12)
-    for a, b in zip(out[0][1], out[1][1], strict=True):
-        assert a == pytest.approx(b)
 
 
 def test_as_many_rows_at_once_as_classes_bear():

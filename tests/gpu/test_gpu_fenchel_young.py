@@ -7,12 +7,12 @@ from scipy.special import logsumexp, softmax
 
 from sparsekit._cython.shared import _curvature as host_curvature
 from sparsekit._cython.shared import _multinomial as host_multinomial
-from sparsekit.gpu.shared import _curvature, _multinomial, _spmm
+from sparsekit.gpu.shared import _curvature, _multinomial
 
 pytestmark = pytest.mark.thorough
 
-# of a product: one and several columns a lane, lanes that share rows, several tiles
-WIDTHS = [1, 3, 8, 20, 40, 150]
+# of a product: a lane a column, lanes that share a column, several tiles
+WIDTHS = [1, 3, 40]
 
 
 def uneven(n, p, seed=0, dtype=np.float64):
@@ -44,6 +44,9 @@ def test_products_of_uneven_rows(cupy, K):
     np.testing.assert_allclose(Z.get(), A @ W, rtol=1e-12, atol=1e-12)
     _multinomial.matmat(*parts_of(A.T.tocsr(), cupy), cupy.asarray(U), G)
     np.testing.assert_allclose(G.get(), A.T @ U, rtol=1e-12, atol=1e-12)
+    wide = parts_of(A, cupy, np.int64)  # indices of 64 bits, and data of 32 in sums of 64
+    _multinomial.matmat(*wide[:2], wide[2].astype(np.float32), cupy.asarray(W), Z)
+    np.testing.assert_allclose(Z.get(), A.astype(np.float32) @ W, rtol=1e-12, atol=1e-12)
     single = A.astype(np.float32)
     out = cupy.empty((93, K), dtype=np.float32)
     out[90:] = 7.0
@@ -52,33 +55,7 @@ def test_products_of_uneven_rows(cupy, K):
     assert bool((out[90:] == 7.0).all())
 
 
-@pytest.mark.parametrize(
-    "dtype, index", [(np.float32, np.int32), (np.float32, np.int64), (np.float64, np.int64)]
-)
-def test_products_of_every_type(cupy, dtype, index):
-    A = uneven(60, 50, dtype=dtype)
-    W = np.random.default_rng(0).standard_normal((50, 3))
-    expected, Z = np.empty((60, 3)), cupy.empty((60, 3))
-    host_multinomial.matmat(A.indptr.astype(np.int64), A.indices.astype(index), A.data, W, expected, 1)
-    _multinomial.matmat(*parts_of(A, cupy, index), cupy.asarray(W), Z)
-    np.testing.assert_allclose(Z.get(), expected, rtol=1e-13, atol=1e-13)
-
-
-@pytest.mark.parametrize("n, p", [(1, 1), (5, 3), (40, 1), (0, 4)])
-def test_products_of_nothing(cupy, n, p):
-    A = sp.csr_matrix((n, p))
-    Z = cupy.full((n, 2), 5.0)
-    _multinomial.matmat(*parts_of(A, cupy), cupy.ones((p, 2)), Z)
-    assert not Z.any()
-
-
-def test_pieces_depend_on_the_data_alone():
-    sizes = [_spmm.piece_size(length) for length in (1, 10**5, 10**6, 10**7, 10**9)]
-    assert sizes == sorted(sizes) and sizes[0] == 32 and sizes[-1] == 512
-    assert all(size & (size - 1) == 0 for size in sizes)
-
-
-@pytest.fixture(params=[1, 2, 5, 33, 2100])
+@pytest.fixture(params=[1, 5, 33])
 def scores(request):
     """Rows of scores, some of which are saturated, tied or huge."""
     K = request.param
@@ -112,27 +89,6 @@ def test_loss_of_classes(cupy, scores):
     assert trusted == pytest.approx(plain, rel=1e-12, abs=1e-14)
 
 
-def test_saturated_rows_keep_their_digits(cupy):
-    U = cupy.empty((1, 3))
-    value = _multinomial.value_and_derivative(
-        cupy.asarray([[0.0, 60.0, 0.0]]), cupy.ones(1, np.int32), cupy.ones(1), U
-    )
-    miss = 2.0 * np.exp(-60.0)
-    assert value == pytest.approx(miss, rel=1e-12, abs=0.0)
-    np.testing.assert_allclose(U.get(), [[miss / 2, -miss, miss / 2]], rtol=1e-12)
-
-
-def test_loss_of_distributions(cupy, scores):
-    Z, _, s, rng = scores
-    Q = rng.random(Z.shape) * (rng.random(Z.shape) < 0.7) + 1e-3
-    Q /= Q.sum(axis=1, keepdims=True)
-    U, expected = cupy.empty(Z.shape), np.empty(Z.shape)
-    value = _multinomial.target_value_and_derivative(*map(cupy.asarray, (Z, Q, s)), U)
-    reference = host_multinomial.target_value_and_derivative(Z, Q, s, expected, 1)
-    assert isinstance(value, float) and value == pytest.approx(reference, rel=1e-13)
-    np.testing.assert_allclose(U.get(), expected, rtol=1e-11, atol=1e-17)
-
-
 @pytest.mark.parametrize("raised", [False, True])
 def test_probabilities_without_the_largest(cupy, scores, raised):
     Z, _, _, rng = scores
@@ -150,35 +106,7 @@ def test_probabilities_without_the_largest(cupy, scores, raised):
         np.testing.assert_allclose(P, softmax(Z, axis=1), rtol=1e-12, atol=1e-15)
 
 
-def test_rows_of_nan_are_read_nowhere_else(cupy):
-    Z = cupy.full((3, 5), np.nan)
-    found = cupy.empty((3, 5)), cupy.empty(3), cupy.empty(3, dtype=np.int32)
-    _multinomial.model_probabilities(Z, cupy.empty(0), *found)
-    assert np.isnan(found[1].get()).all() and (found[2].get() == 0).all()
-
-
-@pytest.mark.parametrize("shifted", [False, True])
-def test_curvature_of_scores(cupy, scores, shifted):
-    Z, _, s, rng = scores
-    n, K = Z.shape
-    P, rest, top = np.empty((n, K)), np.empty(n), np.empty(n, dtype=np.int32)
-    host_multinomial.model_probabilities(Z, np.empty(0), P, rest, top, 1)
-    P, s = P.astype(np.float32), s.astype(np.float32)
-    S = rng.standard_normal((n, K)).astype(np.float32)
-    first = rng.standard_normal(K).astype(np.float32) if shifted else None
-    last = np.empty(K, dtype=np.float32) if shifted else None
-    mine = cupy.asarray(S)
-    mine_last = cupy.empty(K, dtype=np.float32) if shifted else None
-    on_device = [cupy.asarray(x) for x in (P, top, s)]
-    _curvature.curve_scores(mine, *on_device, None if first is None else cupy.asarray(first), mine_last)
-    # the reference adds in another order, in single precision
-    host_curvature.curve_scores(S, P, top, s, first, last, 1)
-    np.testing.assert_allclose(mine.get(), S, rtol=1e-4, atol=1e-6 * np.abs(S).max())
-    if shifted:
-        np.testing.assert_allclose(mine_last.get(), last, rtol=1e-4, atol=1e-5 * np.abs(S).max())
-
-
-@pytest.mark.parametrize("n", [1, 300, 5000])
+@pytest.mark.parametrize("n", [1, 300])
 def test_passes_of_conjugate_gradients(cupy, n):
     rng = np.random.default_rng(n)
     here = [rng.standard_normal(n).astype(np.float32) for _ in range(4)]
@@ -199,35 +127,8 @@ def test_passes_of_conjugate_gradients(cupy, n):
     _curvature.cg_turn(-0.4, R, weights, P)
     for mine, theirs in zip((P, D, R), (p, d, r)):
         np.testing.assert_allclose(mine.get(), theirs, rtol=1e-5, atol=1e-6)
+    kept = D.get()  # where the curvature is not positive nothing moves
+    assert np.isnan(float(_curvature.cg_step(-1.0, P, HP, weights, D, R)))
+    np.testing.assert_array_equal(D.get(), kept)
     wide = cupy.asarray(p.astype(float))
     assert float(_curvature.dot(wide, wide)) == pytest.approx(np.sum(p.astype(float) ** 2), rel=1e-12)
-
-
-def test_quotients_stay_on_the_device(cupy):
-    n = 700
-    x = np.linspace(1.0, 4.0, n, dtype=np.float32)
-    p, r, ones = cupy.asarray(x), cupy.asarray(x), cupy.ones(n, np.float32)
-    bend = np.linspace(0.5, 3.0, n, dtype=np.float32)
-    d, Hp = cupy.zeros(n, np.float32), p * cupy.asarray(bend)
-    counts = cupy.emulation.counts if hasattr(cupy, "emulation") else {"syncs": 0}
-    before = counts["syncs"]
-    size, curve = _curvature.dot(p, p), _curvature.cg_curve(p, Hp, 0.0, n)
-    new = _curvature.cg_step(size / curve, p, Hp, ones, d, r)
-    _curvature.cg_turn(new / size, r, ones, p)
-    assert counts["syncs"] == before
-    wide = x.astype(float)
-    square, form = wide @ wide, wide @ (wide * bend)
-    left = wide - square / form * wide * bend
-    assert float(size) == pytest.approx(square, rel=1e-6)
-    assert float(curve) == pytest.approx(form, rel=1e-6) and float(new) == pytest.approx(
-        left @ left, rel=1e-4
-    )
-    np.testing.assert_allclose(d.get(), square / form * wide, rtol=1e-5)
-    np.testing.assert_allclose(r.get(), left, atol=1e-5)
-    np.testing.assert_allclose(p.get(), left + (left @ left) / square * wide, atol=1e-5)
-    np.testing.assert_allclose(_curvature.numbers([size, curve]), [float(size), float(curve)], rtol=1e-14)
-    # where the curvature is not positive nothing moves
-    before = d.get(), r.get()
-    for flat in (_curvature.dot(ones, cupy.zeros_like(p)), _curvature.dot(ones, -ones)):
-        assert not _curvature.cg_step(size / flat, ones, ones, ones, d, r) > 0.0
-    np.testing.assert_array_equal((d.get(), r.get()), before)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_multilabel_classification
 
-from sparsekit import AtMostOne, Budget, Imply, LPSparseMAPClassifier, OrOut
+from sparsekit import Budget, LPSparseMAPClassifier, OrOut
 from sparsekit._factor_graph.labels.label_loss import LOSSES, LabelLoss, Labels
 
 pytestmark = pytest.mark.thorough
@@ -23,8 +23,7 @@ def obeying():
     return y
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss, sparse", [(loss, k % 2 > 0) for k, loss in enumerate(LOSSES)])
 def test_loss_and_gradient(cupy, loss, sparse):
     import cupyx.scipy.sparse as csp
 
@@ -52,8 +51,6 @@ FITS = {
     "factors": (dict(alpha=0.01, factors=FACTORS, pairs=4), obeying()),
     "hinge": (dict(alpha=0.05, loss="hinge", pairs=[[1, 0], [2, 3]]), Y),
     "hinge apart": (dict(alpha=0.05, loss="hinge"), Y),
-    "logistic": (dict(alpha=0.01, loss="logistic"), Y),
-    "classes": (dict(alpha=0.01), Y[:, 0] + 2 * Y[:, 1]),
     "logistic classes": (dict(alpha=0.01, loss="logistic", fit_intercept=False), Y[:, 0] + 2 * Y[:, 1]),
     "hinge classes": (dict(alpha=0.05, loss="hinge"), Y[:, 0]),
 }
@@ -86,24 +83,6 @@ def test_fits(cupy, name):
         np.testing.assert_allclose(gpu.coef_.get(), cpu.coef_, rtol=0, atol=1e-2)
 
 
-def test_sparse_rows_and_single_precision(cupy):
-    import cupyx.scipy.sparse as csp
-
-    kept = X * (X > 0.2)
-    cpu = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(sp.csr_matrix(kept), Y)
-    rows = csp.csr_matrix(sp.csr_matrix(kept))
-    gpu = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(
-        rows, csp.csr_matrix(sp.csr_matrix(Y.astype(float)))
-    )
-    assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
-    np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(kept), atol=1e-2)
-    single = LPSparseMAPClassifier(alpha=0.05, pairs="all").fit(
-        cupy.asarray(kept, dtype=np.float32), cupy.asarray(Y)
-    )
-    assert single.coef_.dtype == np.float32
-    assert single.objective_ == pytest.approx(cpu.objective_, rel=1e-5)
-
-
 @pytest.mark.parametrize("loss", ["sparsemap", "logistic"])
 def test_penalty_from_data_and_newton_on_sparse_rows(cupy, loss):
     import cupyx.scipy.sparse as csp
@@ -118,15 +97,3 @@ def test_penalty_from_data_and_newton_on_sparse_rows(cupy, loss):
     assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)
     np.testing.assert_allclose(gpu.predict_marginals(rows).get(), cpu.predict_marginals(wide), atol=1e-3)
     assert np.mean(gpu.predict(rows).get() != cpu.predict(wide)) < 0.02
-
-
-def test_bad_labels_are_refused(cupy):
-    XD = cupy.asarray(X)
-    with pytest.raises(ValueError, match="Unknown label type"):
-        LPSparseMAPClassifier().fit(XD, cupy.asarray(2 * Y))
-    with pytest.raises(ValueError, match="one row of labels for each row of X"):
-        LPSparseMAPClassifier().fit(XD, cupy.asarray(Y[:5]))
-    with pytest.raises(ValueError, match="breaks a factor, AtMostOne"):
-        LPSparseMAPClassifier(factors=[(AtMostOne, [0, 1, 2, 3, 4])]).fit(XD, cupy.asarray(Y))
-    with pytest.raises(ValueError, match="Imply"):
-        LPSparseMAPClassifier(factors=[(Imply, [0])]).fit(XD, cupy.asarray(Y))

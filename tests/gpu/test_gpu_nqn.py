@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import Bounds
 
 from sparsekit import minimize_nqn
-from sparsekit._bounded.solver.min_norm_point import min_norm_weights
 from sparsekit._bounded.solver.nqn import ACTIVE_SETS
 from sparsekit._solver import outcome
 
@@ -64,6 +63,18 @@ def test_iterates_are_those_of_main_memory(cupy, active_set, smooth):
         np.testing.assert_allclose(x, here.x, atol=1e-5)
 
 
+def test_what_is_refused(cupy):
+    x0, host = cupy.ones(3), np.ones(3)
+    for match, start, gradient, bounds in (
+        (r"cupy\.asarray\(the gradient\)", x0, host, None),
+        ("the gradient is on the GPU", host, x0, None),
+        (r"cupy\.asarray\(bounds\)", x0, x0, np.zeros((3, 2))),
+        ("bounds is on the GPU", host, host, cupy.zeros((3, 2))),
+    ):
+        with pytest.raises(TypeError, match=match):
+            minimize_nqn(lambda x, g=gradient: (1.0, g), start, jac=True, bounds=bounds)
+
+
 def test_waits_of_an_iteration(cupy):
     """Six times an iteration and three times a trial point, of which f itself is one."""
     if not hasattr(cupy, "emulation"):
@@ -107,57 +118,3 @@ def test_kinds_of_bounds_and_callbacks(cupy):
     empty = minimize_nqn(lambda x: (2.0, x), cupy.empty(0), jac=True)
     assert empty.success
     assert isinstance(empty.jac, cupy.ndarray)
-
-
-def test_functions_that_are_not_finite(cupy):
-    """NaN beyond a point shortens steps; at the start it is an error."""
-
-    def fun(x):
-        value = np.sum(-np.log(x) + x)
-        return value, np.where(x > 0, 1.0 - 1.0 / x, np.nan)
-
-    with np.errstate(invalid="ignore", divide="ignore"):
-        result = minimize_nqn(fun, cupy.asarray([0.02, 4.0, 1.0]), jac=True)
-        assert result.success
-        np.testing.assert_allclose(result.x.get(), 1.0, atol=1e-4)
-        with pytest.raises(ValueError, match="finite at x0"):
-            minimize_nqn(fun, cupy.asarray([-1.0]), jac=True)
-    with pytest.raises(ValueError, match="entry 1 is nan"):
-        minimize_nqn(lambda x: (0.0, cupy.asarray([0.0, np.nan])), cupy.ones(2), jac=True)
-
-
-def test_forward_differences(cupy):
-    result = minimize_nqn(lambda x: np.sum((x - 2.0) ** 2), cupy.ones(3))
-    assert result.success and isinstance(result.x, cupy.ndarray)
-    np.testing.assert_allclose(result.x.get(), 2.0, atol=1e-6)
-
-
-def test_what_is_refused(cupy):
-    def fun(x):
-        return np.sum(x * x), 2 * x
-
-    x0, host = cupy.ones(3), np.ones(3)
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(the gradient\)"):
-        minimize_nqn(lambda x: (1.0, np.ones(3)), x0, jac=True)
-    with pytest.raises(TypeError, match="the gradient is on the GPU"):
-        minimize_nqn(lambda x: (1.0, x0), host, jac=True)
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(bounds\)"):
-        minimize_nqn(fun, x0, jac=True, bounds=np.zeros((3, 2)))
-    with pytest.raises(TypeError, match=r"cupy\.asarray\(bounds\.lb\)"):
-        minimize_nqn(fun, x0, jac=True, bounds=Bounds(-host, host))
-    with pytest.raises(TypeError, match="bounds is on the GPU"):
-        minimize_nqn(fun, host, jac=True, bounds=cupy.zeros((3, 2)))
-    with pytest.raises(ValueError, match="each of the 3 variables; got 2"):
-        minimize_nqn(fun, x0, jac=True, bounds=cupy.zeros((2, 3)))
-    with pytest.raises(ValueError, match=r"variable 1 cross: \[2, 1\]"):
-        minimize_nqn(fun, x0, jac=True, bounds=[(0, 1), (2, 1), (0, 1)])
-    with pytest.raises(ValueError, match="entry 2 does"):
-        minimize_nqn(fun, cupy.asarray([0.0, 1.0, np.nan]), jac=True)
-    with pytest.raises(ValueError, match="must have shape"):
-        minimize_nqn(fun, cupy.ones((2, 2)), jac=True)
-
-
-def test_weights_of_the_least_norm_stay_where_the_products_are(cupy):
-    points = np.random.default_rng(0).standard_normal((6, 4))
-    weights = min_norm_weights(cupy.asarray(points @ points.T))
-    np.testing.assert_array_equal(weights.get(), min_norm_weights(points @ points.T))

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._cython.l1 import _glm
-
 RNG = np.random.default_rng
 
 
@@ -26,71 +24,6 @@ def _device_csr(cupy, X, index=np.int32):
         cupy.asarray(X.indices.astype(index)),
         cupy.asarray(X.data),
     )
-
-
-def test_parts_of_many_blocks_are_reduced(cupy):
-    from sparsekit.gpu.shared._reduce import finish
-
-    part = RNG(0).standard_normal((1000, 3))
-    found = finish(cupy.asarray(part), maxima=2)
-    np.testing.assert_allclose(found, [part[:, 0].sum(), part[:, 1].max(), part[:, 2].sum()], rtol=1e-12)
-    np.testing.assert_array_equal(finish(cupy.asarray(part[:1]), maxima=7), part[0])
-
-
-@pytest.mark.parametrize("loss", ["logistic", "squared", "probit"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_losses_and_their_derivatives(cupy, loss, weighted):
-    from sparsekit.gpu.l1 import _glm as gpu
-
-    rng = RNG(1)
-    tails = [-800.0, 800.0, -40.0, 40.0, 0.0, -5.9, 5.5]
-    z = np.concatenate([rng.standard_normal(700) * 4, tails])
-    n = len(z)
-    y = rng.choice([-1.0, 1.0], n)
-    y[-7:] = 1.0
-    s = rng.random(n) if weighted else np.empty(0)
-    u, d = np.empty(n), np.empty(n)
-    value = getattr(_glm, f"{loss}_derivatives")(z, y, s, u, d)
-    du, dd = cupy.empty(n), cupy.empty(n)
-    args = [cupy.asarray(a) for a in (z, y, s)]
-    found = getattr(gpu, f"{loss}_derivatives")(*args, du, dd)
-    assert isinstance(found, float)
-    assert found == pytest.approx(value, rel=1e-13)
-    assert getattr(gpu, f"{loss}_value")(*args) == pytest.approx(value, rel=1e-13)
-    np.testing.assert_allclose(du.get(), u, rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(dd.get(), d, rtol=1e-11, atol=1e-300)
-
-
-def test_values_of_nothing_and_axpy(cupy):
-    from sparsekit.gpu.l1 import _glm as gpu
-
-    none = cupy.empty(0)
-    assert gpu.logistic_value(none, none, none) == gpu.probit_derivatives(none, none, none, none, none) == 0.0
-    z, dz, out = RNG(0).random(300), RNG(1).random(300), cupy.empty(300)
-    gpu.axpy_rows(cupy.asarray(z), 0.25, cupy.asarray(dz), out)
-    np.testing.assert_array_equal(out.get(), z + 0.25 * dz)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
-@pytest.mark.parametrize("long", [0, 2])
-def test_sparse_products(cupy, dtype, index, long):
-    from sparsekit.gpu.shared import _sparse as gpu
-
-    X = _matrix(900, 700, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
-    n, p = X.shape
-    rng = RNG(2)
-    w, u = rng.standard_normal(p), rng.standard_normal(n)
-    rows = _device_csr(cupy, X, index)
-    turned = _device_csr(cupy, X.T.tocsr(), index)
-    exact = X.astype(np.float64)
-    for found, expected in zip(gpu.transpose(*rows, p), turned):
-        np.testing.assert_array_equal(found.get(), expected.get())
-    for parts, vector, expected in ((rows, w, exact @ w), (turned, u, exact.T @ u)):
-        out, lines = cupy.empty(len(expected)), gpu.Lines(*parts)
-        assert len(lines.longs) == long
-        lines.product(cupy.asarray(vector), out)
-        np.testing.assert_allclose(out.get(), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -122,90 +55,14 @@ def _hessian(X, cols, d, intercept, ridge):
     return H, H + ridge * np.diag(np.diag(H))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("long", [0, 2])
-def test_row_and_column_operators(cupy, dtype, intercept, long):
-    from sparsekit.gpu.shared._rows import ModelRows, RowOperator
-    from sparsekit.gpu.shared._sparse import gather, transpose
-
-    X = _matrix(1500, 60, 0.02, dtype, long=long) if long else _matrix(dtype=dtype)
-    (n, p), rng = X.shape, RNG(5)
-    cols = np.flatnonzero(rng.random(p) < 0.6)
-    # of two long columns one is chosen
-    cols = cols if not long else np.setdiff1d(np.union1d(cols, [0]), [1])
-    d, v = rng.random(n), rng.standard_normal(len(cols) + intercept)
-    plain, H = _hessian(X, cols, d, intercept, 0.5)
-    position = np.full(p, -1, dtype=np.int32)
-    position[cols] = np.arange(len(cols))
-    csr = _device_csr(cupy, X)
-    rows = ModelRows(n)
-    rows.fill(*csr, cupy.asarray(position), len(cols))
-    assert rows.nnz == X[:, cols].nnz
-    dd = cupy.asarray(d)
-    columns = gather(*transpose(*csr, p), cupy.asarray(cols), rows.nnz)
-    for operator in (RowOperator(rows, dd, intercept, 0.5), RowOperator(rows, dd, intercept, 0.5, columns)):
-        assert operator.size == len(v)
-        np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(operator.diag.get(), np.diag(plain), rtol=1e-6)
-        assert operator.n_products == 1
-    work = cupy.empty((1, len(v), len(v)))
-    rows.gram(dd, intercept, work)
-    np.testing.assert_allclose(work.get()[0], plain, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("p", [3, 70, 600])
-def test_dense_kernels(cupy, dtype, intercept, p):
-    from sparsekit.gpu.shared import _dense as gpu
-    from sparsekit.gpu.shared._rows import DenseOperator
-
-    rng, n = RNG(6), 45
-    X = rng.standard_normal((n, p)).astype(dtype)
-    d, u, v = rng.random(n), rng.standard_normal(n), rng.standard_normal(p + intercept)
-    A = cupy.asarray(X)
-    loose = dict(rtol=1e-5, atol=1e-4) if dtype == np.float32 else dict(rtol=1e-11, atol=1e-11)
-    for found, expected, function, vector in (
-        (cupy.empty(n), X.astype(float) @ v[:p], gpu.matvec, v[:p]),
-        (cupy.empty(p), X.astype(float).T @ u, gpu.rmatvec, u),
-    ):
-        function(A, cupy.asarray(vector), found)
-        np.testing.assert_allclose(found.get(), expected, **loose)
-    squares = cupy.empty(p)
-    gpu.rmatvec(A, cupy.asarray(d), squares, square=True)
-    np.testing.assert_allclose(squares.get(), (X.astype(float) ** 2).T @ d, rtol=1e-12)
-    every = np.arange(p)
-    plain, H = _hessian(X, every, d, intercept, 0.25)
-    operator = DenseOperator(A, cupy.asarray(d), cupy.asarray(np.diag(plain).copy()), intercept, 0.25)
-    np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-10, atol=1e-9)
-    for chosen in (every, every[::2]):
-        expected, _ = _hessian(X, chosen, d, intercept, 0.0)
-        G = cupy.empty((1, *expected.shape))
-        gpu.dense_gram(A, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G)
-        np.testing.assert_allclose(G.get()[0], expected, **loose)
-    wide = cupy.asarray(np.asfortranarray(X))
-    gpu.dense_gram(wide, cupy.asarray(chosen.astype(np.int32)), cupy.asarray(d), G)
-    np.testing.assert_allclose(G.get()[0], expected, **loose)
-
-
-@pytest.mark.parametrize("n", [0, 1, 256, 701])
-def test_columns_of_many_rows_are_summed_by_parts(cupy, n):
-    from sparsekit.gpu.shared import _dense as gpu
-
-    X, u = RNG(6).standard_normal((n, 4)), RNG(7).standard_normal(n)
-    out = cupy.empty(4)
-    gpu.rmatvec(cupy.asarray(X), cupy.asarray(u), out)
-    np.testing.assert_allclose(out.get(), X.T @ u, rtol=1e-11)
-
-
-@pytest.mark.parametrize("layout", ["C", "F", "csr", "csc"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "layout, dtype", [("C", np.float32), ("F", np.float64), ("csr", np.float64), ("csc", np.float32)]
+)
 def test_designs(cupy, layout, dtype, monkeypatch):
     from sparsekit._linalg import device_design
     from sparsekit._linalg.as_design import as_design
 
-    X, rng = _matrix(50, 30, 0.3, dtype), RNG(9)
+    X, rng = _matrix(701, 30, 0.3, dtype), RNG(9)
     X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
     if layout in "CF":
         device = cupy.asarray(X)
@@ -215,7 +72,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
         device = getattr(cupyx.scipy.sparse, f"{layout}_matrix")(X)
     there, exact = as_design(device), as_design(X.astype(np.float64))
     assert there.shape == X.shape
-    d, u, w = rng.random(50), rng.standard_normal(50), rng.standard_normal(30)
+    d, u, w = rng.random(701), rng.standard_normal(701), rng.standard_normal(30)
     cols = np.flatnonzero(rng.random(30) < 0.5)
     dcols, dd = cupy.asarray(cols), cupy.asarray(d)
     for here, design, columns in ((exact, there, 30), (exact.select(cols), there.select(dcols), len(cols))):

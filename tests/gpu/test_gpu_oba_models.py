@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from sparsekit._cython.l1 import _model
-from sparsekit._cython.shared import _operators, _orthant
+from sparsekit._cython.shared import _operators
 from sparsekit._l1.solver.minimise_model import Effort
-from sparsekit.gpu.l1 import _model as gpu_model
-from sparsekit.gpu.shared import _operators as gpu_operators
 
 pytestmark = pytest.mark.thorough
 
@@ -21,31 +19,6 @@ def _model_problem(m=60, seed=0):
     g, l1 = 3 * rng.standard_normal(m), rng.random(m)
     l1[0] = 0.0
     return A.T @ A / m, x, g, l1
-
-
-def test_identification_measure_penalty_bound(cupy):
-    from sparsekit.gpu.shared import _orthant as gpu
-
-    _, x, g, l1 = _model_problem(700)
-    kind, size = np.empty(700, dtype=np.int8), np.empty(700)
-    expected = _orthant.identify(x, g, l1, kind, size)
-    dx, dg, dl = (cupy.asarray(a) for a in (x, g, l1))
-    dkind, dsize = cupy.empty(700, dtype=np.int8), cupy.empty(700)
-    assert gpu.identify(dx, dg, dl, dkind, dsize) == expected
-    np.testing.assert_array_equal(dkind.get(), kind)
-    np.testing.assert_array_equal(dsize.get(), size)
-    assert gpu.measure(dx, dg, dl) == _orthant.measure(x, g, l1) == expected[0]
-    assert gpu.penalty(dx, dl) == pytest.approx(_orthant.penalty(x, l1), rel=1e-14)
-    assert gpu.ista_bound(dx, dg, dl, 3.0) == pytest.approx(_orthant.ista_bound(x, g, l1, 3.0), rel=1e-13)
-    wide = l1 + 10.0  # only the free ones are left to measure
-    found = gpu.identify(dx, dg, cupy.asarray(wide), dkind, dsize)
-    assert found == _orthant.identify(x, g, wide, kind, size)
-    g[5] = np.nan
-    assert np.isnan(gpu.measure(dx, cupy.asarray(g), dl))
-    assert np.isnan(gpu.identify(dx, cupy.asarray(g), dl, dkind, dsize)[0])
-    none = cupy.empty(0)
-    assert gpu.measure(none, none, none) == gpu.penalty(none, none) == 0.0
-    assert gpu.ista_bound(none, none, none, 1.0) == 0.0
 
 
 def _solve(module, operator, x0, g0, l1, out, cycles=60, holds=20, direct=False):
@@ -64,8 +37,7 @@ def _many_blocks(monkeypatch):
     monkeypatch.setattr(_reduce, "block_of", lambda n: 32)
 
 
-@pytest.mark.parametrize("how", ["direct", "one block", "many blocks"])
-@pytest.mark.parametrize("holds", [0, 20])
+@pytest.mark.parametrize("how, holds", [("direct", 20), ("one block", 0), ("many blocks", 20)])
 def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
     from sparsekit.gpu.l1 import _model as gpu
     from sparsekit.gpu.shared._operators import GramOperator
@@ -91,48 +63,6 @@ def test_cycles_are_those_of_the_cpu(cupy, how, holds, monkeypatch):
     assert rounds > 4
 
 
-@pytest.mark.parametrize("how", ["direct", "one block", "many blocks", "callback"])
-def test_models_are_minimised(cupy, how, monkeypatch):
-    from sparsekit.gpu.l1 import _model as gpu
-    from sparsekit.gpu.shared import _operators as operators
-
-    if how == "many blocks":
-        _many_blocks(monkeypatch)
-    G, x, g, l1 = _model_problem()
-    m = len(x)
-    if how == "callback":
-        dG = cupy.asarray(G)
-        operator = operators.CallbackOperator(lambda v: dG @ v, cupy.asarray(np.diag(G).copy()), 1e-7)
-    else:
-        operator = operators.GramOperator(cupy.asarray(G), 1e-7)
-        operator.direct = how == "direct"
-    out = cupy.empty(m)
-    decrease, counts = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out)
-    reference = np.empty(m)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
-    assert decrease == pytest.approx(best, rel=1e-7)
-    np.testing.assert_allclose(out.get(), reference, rtol=1e-5, atol=1e-6)
-    assert counts[0] >= 1
-    assert (counts[3] > 0) == (how == "direct")
-    assert (counts[2] > 0) == (how != "direct")
-
-
-def test_models_without_buffers_or_fixed_variables(cupy):
-    from sparsekit.gpu.l1 import _model as gpu
-    from sparsekit.gpu.shared._operators import GramOperator
-
-    none = cupy.empty(0)
-    decrease, _ = _solve(gpu, GramOperator(cupy.empty((0, 0)), 0.0), none, none, none, none)
-    assert decrease == 0.0
-    G, x, g, l1 = _model_problem(40, seed=3)
-    out = cupy.empty(40)
-    operator = GramOperator(cupy.asarray(G), 1e-7)
-    decrease, _ = _solve(gpu, operator, *(cupy.asarray(a) for a in (x, g, l1)), out, holds=0)
-    reference = np.empty(40)
-    best, _ = _solve(_model, _operators.GramOperator(G, 1e-7), x, g, l1, reference)
-    assert decrease == pytest.approx(best, rel=1e-6)
-
-
 @pytest.mark.parametrize("diagonal", [[1.0, -1.0, 2.0], [-1.0, 0.0, -2.0]])
 @pytest.mark.parametrize("blocks", ["one block", "many blocks"])
 def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diagonal, blocks, monkeypatch):
@@ -151,6 +81,30 @@ def test_a_matrix_that_is_not_definite_is_left_to_conjugate_gradients(cupy, diag
     assert decrease == pytest.approx(best)
     assert best > 0
     np.testing.assert_allclose(out.get(), expected)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_models_are_minimised_on_one_side(cupy, direct):
+    from scipy.optimize import nnls
+
+    from sparsekit.gpu.l1 import _model as gpu
+    from sparsekit.gpu.shared._operators import GramOperator
+
+    rng = RNG(1)
+    x, g, l1 = (
+        np.where(rng.random(30) < 0.5, rng.random(30), 0.0),
+        2 * rng.standard_normal(30),
+        rng.random(30),
+    )
+    A = rng.standard_normal((60, 30))
+    G, out = A.T @ A, cupy.empty(30)
+    operator = GramOperator(cupy.asarray(G), 0.0)
+    operator.direct = direct
+    effort = Effort(60, 1e-12, cg_tol=1e-12, cg_max=200, sweeps=0)
+    gpu.solve_model(operator, *map(cupy.asarray, (x, g, l1)), out, effort, one_sided=True)
+    # nonnegative least squares with the same gradient
+    best = nnls(A, np.linalg.lstsq(A.T, G @ x - g - l1, rcond=None)[0])[0]
+    np.testing.assert_allclose(out.get(), best, atol=1e-8)
 
 
 def test_lbfgs_operator(cupy):
@@ -184,17 +138,3 @@ def test_lbfgs_operator(cupy):
     there.put(cupy.zeros(n), tiny, cupy.zeros(n), tiny)  # whose products vanish
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         operator(there, theta=1.0)
-
-
-def test_a_settled_point_counts_the_variables_that_move(cupy):
-    H, l1 = np.diag([1.0, 2.0, 3.0, 4.0]), np.ones(4)
-    x0, g0 = np.array([1.0, 0.0, 0.0, -2.0]), np.array([0.5, 3.0, 0.2, -0.1])
-    arrays = [cupy.asarray(a) for a in (x0, g0, l1)]
-    operator = gpu_operators.GramOperator(cupy.asarray(H), 0.0)
-    search = gpu_model._Search(operator, *arrays, arrays[0].copy())
-    residual, moving, q = search.evaluate(arrays[0], cupy.zeros(4), None)
-    # the first and last are not zero, the second leaves it, the third stays
-    assert moving == 3
-    assert residual == 2.0
-    assert q == 0.0
-    assert search.kind_new.get().tolist() == [1, 2, 0, 1]

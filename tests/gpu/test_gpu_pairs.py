@@ -4,79 +4,9 @@ import numpy as np
 import pytest
 import reference_nqn
 
-from sparsekit._cython.bounded import _row_losses
-from sparsekit._cython.shared import _box as on_cpu
 from sparsekit._cython.shared import _pairs
 
 INF = np.inf
-
-
-def _box(n, seed=0):
-    """A point in a box, with entries at either bound, fixed and free ones; a direction and a gradient."""
-    rng = np.random.default_rng(seed)
-    x, p, g = rng.standard_normal((3, n))
-    kind = rng.integers(0, 6, n)
-    lower = np.where(kind <= 1, x, np.where(kind == 2, -INF, x - 0.5))
-    upper = np.where((kind == 1) | (kind == 3), x, np.where(kind == 4, INF, x + 0.3))
-    p[rng.random(n) < 0.1] = 0.0
-    g[rng.random(n) < 0.1] = 0.0
-    return x, p, g, lower, upper
-
-
-def _kinds(like):
-    """The modules of kernels in main memory and on the device, and how to bring an array to each."""
-    from sparsekit.gpu.shared import _box as gpu_box
-    from sparsekit.gpu.shared import _pairs as gpu
-
-    return (_pairs, on_cpu, np.asarray), (gpu, gpu_box, like.asarray)
-
-
-@pytest.mark.parametrize("n", [1, 33, 9000])  # the last one is more than the stand-in's threads
-def test_passes_over_the_box(cupy, n):
-    x, p, g, lower, upper = _box(n)
-    found = []
-    for module, box, put in _kinds(cupy):
-        X, P, G, L, U = map(put, (x, p, g, lower, upper))
-        free, part, trial = put(np.full(n, 7, np.uint8)), put(np.empty(n)), put(np.empty(n))
-        count = int(box.free_variables(X, G, L, U, free))
-        slope = box.feasible_part(X, P, G, L, U, part)
-        box.trial_point(X, P, 0.7, L, U, trial)
-        numbers = (
-            slope,
-            box.feasible_slope(X, P, G, L, U),
-            box.optimality(X, G, L, U),
-            box.longest_step(X, part, L, U),
-            box.longest_step(X, part, put(np.maximum(lower, x - 2.0)), put(np.minimum(upper, x + 2.0))),
-            *module.pair_norms(X, P, G, X),
-        )
-        assert all(isinstance(number, float) for number in numbers)
-        found.append((count, numbers, *(a if module is _pairs else a.get() for a in (free, part, trial))))
-    (count, numbers, free, part, trial), (count_there, numbers_there, *there) = found
-    assert count == count_there
-    for here, on_device in zip((free, part), there):
-        np.testing.assert_array_equal(on_device, here)
-    np.testing.assert_allclose(
-        there[2], trial, rtol=1e-14, atol=1e-15
-    )  # one rounding less where both are fused
-    assert np.array_equal(there[2] == lower, trial == lower)
-    assert np.array_equal(there[2] == upper, trial == upper)
-    np.testing.assert_allclose(numbers_there, numbers, rtol=1e-12, atol=1e-14)
-    # and both are what the thesis says
-    np.testing.assert_array_equal(part, reference_nqn.feasible_part(x, p, lower, upper))
-    np.testing.assert_array_equal(free == 0, reference_nqn.binding(x, g, lower, upper))
-
-
-def test_values_that_are_not_finite(cupy):
-    from sparsekit.gpu.shared import _box as gpu
-
-    x, _, g, lower, upper = _box(40)
-    g[3], lower[3], upper[3] = np.nan, -INF, INF
-    args = [cupy.asarray(a) for a in (x, g, lower, upper)]
-    assert gpu.optimality(*args) == on_cpu.optimality(x, g, lower, upper)
-    assert np.isnan(gpu.feasible_slope(args[0], cupy.ones(40), *args[1:]))
-    free = np.full(40, INF)
-    step = gpu.longest_step(args[0], cupy.ones(40), cupy.asarray(-free), cupy.asarray(free))
-    assert step == INF
 
 
 class _Both:
@@ -150,105 +80,13 @@ def test_directions_follow_the_free_set(cupy, n, memory):
     both.direction(g, 1.5)
 
 
-def test_directions_that_cannot_be_had(cupy):
-    from sparsekit.gpu.shared._pairs import Pairs
+def test_steps_in_a_box(cupy):
+    from sparsekit._cython.shared import _box as here
+    from sparsekit.gpu.shared import _box as there
 
-    pairs, p = Pairs(4, 2), cupy.zeros(4)
-    pairs.set_free(cupy.ones(4, dtype=np.uint8))
-    zero, s = cupy.zeros(4), cupy.asarray([1.0, 0.0, 0.0, 0.0])
-    pairs.put(zero, s, zero, -s)  # negative curvature, which the solver never takes
-    assert not (pairs.direction(s, 1.0, p) and bool(np.isfinite(p).all()))
-
-
-def test_pairs_wait_for_the_device_as_said(cupy):
-    if not hasattr(cupy, "emulation"):
-        pytest.skip("only the stand-in counts what the host waits for")
-    from sparsekit.gpu.shared._pairs import Pairs
-
-    n, counts = 500, cupy.emulation.counts
-    pairs, p, x = Pairs(n, 4), cupy.empty(n), cupy.asarray(_box(n)[0])
-    far = cupy.full(n, INF)
-
-    def waits(call, *args):
-        before = counts["syncs"]
-        call(*args)
-        return counts["syncs"] - before
-
-    assert waits(pairs.put, x, 2 * x, x, 3 * x) == 1
-    free = np.arange(n) % 5 > 0
-    pairs.set_free(cupy.ones(n, dtype=np.uint8))
-    assert waits(pairs.direction, x, 1.0, p) == 1
-    assert waits(pairs.set_free, cupy.asarray(free.astype(np.uint8))) == 0
-    assert pairs.changes.get().tolist() == [n / 5, n - n / 5]  # fewer change than are left
-    assert waits(pairs.smallest_curvature) == 0
-    assert waits(pairs.direction, x, 1.0, p) == 1
-    assert waits(pairs.correct, x, p, -far, far) == 1
-    assert waits(pairs.direction, x, 1.0, p) == 1
-    assert waits(pairs.direction, x, 1.0, p) == 1
-
-
-SHAPES = [  # lo, hi, eps, delta
-    (-1.0, 1.0, 0.0, 0.0),
-    (-0.3, 0.7, 0.0, 0.2),
-    (-INF, INF, 0.0, 1.0),
-    (-1.0, 1.0, 0.4, 0.0),
-    (-1.0, 1.0, 0.4, 0.05),
-    (-INF, 0.0, 0.0, 0.5),
-]
-
-
-def _rows(n=900, seed=1):
-    rng = np.random.default_rng(seed)
-    z = rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 3, n)
-    t, dz = rng.standard_normal((2, n))
-    t[:4] = z[:4]  # at the kink
-    return z, dz, t, rng.choice([-1.0, 1.0], n), rng.random(n) / n, rng.uniform(-0.3, 0.7, n)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("signs", [False, True])
-@pytest.mark.parametrize("centred", [False, True])
-def test_piecewise_losses(cupy, shape, signs, centred):
-    from sparsekit.gpu.bounded import _row_losses as gpu
-
-    z, dz, t, c, s, prev = _rows()
-    given = z, t, c if signs else None, s, prev if centred else None
-    up = [None if a is None else cupy.asarray(a) for a in given]
-    out, there = np.empty((3, len(z))), [cupy.empty(len(z)) for _ in range(3)]
-    value = _row_losses.piecewise_all(*given, *shape, *out)
-    assert gpu.piecewise_all(*up, *shape, *there) == pytest.approx(value, rel=1e-12)
-    for here, on_device in zip(out, there):
-        np.testing.assert_allclose(on_device.get(), here, rtol=1e-13, atol=1e-300)
-    for step in (0.0, 0.3, -50.0):
-        slope = _row_losses.piecewise_along(z, dz, step, *given[1:], *shape)
-        found = gpu.piecewise_along(up[0], cupy.asarray(dz), step, *up[1:], *shape)
-        assert found == pytest.approx(slope, rel=1e-11)
-
-
-def test_log_losses(cupy):
-    from sparsekit.gpu.bounded import _row_losses as gpu
-
-    z, dz, t, c, s, _ = _rows()
-    z[:3] = 0.0, 800.0, -800.0
-    up = [cupy.asarray(a) for a in (z, t, c, s)]
-    out, there = np.empty((3, len(z))), [cupy.empty(len(z)) for _ in range(3)]
-    value = _row_losses.log_loss_all(z, t, c, s, *out)
-    assert gpu.log_loss_all(*up, *there) == pytest.approx(value, rel=1e-13)
-    for here, on_device in zip(out, there):
-        np.testing.assert_allclose(on_device.get(), here, rtol=1e-12, atol=1e-300)
-    for step in (0.0, -2.0):
-        slope = _row_losses.log_loss_along(z, dz, step, t, c, s)
-        assert gpu.log_loss_along(up[0], cupy.asarray(dz), step, *up[1:]) == pytest.approx(slope, rel=1e-11)
-
-
-def test_rows_of_nothing_and_predictors_that_are_no_number(cupy):
-    from sparsekit.gpu.bounded import _row_losses as gpu
-
-    none = cupy.empty(0)
-    assert gpu.log_loss_all(none, none, none, none, none, none, none) == 0.0
-    assert gpu.piecewise_along(none, none, 1.0, none, None, none, None, -1.0, 1.0, 0.0, 0.0) == 0.0
-    z = cupy.asarray([1.0, np.nan])
-    u, dual, d, one = cupy.empty(2), cupy.empty(2), cupy.empty(2), cupy.ones(2)
-    for eps in (0.0, 0.4):
-        assert np.isnan(gpu.piecewise_all(z, one, None, one, None, -1.0, 1.0, eps, 0.0, u, dual, d))
-        assert np.isnan(dual.get()).tolist() == [False, True]
+    rng = np.random.default_rng(0)
+    x, p, g = rng.standard_normal((3, 50))
+    given = x, np.where(np.arange(50) % 7 > 0, p, 0.0), x - rng.random(50), x + 1e-3 * rng.random(50)
+    assert there.longest_step(*map(cupy.asarray, given)) == pytest.approx(here.longest_step(*given))
+    given = x, g, np.where(p > 0, x, -INF), np.where(p < -1, x, INF)
+    assert there.optimality(*map(cupy.asarray, given)) == pytest.approx(here.optimality(*given))

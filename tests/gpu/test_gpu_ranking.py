@@ -1,134 +1,50 @@
-"""The ranking kernels on the GPU (or its emulation) against sorting in NumPy and the Cython kernels."""
-
-import itertools
+"""Rankings of scores on the GPU (or its emulation) against those of main memory."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._arrays import thread_arguments
-from sparsekit._cython.extreme import _ranking as on_cpu
+from sparsekit._extreme.estimators import scores as module
+from sparsekit.gpu.extreme import _ranking
 
 NOBODY = np.iinfo(np.int64).max
 
 
-@pytest.fixture
-def ranking(cupy):
-    from sparsekit.gpu.extreme import _ranking
-
-    return _ranking
-
-
-class Known:
-    """What is known of each row, in main memory."""
-
-    def __init__(self, n, k, dtype, own=None, sums=True):
-        self.best = np.full((n, k), -np.inf, dtype=dtype)
-        self.codes = np.full((n, k), NOBODY)
-        self.high = np.full(n, -np.inf)
-        self.total = np.zeros(n if sums else 0)
-        self.own = np.empty(0, dtype=np.int64) if own is None else np.asarray(own, dtype=np.int64)
-        self.own_score = np.zeros(len(self.own))
-
-    def arrays(self):
-        return self.best, self.codes, self.high, self.total, self.own, self.own_score
-
-    def to(self, move):
-        out = object.__new__(Known)
-        out.__dict__ = {name: move(value) for name, value in vars(self).items()}
-        return out
+def test_scores_that_are_not_finite(cupy):
+    nan, inf = np.nan, np.inf
+    rows = [[1.0, nan, 3.0], [-inf] * 3, [-inf, 2.0, -inf], [0.0, -0.0, 0.0], [nan, -inf, nan]]
+    best, codes, high = cupy.full((5, 2), -inf), cupy.full((5, 2), NOBODY), cupy.full(5, -inf)
+    total, none = cupy.zeros(5), cupy.empty(0)
+    _ranking.rank_scores(cupy.asarray(rows), 5, best, codes, high, total, none, none)
+    # NaN does not displace a score of -inf, and of equal scores the smaller code is first
+    assert codes.get().tolist() == [[7, 5], [5, 6], [6, 5], [5, 6], [6, NOBODY]]
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(high.get() + np.log(total.get()), [nan, -inf, 2.0, np.log(3.0), nan])
 
 
-def normalizer(known):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return known.high + np.log(known.total)
-
-
-def check(known, other, scores, own, sums, lo=0, rtol=1e-13):
-    """``known`` against a sort of all scores, and against the kernels of the CPU."""
-    n, k = known.best.shape
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    found = order.shape[1]
-    np.testing.assert_array_equal(known.codes[:, :found], order + lo)
-    np.testing.assert_array_equal(known.best[:, :found], np.take_along_axis(scores, order, 1))
-    assert (known.codes[:, found:] == NOBODY).all() and (known.best[:, found:] == -np.inf).all()
-    for mine, theirs in zip((known.codes, known.best), (other.codes, other.best)):
-        np.testing.assert_array_equal(np.sort(mine, axis=1), np.sort(theirs, axis=1))
-    if own is not None:
-        np.testing.assert_array_equal(known.own_score, scores[np.arange(n), own])
-        np.testing.assert_array_equal(known.own_score, other.own_score)
-    if sums:
-        np.testing.assert_allclose(normalizer(known), normalizer(other), rtol=rtol, atol=rtol)
-
-
-def rank(kernels, known, scores, cuts):
-    for begin, end in itertools.pairwise(cuts):
-        kernels.rank_scores(scores[:, begin:end].copy(), begin, *known.arrays(), *thread_arguments(scores, 1))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    "n, m, k", [(9, 7, 0), (3, 70, 1), (5, 300, 5), (2, 1300, 32), (3, 200, 33), (2, 150, 150), (2, 40, 1100)]
+    "dtype, order, k",
+    [(np.float16, "C", 4), (np.float32, "F", 300), (np.float64, "C", 0), (np.float64, "F", 33)],
 )
-def test_rank_scores(cupy, ranking, dtype, n, m, k):
-    rng = np.random.default_rng(k)
-    scores = rng.integers(-40, 40, (n, m)).astype(dtype) / 8  # with many that are equal
-    own = rng.integers(m, size=n)
-    for sums, wanted in ((True, own), (False, None)):
-        known, other = Known(n, k, dtype, wanted, sums).to(cupy.asarray), Known(n, k, dtype, wanted, sums)
-        cuts = [0, m // 3, m]
-        rank(ranking, known, cupy.asarray(scores), cuts)
-        rank(on_cpu, other, scores, cuts)
-        check(
-            known.to(cupy.asnumpy), other, scores, wanted, sums, rtol=1e-6 if dtype == np.float32 else 1e-13
-        )
-
-
-def test_scores_that_are_not_finite(cupy, ranking):
-    scores = np.array([[1.0, np.nan, 3.0], [-np.inf] * 3, [-np.inf, 2.0, -np.inf], [0.0, -0.0, 0.0]])
-    known, other = Known(4, 2, np.float64).to(cupy.asarray), Known(4, 2, np.float64)
-    for kernels, state, data in ((ranking, known, cupy.asarray(scores)), (on_cpu, other, scores)):
-        kernels.rank_scores(data, 5, *state.arrays(), *thread_arguments(data, 1))
-    found = known.to(cupy.asnumpy)
-    np.testing.assert_array_equal(found.codes, [[7, 5], [5, 6], [6, 5], [5, 6]])
-    np.testing.assert_array_equal(np.sort(found.codes), np.sort(other.codes))
-    expected = [np.nan, -np.inf, 2.0, np.log(3.0)]
-    np.testing.assert_allclose(normalizer(found), expected)
-    np.testing.assert_allclose(normalizer(other), expected)
-
-
-def test_nothing_to_plot(cupy, ranking):
-    for shape in ((0, 4), (3, 0)):
-        known = Known(shape[0], 2, np.float32).to(cupy.asarray)
-        ranking.rank_scores(cupy.zeros(shape, dtype=np.float32), 0, *known.arrays())
-        assert (cupy.asnumpy(known.codes) == NOBODY).all()
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("k", [0, 4, 300])
-def test_scores_of_sparse_rows(cupy, ranking, monkeypatch, dtype, order, k):
+def test_rankings(cupy, monkeypatch, dtype, order, k):
+    """Dense and sparse rows, some classes at a time, with many scores that are equal."""
     from cupyx.scipy.sparse import csr_matrix
 
-    from sparsekit._extreme.estimators import scores as module
-
     rng = np.random.default_rng(0)
-    coef, intercept = rng.standard_normal((300, 12)).astype(dtype), rng.standard_normal(300)
+    coef, intercept = rng.integers(-8, 8, (300, 12)).astype(dtype) / 8, rng.integers(-8, 8, 300) / 8.0
     X = sp.random(7, 12, density=0.4, format="csr", random_state=0)
+    X.data[:] = rng.integers(1, 4, X.nnz)
     codes = rng.integers(300, size=7)
     there = module.LinearScores(cupy.asarray(coef, order=order), cupy.asarray(intercept))
-    monkeypatch.setattr(ranking, "DEVICE_BLOCK", 4 * 64)  # some classes at a time
     for kind in (np.float32, np.float64):
         rows = X.astype(kind)
         expected = module.rank(module.LinearScores(coef, intercept), rows, k, codes=codes, normalize=True)
-        found = module.rank(there, csr_matrix(rows), k, codes=cupy.asarray(codes), normalize=True)
-        rtol = 1e-12 if kind == np.float64 else 1e-5
-        for mine, theirs in zip(found, expected):
-            np.testing.assert_allclose(mine.get(), theirs, rtol=rtol, atol=rtol)
-
-
-def test_a_row_of_nan_and_minus_infinity(cupy, ranking):
-    """NaN does not displace a score of -inf."""
-    known = Known(1, 2, np.float64).to(cupy.asarray)
-    ranking.rank_scores(cupy.asarray([[np.nan, np.nan, -np.inf, -np.inf]]), 0, *known.arrays())
-    np.testing.assert_array_equal(known.codes.get(), [[2, 3]])
+        for given in (csr_matrix(rows), cupy.asarray(rows.toarray())):
+            with monkeypatch.context() as patch:
+                patch.setattr(_ranking, "DEVICE_BLOCK", 4 * 64)
+                patch.setattr(module, "BLOCK", 700)
+                patch.setattr(module, "CLASSES", 1600)
+                found = module.rank(there, given, k, codes=cupy.asarray(codes), normalize=True)
+            rtol = 1e-12 if kind == np.float64 else 1e-5
+            for mine, theirs in zip(found, expected):
+                np.testing.assert_allclose(mine.get(), theirs, rtol=rtol, atol=rtol)

@@ -10,7 +10,8 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ..._arrays import OnEachDevice, namespace, to_host
+from ..._arrays import namespace, to_host
+from ..._cython.factor_graph._label_graph import LabelGraph
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.sparse_design import CSCDesign
@@ -19,6 +20,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..plan import LINEAR_TOL
 from ..solver.layout import GraphOptions
+from . import device_labels
 
 LOSSES = ("sparsemap", "hinge", "logistic")
 # largest number of rows times pairs in one call: some tenths of a second
@@ -95,12 +97,8 @@ class Labels:
         }
         self.are_free = not self._checks  # of factors
         self.alone = arrays["alone"][:n_labels] > 0  # labels in no factor
-        self._graphs = OnEachDevice("factor_graph._label_graph", "LabelGraph", (n_labels, P, arrays))
-        self._graph = self._graphs.like(arrays["alone"])
-
-    def _graph_for(self, x):
-        """The graph of the kernels that take arrays like x."""
-        return self._graphs.like(x)
+        self.factors = [*linear, *orout]
+        self._graph = LabelGraph(n_labels, P, arrays)
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
@@ -158,7 +156,9 @@ class Labels:
     def marginals(self, eta, plus, minus, options, n_threads=1):
         """Marginals (n, K) of scores eta (n, K) and of pair scores plus - minus, and the rows' statuses."""
         if namespace(eta=eta) is not np:
-            return self._device_marginals(eta, plus, minus, options)
+            mu, statuses = device_labels.marginals(self.pairs, self.factors, eta, plus, minus, options)
+            _refuse_infeasible(statuses)
+            return mu, statuses
         mu = np.zeros(eta.shape)
         # most pairs have no score and couple nothing
         live = np.append(((plus > 0) | (minus > 0))[self._pairs["pair"][:-1]], False)
@@ -176,26 +176,16 @@ class Labels:
         _refuse_infeasible(statuses)
         return mu, statuses
 
-    def _device_marginals(self, eta, plus, minus, options):
-        xp, graph = namespace(eta=eta, plus=plus, minus=minus), self._graph_for(eta)
-        plus, minus = (xp.concatenate([side, xp.zeros(1)]) for side in (plus, minus))
-        start, other, pair, gain, loss = graph.live(plus, minus)
-        mu = xp.empty(eta.shape)
-        statuses, _ = graph.marginals(
-            xp.ascontiguousarray(eta, dtype=np.float64), start, other, pair, plus, minus, gain, loss,
-            asdict(options), mu,
-        )  # fmt: skip
-        _refuse_infeasible(statuses)
-        return mu, statuses
-
     def pair_sums(self, mu, weight):
         """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
         high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
-        graph = self._graph_for(mu)
+        if namespace(mu=mu) is not np:
+            device_labels.pair_sums(self.pairs, mu, weight, high[:-1], low[:-1])
+            return high[:-1], low[:-1]
         # signals are handled between calls
-        step = max(1, _PAIRS_A_CALL // len(high)) if namespace(mu=mu) is np else len(mu)
-        for at in range(0, len(mu), max(step, 1)):
-            graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
+        step = max(1, _PAIRS_A_CALL // len(high))
+        for at in range(0, len(mu), step):
+            self._graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]
 
 

@@ -5,8 +5,8 @@ in rounds. In each, every one of ``n_threads`` parts of the order takes its next
 the weights as they are at the round's start. Then each class gets its changes in the order of the parts. One
 part makes the steps of one thread on the CPU, with the same classes from the same generator. The classes of
 many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically and equal
-calls give equal bits. Only a hashed table, whose classes share entries, is added to atomically: its last bits
-change from run to run.
+calls give equal bits. Blocks of neighbouring classes as negatives go the same way. Only a hashed table, whose
+classes share entries, is added to atomically: its last bits change from run to run.
 """
 
 from __future__ import annotations
@@ -17,18 +17,15 @@ from ..._typing import DeviceArray
 from ..shared._compile import kernel
 from ._step_arguments import Noise, Options, Rows, State, Work
 
+BLOCK = 16  # classes of a block, as in extreme.cu
 # drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
-# rounds of one row that one launch runs: some tenths of a second
-ROUNDS_ALONE = 2**15
 # the bits of extreme.cuh: which arrays are given
 _FLAGS = (
     "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise", "value",
 )  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
-# kernels other than the steps are in the module of those by one block
-_ALONE = {"SK_EXTREME_ALONE": 1}
 _FINITE = np.iinfo(np.uint64).max
 
 
@@ -59,7 +56,7 @@ class _Rounds:
 
     def __init__(self, xp, data, indices, *, units, stride, rounds, value):
         places = units * stride
-        self.per_draw = max(1, min(rounds, PLACES // places, rounds if units > 1 else ROUNDS_ALONE))
+        self.per_draw = max(1, min(rounds, PLACES // places))
         self.units, self.stride, self.value = units, stride, value
         n = self.per_draw * units
         self.k = xp.empty(n * stride, dtype=np.int64)
@@ -68,8 +65,7 @@ class _Rounds:
         self.count = xp.empty(n, dtype=np.int64)
         self.doubles = xp.empty(units * (4 * stride + 2))  # as in extreme.cu
         self.values = xp.zeros((2, n if value else 1))
-        defines = {"SK_EXTREME_ALONE": int(units == 1)}
-        of = {"real": data.dtype, "index": indices.dtype, "defines": defines}
+        of = {"real": data.dtype, "index": indices.dtype}
         self.steps = kernel("extreme/extreme", "sk_extreme_steps", **of)
         self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
 
@@ -91,9 +87,23 @@ def run_steps(
     Returns -1, or the index in order of the first step that was not finite: the first round's, and in it the
     lowest index. Nothing moved in that round or after it. This is the only value that is waited for.
     """
+    steps_of = rows.n_features, 1
+    return run(data, indices, indptr, W, rows, state, work, options, eta, begin, end, value, rows.y, steps_of)
+
+
+def run(
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
+    work: Work, options: Options, eta: float, begin: int, end: int, value: bool, y: DeviceArray,
+    steps_of: tuple[int, int], blocks: tuple[int, int, int] = (0, 0, 0),
+) -> int:  # fmt: skip
+    """`run_steps` for labels y, with the entries of W from class to class and from feature to feature.
+
+    ``blocks``: their number, how many first ones are in every step, and how many are drawn; none if negatives
+    are single classes.
+    """
     import cupy
 
-    n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
+    n, K, width, order = end - begin, state.n_classes, rows.n_features, work.examples
     row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
     bias, scale = state.bias, state.scale
     method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
@@ -108,7 +118,11 @@ def run_steps(
     else:
         classes = None
     units, stride = parts * batch_size, n_negatives + 1
-    if noise is None and method != 3:
+    if blocks[0]:
+        n_negatives = BLOCK * min(blocks[0], blocks[1] + blocks[2])
+        log_noise = work.log_noise
+        stride = n_negatives + 1
+    elif noise is None and method != 3:
         stride = min(stride, K)
     batches = -(-n // batch_size)
     rounds = -(-batches // parts)
@@ -138,24 +152,21 @@ def run_steps(
         work.states, R.k, R.r, R.count, R.keys,
     )  # fmt: skip
     changing = 32 * min(8, stride)
-    moving = changing if units == 1 else _threads(shares)
+    moving = _threads(shares)
     for first in range(0, rounds, R.per_draw):
         here = min(R.per_draw, rounds - first)
         whole = [
             flags, width, K, state.shift, begin, n, parts, batch_size, method, n_negatives, stride,
-            units, first,
+            units, first, *steps_of, *blocks,
         ]  # fmt: skip
         numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
         R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))
         R.keys[: here * units * stride].sort()
-        if units == 1:
-            R.steps(1, max(changing, moving), (*before, *numbers_, 0, first, here, R.per_draw))
-        else:
-            for round_ in range(first, first + here):
-                # as Launcher would convert them, which takes as long as a small round
-                rest = (np.int64(round_), np.int64(1), np.int64(R.per_draw))
-                R.steps.function((units,), (changing,), (*before, *numbers_, _CHANGE, *rest))
-                R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, *rest))
+        for round_ in range(first, first + here):
+            # as Launcher would convert them, which takes as long as a small round
+            rest = (np.int64(round_), np.int64(R.per_draw))
+            R.steps.function((units,), (changing,), (*before, *numbers_, _CHANGE, *rest))
+            R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, *rest))
         if value:
             looked = R.values[:, : here * units].reshape(2, here, parts, -1).sum(axis=(1, 3))
             work.loss[:parts] += looked.T
@@ -176,7 +187,7 @@ def hashed_scores(
         return
     if not sparse or not len(indices):
         indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
-    launch = kernel("extreme/extreme", "sk_hashed_scores", real=W.dtype, index=indices.dtype, defines=_ALONE)
+    launch = kernel("extreme/extreme", "sk_hashed_scores", real=W.dtype, index=indices.dtype)
     launch(
         min(-(-(hi - lo) * n // 8), 2**20), 256,
         (

@@ -7,16 +7,12 @@
 // the sums.
 #include "extreme/extreme.cuh"
 
-// whether one block makes all rounds; compiled separately, because it needs twice the registers
-#ifndef SK_EXTREME_ALONE
-#define SK_EXTREME_ALONE 0
-#endif
-
 namespace sk_extreme {
 
 using sk_softmax::rule;
 using sk_softmax::team;
 
+constexpr long long BLOCK = 16;  // classes of a block
 constexpr long long FEW = 64;  // largest number of negatives that one warp solves alone
 
 // Negatives of label y into k[1 ..] with inverse probabilities r[1 ..], by one thread; returns their number.
@@ -77,6 +73,54 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
         r[n] = weight;
     }
     return n;
+}
+
+// As `draw`, of blocks of neighbouring classes; as in _cython/extreme/class_blocks.h, draw for draw. Blocks are first
+// listed where their classes will stand: k and r of block i end before those of the blocks after it begin.
+static __device__ long long draw_blocks(const numbers& N, long long y, unsigned long long* state, const double* noise,
+                                        const double* keep, const long long* alias, long long* k, double* r) {
+    const bool nce = N.method == SK_NCE;
+    const long long rest = N.n_blocks - N.n_head, head = N.n_drawn >= rest ? N.n_blocks : N.n_head;
+    const long long most = (N.stride - 1) / BLOCK, from = N.stride - most;
+    long long *b = k + from, n = 0, size = 0;
+    double* w = r + from;
+    for (; n < head; n++) {
+        b[n] = n;
+        w[n] = 1.0;
+    }
+    for (long long i = 0; head < N.n_blocks && i < N.n_drawn; i++) {
+        // also drawn with a noise distribution, which replaces it: the generator's states then agree with the CPU's
+        long long j = N.n_head + sk_below(state, rest), l = head;
+        double weight = (double)rest / (double)N.n_drawn;
+        if (noise) {
+            j = sk_below(state, N.n_blocks);
+            if (!(sk_unit(state) < keep[j])) j = alias[j];
+            weight = 1.0 / ((double)N.n_drawn * noise[j]);
+        }
+        if (!noise || !nce) {
+            while (l < n && b[l] != j) l++;
+            if (l < n) {
+                if (noise) w[l] += weight;
+                else i--;  // uniform ones are distinct
+                continue;
+            }
+        }
+        b[n] = j;
+        w[n++] = weight;
+    }
+    k[0] = y;
+    r[0] = 0.0;
+    for (long long i = 0; i < n; i++) {
+        const long long block = b[i];
+        const double weight = w[i];
+        for (long long j = block * BLOCK; j < (block + 1) * BLOCK && j < N.n_classes; j++)
+            // with NCE the label may be one of its own negatives
+            if (j != y || nce) {
+                k[++size] = j;
+                r[size] = weight;
+            }
+    }
+    return size;
 }
 
 // What both phases of a round work on.
@@ -152,13 +196,19 @@ static __device__ void class_moves(const problem& P, long long round, long long 
     const long long k = keys[at] / size - base;
     if (k >= N.n_classes || (at > 0 && keys[at - 1] / size - base == k)) return;
     klass C(P.T, k);
-    for (; at < size && keys[at] / size - base == k; at++) {
-        const long long unit = keys[at] % size / N.stride, slot = keys[at] % size % N.stride;
+    while (at < size && keys[at] / size - base == k) {
+        const long long unit = keys[at] % size / N.stride;
         const double* f = P.doubles + unit * P.unit_size();
         long long from, b = unit % N.batch_size;
         N.batch(unit / N.batch_size, round, &from);
-        move(P.T, C, P.X.at(P.order[from + b]), f[N.stride + slot],
-             sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]));
+        const long long e = P.order[from + b];
+        double c = 0.0, shrink = 1.0;
+        do {  // blocks: all changes of a row before any of its shrinkages, and none of a label as its own negative
+            const long long slot = keys[at++] % size % N.stride;
+            c += f[N.stride + slot];
+            if (!N.n_blocks || slot == 0 || k != P.X.y[e]) shrink *= sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]);
+        } while (N.n_blocks && at < size && keys[at] / size - base == k && keys[at] % size / N.stride == unit);
+        move(P.T, C, P.X.at(e), c, shrink);
     }
     if (threadIdx.x == 0) C.write(P.T);
 }
@@ -181,12 +231,13 @@ extern "C" __global__ void sk_extreme_draw(
             for (long long unit = part * units; unit < (part + 1) * units; unit++) {
                 const long long here = N.places(round, unit), number = (round - N.first) * N.units + unit;
                 const long long b = unit - part * units;
+                const double* p = N.if_has(sk_extreme::NOISE, noise);
                 long long n = 0;
-                if (b < rows_of_batch)
-                    n = 1 + sk_extreme::draw(N, y[order[at + b]], &state,
-                                             N.if_has(sk_extreme::NOISE, noise), keep, alias,
-                                             N.if_has(sk_extreme::CLASSES, classes), place, k + here,
-                                             r + here);
+                if (b < rows_of_batch && N.n_blocks)
+                    n = 1 + sk_extreme::draw_blocks(N, y[order[at + b]], &state, p, keep, alias, k + here, r + here);
+                else if (b < rows_of_batch)
+                    n = 1 + sk_extreme::draw(N, y[order[at + b]], &state, p, keep, alias,
+                                             N.if_has(sk_extreme::CLASSES, classes), place, k + here, r + here);
                 count[number] = n - 1;
                 for (long long j = 0; j < N.stride; j++) {
                     const long long code = j < n ? k[here + j] : K;
@@ -199,14 +250,13 @@ extern "C" __global__ void sk_extreme_draw(
 }
 
 // Phase 0: the units' changes in a round, a block a unit. Phase 1: the classes' changes, a block a key.
-// SK_EXTREME_ALONE: both phases of ``rounds`` rounds of one unit.
 extern "C" __global__ void sk_extreme_steps(
     const real* data, const index_t* col, const index_t* start, const long long* order,
     const long long* row_of,
     const long long* y, const double* weight, double* u, real* W, real* bias, double* scale,
     const double* beta, const double* log_noise, const long long* k, const double* r,
     const long long* count, const long long* keys, double* doubles, double* values, unsigned long long* bad, const long long* whole, const double* parts,
-    long long phase, long long round, long long rounds, long long rounds_drawn) {
+    long long phase, long long round, long long rounds_drawn) {
     __shared__ double shared[33];
     const sk_extreme::numbers N(whole, parts);
     const double* ridge = N.if_has(sk_extreme::BETA, beta);
@@ -214,24 +264,12 @@ extern "C" __global__ void sk_extreme_steps(
         N,
         {data, col, N.if_has(sk_extreme::SPARSE, start), N.width, N.if_has(sk_extreme::ROW_OF, row_of), y,
          N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
-        {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
+        {N.width, N.class_step, N.feature_step, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
         {N.method, N.n_negatives, N.n_classes, N.eta, N.ridge, N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
         order, k, r, count, keys, doubles, values, bad};
-    if constexpr (!SK_EXTREME_ALONE) {
-        // nothing moves any more once a step was not finite
-        if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
-        else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x);
-    } else {
-        for (const long long stop = round + rounds; round < stop; round++) {
-            sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
-            __syncthreads();
-            if (*bad != ~0ull) return;
-            for (long long at = 0; at < N.units * N.stride; at++) {
-                sk_extreme::class_moves(P, round, at);
-                __syncthreads();
-            }
-        }
-    }
+    // nothing moves any more once a step was not finite
+    if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
+    else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x);
 }
 
 // out[i, j] = score of row lo + i for classes[j], from a hashed table; a warp an entry
@@ -241,7 +279,7 @@ extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col
                                             long long n, real* out) {
     const sk_extreme::rows X = {data, col, sparse ? start : nullptr, width, nullptr, nullptr, nullptr,
                                 nullptr};
-    const sk_extreme::table T = {width, (int)shift, const_cast<real*>(W)};
+    const sk_extreme::table T = {width, width, 1, (int)shift, const_cast<real*>(W)};
     const long long warps = sk::threads_of_grid() / SK_WARP;
     for (long long i = sk::thread_of_grid() / SK_WARP; i < rows * n; i += warps) {
         double f = sk_extreme::score(T, X.at(lo + i / n), classes[i % n]);

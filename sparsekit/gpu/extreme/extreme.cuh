@@ -11,16 +11,18 @@ constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE 
 
 // Numbers of a call, in the order of _extreme/estimators/classifier.py. In a round each of ``parts`` ranges of the
 // order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``
-// slots for them. The arrays of drawn classes begin with round ``first``.
+// slots for them. The arrays of drawn classes begin with round ``first``. The weight of class k and feature j is W[k *
+// class_step + j * feature_step]. Negatives are blocks of neighbouring classes where n_blocks is not 0.
 struct numbers {
     long long flags, width, n_classes, shift, begin, n, parts, batch_size, method, n_negatives,
-        stride, units, first;
+        stride, units, first, class_step, feature_step, n_blocks, n_head, n_drawn;
     double eta, ridge;
 
     __device__ __forceinline__ numbers(const long long* a, const double* b)
         : flags(a[0]), width(a[1]), n_classes(a[2]), shift(a[3]), begin(a[4]), n(a[5]), parts(a[6]),
           batch_size(a[7]), method(a[8]), n_negatives(a[9]), stride(a[10]), units(a[11]), first(a[12]),
-          eta(b[0]), ridge(b[1]) {}
+          class_step(a[13]), feature_step(a[14]), n_blocks(a[15]), n_head(a[16]), n_drawn(a[17]), eta(b[0]),
+          ridge(b[1]) {}
 
     __device__ __forceinline__ bool has(long long flag) const { return flags & flag; }
     template <typename T>
@@ -48,6 +50,7 @@ struct row {
     const real* x;
     const index_t* col;  // NULL: dense
     long long len;
+    __device__ __forceinline__ long long feature(long long i) const { return col ? (long long)col[i] : i; }
 };
 
 struct rows {
@@ -67,7 +70,7 @@ struct rows {
 
 // The model: W (n_classes, n_features) or hashed, bias, and lazy scales; see _cython/extreme/extreme.h.
 struct table {
-    long long n_features;
+    long long n_features, class_step, feature_step;
     int shift;  // 0: not hashed
     real *W, *bias;
     double* scale;
@@ -82,17 +85,15 @@ struct table {
     __device__ __forceinline__ double dot(row R, long long k, long long from, long long by) const {
         double sum_ = 0.0;
         if (!shift) {
-            const real* w = W + k * n_features;
-            if (!R.col)
-                for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[i];
-            else
-                for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[R.col[i]];
+            const real* w = W + k * class_step;
+            for (long long i = from; i < R.len; i += by)
+                sum_ += (double)R.x[i] * (double)w[R.feature(i) * feature_step];
             return sum_;
         }
         const unsigned long long key = sk_class_key(k);
         for (long long i = from; i < R.len; i += by) {
             bool minus;
-            const double w = (double)W[place(key, R.col ? (long long)R.col[i] : i, &minus)];
+            const double w = (double)W[place(key, R.feature(i), &minus)];
             sum_ += minus ? -w * (double)R.x[i] : w * (double)R.x[i];
         }
         return sum_;
@@ -100,17 +101,14 @@ struct table {
     // c times a row to the weights of class k, by a block
     __device__ __forceinline__ void add(row R, long long k, real c) const {
         if (!shift) {
-            real* w = W + k * n_features;
-            if (!R.col)
-                for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[i] += c * R.x[i];
-            else
-                for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.col[i]] += c * R.x[i];
+            real* w = W + k * class_step;
+            for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.feature(i) * feature_step] += c * R.x[i];
             return;
         }
         const unsigned long long key = sk_class_key(k);
         for (long long i = threadIdx.x; i < R.len; i += blockDim.x) {
             bool minus;
-            const long long j = place(key, R.col ? (long long)R.col[i] : i, &minus);
+            const long long j = place(key, R.feature(i), &minus);
             atomicAdd(W + j, minus ? -c * R.x[i] : c * R.x[i]);  // other classes and entries may meet here
         }
     }
@@ -155,7 +153,7 @@ static __device__ void move(const table& T, klass& C, row R, double c, double sh
             const real by = (real)C.scale;
             __syncthreads();  // an entry may have been another thread's
             for (long long i = threadIdx.x; i < T.n_features; i += blockDim.x)
-                T.W[C.k * T.n_features + i] *= by;
+                T.W[C.k * T.class_step + i * T.feature_step] *= by;
             if (T.bias) C.bias *= by;
             C.scale = 1.0;
         }

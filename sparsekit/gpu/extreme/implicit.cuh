@@ -12,18 +12,7 @@ namespace sk_implicit {
 
 constexpr double LAST_STEP = 1e-6;  // last step of Newton's method; its error is the square
 
-// All threads of a block, or, without ``buffer`` (33 doubles of shared memory), those of its first warp.
-struct team {
-    double* buffer;
-    __device__ __forceinline__ long long rank() const { return threadIdx.x; }
-    __device__ __forceinline__ long long size() const { return buffer ? (long long)blockDim.x : SK_WARP; }
-    __device__ __forceinline__ double sum(double x) const {
-        return buffer ? sk::block_sum(x, buffer) : sk::warp_sum(x);
-    }
-    __device__ __forceinline__ double max(double x) const {
-        return buffer ? sk::block_max(x, buffer) : sk::warp_max(x);
-    }
-};
+using sk::team;
 
 // m negatives of scores z, which b overwrites; q (m) is workspace. Every thread reads and writes its own entries, those
 // of rank(), rank() + size(), ... Returns c and sets u in all threads.

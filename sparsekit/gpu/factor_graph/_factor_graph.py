@@ -1,8 +1,7 @@
 """LP-SparseMAP inference in factor graphs on a GPU: versions of those in ``_cython``.
 
 One launch solves a batch, a block a graph: a block ends when its graph is solved, whatever the others do.
-Every sum is in a fixed order, so runs repeat bit by bit. Of the factors with a MAP oracle only Dense ones are
-here, a thread a factor, so that they should be small.
+Every sum is in a fixed order, so runs repeat bit by bit. Factors with a MAP oracle are not here.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._typing import Array, CompressedParts, DeviceArray
+from ..._typing import Array, DeviceArray
 from ..shared._compile import grid1d, kernel, largest_shared
 
 # bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
@@ -19,11 +18,6 @@ from ..shared._compile import grid1d, kernel, largest_shared
 SHARED_STATE = 96 * 1024
 # length of a linear factor or an OrOut from which a warp works at one, else a thread
 WARP_FROM = 24
-# joint assignments of a Dense factor, which a thread goes through one by one
-DENSE_MOST = 4096
-DENSE = 0
-# doubles that the state of a Dense factor begins with, as factor_active.cuh has them
-HEAD = 5
 _STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
 
 
@@ -41,25 +35,6 @@ def count_threads(n_slots: int) -> int:
     return threads
 
 
-def _dense_tables(structured: list[dict[str, Any]]) -> tuple[Array, int]:
-    """Integers of Dense factors as factor_active.cuh reads them, and the doubles of their states."""
-    heads, tables, used, at = [], [], 0, 8 * len(structured)
-    for given in structured:
-        d, K = given["d"], len(given["sizes"])
-        # affinely independent structures, the one asked for last, and one to spare
-        most = d - K + 3
-        heads.append([given["slot"], d, given["add"], given["n_add"], K, most, used, at])
-        tables += [given["sizes"], given["offsets"]]
-        at += 2 * K
-        used += HEAD + 3 * most + most * most + 2 * d + (most * (K + 1) + 1) // 2
-    return np.concatenate([np.ravel(heads), *tables, []]).astype(np.int32), used
-
-
-def state_size(n_var: int, n_add: int, n_slot: int, n_pair: int, n_closed: int) -> int:
-    """Doubles of a graph's state, as factor_graph.cuh arranges them."""
-    return 11 * n_var + 2 * n_add + 8 * n_slot + 2 * n_pair + 2 * n_closed
-
-
 class Plan:
     """A graph without its scores, on the current device.
 
@@ -69,7 +44,7 @@ class Plan:
     arrays : dict
         The NumPy arrays that the CPU version takes.
     structured : list
-        Factors with an oracle: Dense ones, of at most `DENSE_MOST` joint assignments.
+        Factors with an oracle: none.
     """
 
     def __init__(
@@ -77,12 +52,11 @@ class Plan:
     ) -> None:
         import cupy
 
-        elsewhere = [f for f in structured if f["kind"] != DENSE or f["n_add"] > DENSE_MOST]
-        if elsewhere:
-            names = sorted({_STRUCTURED[given["kind"]] for given in elsewhere})
+        if structured:
+            names = sorted({_STRUCTURED[given["kind"]] for given in structured})
             raise TypeError(
-                f"of factors with a MAP oracle a GPU solves only Dense ones up to {DENSE_MOST} scores; got "
-                f"{', '.join(names)}. Pass NumPy scores (cupy.asnumpy), which are solved in main memory."
+                f"factors with a MAP oracle are not solved on a GPU; got {', '.join(names)}. Pass NumPy "
+                "scores (cupy.asnumpy), which are solved in main memory."
             )
         # all arrays but those of counts have one entry more than they need
         ints = {
@@ -105,16 +79,10 @@ class Plan:
             len(orout) - 1,
             deg.max(initial=0) <= 1,
             lanes,
-            len(structured),
         ]
-        dense, dense_size = _dense_tables(structured)
-        self.n_dense, self.dense, self.defines = len(structured), dense, {}
-        if structured:
-            self.defines = {"FACTORS_DENSE": 1}
-        counts.append(dense_size)
         parts = [
             ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
-            orout, negated, dense,
+            orout, negated,
         ]  # fmt: skip
         reals = [arrays[name][:-1] for name in ("deg", "w", "a", "ad")]
         reals += [1.0 / (deg[:n_pair] + deg[n_pair : 2 * n_pair]), arrays["bound"][:-1]]
@@ -131,8 +99,8 @@ class Plan:
         for name, size in sizes.items():
             self.slices[name] = slice(at, at + size)
             at += size
-        self.stride = state_size(n_var, n_add, self.n_slot, n_pair, n_closed) + dense_size
-        self.dense_at = self.stride - dense_size
+        # doubles of a state, as factor_graph.cuh arranges them
+        self.stride = 11 * n_var + 2 * n_add + 8 * self.n_slot + 2 * n_pair + 2 * n_closed
         self.oracles: list[object] = []
 
     @property
@@ -179,30 +147,14 @@ class States:
 
         out = cupy.zeros((self.n, self.plan.n_add))
         if out.size:
-            launch = kernel(
-                "factor_graph/factor_graph", "sk_factor_graph_additionals", defines=self.plan.defines
-            )
+            launch = kernel("factor_graph/factor_graph", "sk_factor_graph_additionals")
             args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
-            launch(grid1d(self.n * max(self.plan.n_pair, self.plan.n_dense)), 256, args)
+            launch(grid1d(self.n * self.plan.n_pair), 256, args)
         return out
 
     def copies(self, i: int) -> DeviceArray:
         """Local solutions x of graph i, (n_slot,)."""
         return self._part("x")[i].copy()
-
-    def structures(self, i: int, k: int) -> CompressedParts:
-        """Structures in use by Dense factor k in graph i: weights (m,), parts (m, d) and (m, n_add)."""
-        import cupy
-
-        _, d, _, n_add, K, most, at, _ = map(int, self.plan.dense[8 * k : 8 * k + 8])
-        state = self.block[i, self.plan.dense_at + at :]
-        # without those that only a derivative's face has
-        m, first = int(state[0] - state[3]), HEAD + 3 * most + most * most + 2 * d
-        ints = cupy.ascontiguousarray(state[first : first + (most * (K + 1) + 1) // 2]).view(np.int32)
-        parts, joint = cupy.zeros((m, d)), cupy.zeros((m, n_add))
-        parts[cupy.arange(m)[:, None], ints[: m * K].reshape(m, K)] = 1.0
-        joint[cupy.arange(m), ints[most * K : most * K + m]] = 1.0
-        return state[HEAD : HEAD + m].copy(), parts, joint
 
     def report(self) -> dict[str, DeviceArray]:
         """Arrays (n,): status, n_iter, n_newton, primal, dual, step_size, n_fallbacks (always 0)."""
@@ -216,7 +168,7 @@ class States:
         if not self.n:
             return
         shared = plan.n_shared
-        launch = kernel("factor_graph/factor_graph", f"sk_factor_graph_{name}", defines=plan.defines)
+        launch = kernel("factor_graph/factor_graph", f"sk_factor_graph_{name}")
         fixed = (*plan.arrays, self.block, plan.stride, self.off)
         launch(self.n, plan.n_threads, (*fixed, *args), shared=8 * shared)
 
@@ -224,15 +176,7 @@ class States:
         """to_eta (n, n_var) holds directions d, and becomes the gradients of <d, mu>; likewise to_add."""
         self._check(to_eta, to_add, "directions")
         if self.plan.n_var:
-            self._launch("vjp", to_eta, to_add, *self._buffers(), self.plan.n_shared)
-
-    def _buffers(self) -> tuple[DeviceArray, int]:
-        """What the faces of Dense factors need, a part a graph, and its size."""
-        import cupy
-
-        plan = self.plan
-        size = plan.stride - plan.dense_at + 5 * plan.n_slot if plan.n_dense else 0
-        return cupy.empty((self.n, size)), size
+            self._launch("vjp", to_eta, to_add, self.plan.n_shared)
 
     def jvp(self, d_eta: DeviceArray, d_add: DeviceArray) -> DeviceArray:
         """How mu (n, n_var) moves with the scores."""
@@ -241,26 +185,16 @@ class States:
         self._check(d_eta, d_add, "directions")
         out = cupy.empty((self.n, self.plan.n_var))
         if self.plan.n_var:
-            self._launch("jvp", d_eta, d_add, out, *self._buffers(), self.plan.n_shared)
+            self._launch("jvp", d_eta, d_add, out, self.plan.n_shared)
         return out
-
-
-def plain_options(options: dict[str, float]) -> list[float]:
-    """fg_options' fields in the kernels' order."""
-    if options["max_time"] < float("inf"):
-        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU reads no clock")
-    floats = ("step_size", "relaxation", "tol_primal", "tol_dual")
-    flags = ("adaptive", "exact", "quadratic")
-    return [
-        int(options["max_iter"]),
-        *(float(options[name]) for name in floats),
-        *(bool(options[name]) for name in flags),
-        int(options["inner_iter"]),
-    ]
 
 
 def solve(batches: list[States], options: dict[str, float], warm: bool) -> None:
     """Solve all graphs of a list of `States`; options are fg_options' fields."""
-    given = plain_options(options)
+    if options["max_time"] < float("inf"):
+        raise ValueError("max_time is for graphs in main memory: a kernel on the GPU reads no clock")
+    floats = (float(options[name]) for name in ("step_size", "relaxation", "tol_primal", "tol_dual"))
+    flags = (bool(options[name]) for name in ("adaptive", "exact", "quadratic"))
+    given = (bool(warm), int(options["max_iter"]), *floats, *flags)
     for batch in batches:
-        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, bool(warm), *given)
+        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, *given)

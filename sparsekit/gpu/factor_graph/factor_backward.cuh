@@ -30,39 +30,26 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     __syncthreads();
 }
 
-// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add); buffer as for complete_all
-static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add,
-                                           double* buffer) {
-    complete_all(g, t, buffer);
+// gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add)
+static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add) {
+    complete_all(g, t);
     project(team, g, t, to_eta);
     SK_SHARE(i, g.n_pair) {
         const int o = g.n_pair + i;
         to_add[g.pair_add[i]] = t.n1[i] * g.w[i] * to_eta[g.var[i]] + t.n2[i] * g.w[o] * to_eta[g.var[o]];
     }
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) {
-        const Active a(g, t, i);
-        const int* f = g.dense + 8 * i;
-        for (int k = 0; k < a.d; k++) a.u[k] = g.w[f[D_SLOT] + k] * to_eta[g.var[f[D_SLOT] + k]];
-        a.vjp(a.u, to_add + f[D_ADD]);
-    }
-#endif
 }
 
 // mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add)
 static __device__ __forceinline__ void jvp(Team& team, const Plan& g, const State& t, const double* d_eta,
-                                           const double* d_add, double* out, double* buffer) {
-    complete_all(g, t, buffer);
+                                           const double* d_add, double* out) {
+    complete_all(g, t);
     SK_SHARE(s, g.n_slot) {
         const int i = s < g.n_pair ? s : s - g.n_pair;
         t.z[s] = s < 2 * g.n_pair ? (s < g.n_pair ? t.n1[i] : t.n2[i]) * d_add[g.pair_add[i]] : 0.0;
     }
     SK_SHARE(j, g.n_var) if (is_alone(g, j)) out[j] = d_eta[j];
     __syncthreads();
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) Active(g, t, i).jvp(nullptr, d_add + g.dense[8 * i + D_ADD], t.z + g.dense[8 * i + D_SLOT]);
-    __syncthreads();
-#endif
     mean(g, t.z, [&](int j, double b) { out[j] = d_eta[j] + b; });
     __syncthreads();
     project(team, g, t, out);

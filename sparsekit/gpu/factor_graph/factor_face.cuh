@@ -1,6 +1,5 @@
 // The face that a factor's answer lies in, where scores tie: Jacobians become those of the smallest faces. The GPU
-// version of _cython/factor_graph/factor_face.h, whose comments say why. One thread works at a Dense factor, with its
-// own workspace, and one thread or a warp at a closed form. A second call changes nothing.
+// version of _cython/factor_graph/factor_face.h, whose comments say why. A second call changes nothing.
 #ifndef SK_FACTOR_FACE_CUH
 #define SK_FACTOR_FACE_CUH
 
@@ -74,140 +73,9 @@ static __device__ __forceinline__ void complete_pair(const Plan& g, const State&
     if (!is_inside(b)) t.f[o] = t.n2[i] = t.coef[i] = 0.0;
 }
 
-#ifdef FACTORS_DENSE
-// The search for a Dense factor's face.
-struct Face {
-    Active t, q;                // its structures, and storage for those with weights
-    const double *w, *c;        // (d), (n_add)
-    double *x, *g, *r, *y, *v;  // (d)
-    double level, size;         // what the face's structures have under the scores g, c
-    unsigned long long seed;
 
-    __device__ __forceinline__ double inv() const { return t.head[4]; }
-    __device__ __forceinline__ int extra() const { return (int)t.head[3]; }
-    __device__ __forceinline__ double noise() {
-        seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-        return (double)(seed >> 33) / 1073741824.0 - 1.0;
-    }
-    __device__ __forceinline__ double gap(const Active& a, int k) const { return level - a.score(k, g, c, inv()); }
-    __device__ __forceinline__ void set_level() {
-        level = 0.0;
-        for (int k = 0; k < t.count() - extra(); k++) level += t.p[k] * t.score(k, g, c, inv());
-        size = 1.0 + fabs(level);
-    }
-    // Structures tied with the best join, until none is outside the hull on one side of a random plane through it.
-    __device__ __noinline__ void collect() {
-        const double scale = inv();
-        for (;;) {
-            const int d = t.d, m = t.count();
-            double most = 0.0, base, step;
-            bool found = false;
-            if (m >= t.most - 1) return; // as many as can be independent
-            t.set_ones();
-            for (int i = 0; i < d; i++) y[i] = noise(), v[i] = w[i] * y[i];
-            t.jvp(v, nullptr, r);
-            for (int i = 0; i < d; i++) {
-                r[i] = y[i] - r[i];
-                most = fabs(r[i]) > most ? fabs(r[i]) : most;
-            }
-            if (most < 1e-7) return;
-            for (int i = 0; i < d; i++) r[i] *= w[i];
-            base = t.score(0, r, nullptr, 0.0);
-            step = 1e-5 * size / (double)t.K;
-            for (int trial = 0; trial < 40; trial++) {
-                for (int i = 0; i < d; i++) y[i] = g[i] + step * r[i];
-                t.ask(y, [&](int k) { return c[k] * scale; });
-                const double loss = gap(t, m), rho = t.score(m, r, nullptr, 0.0) - base;
-                if (loss <= TIED_SCORE * size) {
-                    found = rho > 1e-9 && t.row(w) > DEPENDENT;
-                    break;
-                }
-                if (step * rho <= loss) break;
-                step = 0.5 * loss / rho;
-            }
-            if (!found) return;
-            t.p[m] = 0.0;
-            t.head[0] = m + 1;
-            t.head[3] += 1.0;
-        }
-    }
-    // q becomes the structures of t that have weights
-    __device__ __forceinline__ void set_in_use() {
-        q.head[0] = q.head[1] = q.head[3] = 0.0;
-        for (int k = 0; k < t.count() - extra(); k++) {
-            for (int i = 0; i < t.K; i++) q.on[k * t.K + i] = t.on[k * t.K + i];
-            q.bonus[k] = t.bonus[k];
-            q.row(w);
-            q.p[k] = t.p[k];
-            q.head[0] = k + 1;
-        }
-    }
-    // Whether the answer can move away from the structures that joined. If not, there is a direction of the scores
-    // along which the answer stays. Then g moves along it, and tied structures no longer leave.
-    __device__ __noinline__ bool move_away() {
-        const int d = t.d, m = t.count(), used = m - extra();
-        double *e = r, most = 0.0;
-        for (int i = 0; i < d; i++) e[i] = -x[i];
-        for (int k = used; k < m; k++) t.add(k, 1.0 / (double)(m - used), e);
-        for (int i = 0; i < d; i++) most = fabs(e[i]) > most ? fabs(e[i]) : most;
-        for (double step = 1e-3; step > 1e-8; step *= 0.1) {
-            double miss = 0.0, loss = 0.0, least = MOST_DOUBLE, top = -MOST_DOUBLE;
-            set_in_use();
-            for (int i = 0; i < d; i++) v[i] = x[i] + g[i] / w[i] - step * e[i];
-            q.solve(v, w, c, inv(), 2000, y);
-            for (int i = 0; i < d; i++) {
-                const double by = fabs(y[i] - x[i] + step * e[i]);
-                miss = by > miss ? by : miss;
-            }
-            if (miss <= 1e-3 * step * most) return true;
-            // a step too large meets other structures, or gives up some in use
-            for (int k = 0; k < q.count(); k++) loss = gap(q, k) > loss ? gap(q, k) : loss;
-            for (int i = 0; i < d; i++) v[i] = w[i] * (v[i] - y[i]);
-            for (int k = 0; k < used; k++) {
-                const double value = t.score(k, v, c, inv());
-                least = value < least ? value : least;
-                top = value > top ? value : top;
-            }
-            if (loss > TIED_SCORE * size || top - least > 1e-4 * step * most) continue;
-            for (int i = 0; i < d; i++) g[i] = v[i];
-            set_level();
-            for (int k = m - 1; k >= used; k--)
-                if (gap(t, k) > TIED_SCORE * size) {
-                    t.leave(k);
-                    t.head[3] -= 1.0;
-                }
-            break;
-        }
-        if (extra() < m - used) return false;
-        t.head[0] = used; // no step was small enough: leave it at what was in use
-        t.head[3] = 0.0;
-        return true;
-    }
-    // structures for the answer to scores `of`, c become those of its smallest face
-    __device__ __forceinline__ void complete(const double* of) {
-        const int d = t.d;
-        double sum = 0.0;
-        t.forget_extra();
-        for (int k = t.count() - 1; k >= 0 && t.count() > 1; k--)
-            if (t.p[k] <= NO_WEIGHT) t.leave(k);
-        for (int k = 0; k < t.count(); k++) sum += t.p[k];
-        for (int k = 0; k < t.count(); k++) t.p[k] /= sum;
-        for (int i = 0; i < d; i++) x[i] = 0.0;
-        for (int k = 0; k < t.count(); k++) t.add(k, t.p[k], x);
-        for (int i = 0; i < d; i++) g[i] = w[i] * (of[i] - x[i]);
-        set_level();
-        for (int round = 0; round <= 2 * d; round++) {
-            collect();
-            if (extra() == 0 || move_away()) break;
-        }
-        t.set_ones();
-    }
-};
-#endif
-
-// All factors' Jacobians become those of their smallest faces. `buffer`: (dense_size + 5 n_slot), of Dense factors alone.
-// Ends with a barrier.
-static __device__ __forceinline__ void complete_all(const Plan& g, const State& t, double* buffer) {
+// All factors' Jacobians become those of their smallest faces. Ends with a barrier.
+static __device__ __forceinline__ void complete_all(const Plan& g, const State& t) {
     const Lanes lanes = {g.lanes};
     const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
     SK_SHARE(i, g.n_pair) complete_pair(g, t, i);
@@ -220,17 +88,6 @@ static __device__ __forceinline__ void complete_all(const Plan& g, const State& 
         else complete_orout(lanes, d, t.x + lo, g.a + lo, g.ad + lo, g.w + lo, g.negated + lo,
                             t.y + (lo - 2 * g.n_pair), f, e, coef);
     }
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) {
-        const int *of = g.dense + 8 * i, lo = of[D_SLOT], d = of[D_SIZE];
-        const Active active(g, t, i);
-        double* own = buffer + g.dense_size + 5 * lo;
-        if (active.head[2] == 0.0) continue;
-        Face face = {active, Active(g, buffer, i), g.w + lo, t.add + of[D_ADD], own, own + d, own + 2 * d, own + 3 * d,
-                     own + 4 * d, 0.0, 1.0, 1ull};
-        face.complete(t.v + lo);
-    }
-#endif
     __syncthreads();
 }
 

@@ -44,12 +44,11 @@ extern "C" __global__ void __launch_bounds__(256, 1)
                           const double* __restrict__ reals, double* states, long long stride,
                           const unsigned char* __restrict__ off, long long* whole, double* levels, long long n_shared,
                           long long warm, long long max_iter, double step_size, double relaxation, double tol_primal,
-                          double tol_dual, long long adaptive, long long exact, long long quadratic,
-                          long long inner_iter) {
+                          double tol_dual, long long adaptive, long long exact, long long quadratic) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
-    const factors::Options options = {max_iter, inner_iter, step_size, relaxation, tol_primal, tol_dual,
+    const factors::Options options = {max_iter, step_size, relaxation, tol_primal, tol_dual,
                                       (int)adaptive, (int)exact, (int)quadratic};
     factors::Team team = {work.team, 0};
     factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
@@ -68,20 +67,18 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     }
 }
 
-// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add). buffers (n,
-// size): workspace for the faces of Dense factors.
+// to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add).
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_vjp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
-                        const unsigned char* __restrict__ off, double* to_eta, double* to_add, double* buffers,
-                        long long size, long long n_shared) {
+                        const unsigned char* __restrict__ off, double* to_eta, double* to_add,
+                        long long n_shared) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
     factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
-    factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add,
-                 buffers + i * size);
+    factors::vjp(team, work.plan, work.state, to_eta + i * work.plan.n_var, to_add + i * work.plan.n_add);
 }
 
 // out (n, n_var): how mu moves with the scores
@@ -89,15 +86,14 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_jvp(const long long* __restrict__ counts, const int* __restrict__ ints,
                         const double* __restrict__ reals, double* states, long long stride,
                         const unsigned char* __restrict__ off, const double* __restrict__ d_eta,
-                        const double* __restrict__ d_add, double* out, double* buffers, long long size,
-                        long long n_shared) {
+                        const double* __restrict__ d_add, double* out, long long n_shared) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
     factors::Team team = {work.team, 0};
     factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
     factors::jvp(team, work.plan, work.state, d_eta + i * work.plan.n_var, d_add + i * work.plan.n_add,
-                 out + i * work.plan.n_var, buffers + i * size);
+                 out + i * work.plan.n_var);
 }
 
 // out (n, n_add) = N p of the pairs. Two variables with a score of 0 count as independent.
@@ -117,14 +113,4 @@ extern "C" __global__ void sk_factor_graph_additionals(const long long* __restri
         const double both = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
         out[row * g.n_add + g.pair_add[i]] = both;
     }
-#ifdef FACTORS_DENSE  // out is 0 there
-    for (long long k = sk::thread_of_grid(); k < n * g.n_dense; k += sk::threads_of_grid()) {
-        const long long row = k / g.n_dense;
-        const int i = (int)(k % g.n_dense);
-        factors::assign_buffers(t, g, states + row * stride);
-        const factors::Active a(g, t, i);
-        for (int s = 0; s < a.count(); s++)
-            out[row * g.n_add + g.dense[8 * i + factors::D_ADD] + a.bonus[s]] += a.p[s];
-    }
-#endif
 }

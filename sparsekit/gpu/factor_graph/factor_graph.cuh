@@ -16,7 +16,6 @@ struct Plan {
     int n_var, n_slot, n_add, n_pair, n_linear, n_orout;
     int is_separate;           // no variable is in two factors
     int lanes;                 // threads that share a linear factor or an OrOut: 1 or 32
-    int n_dense, dense_size;   // Dense factors, and doubles of their state (FACTORS_DENSE, else there are none)
     const int* var;            // (n_slot)
     const int* var_start;      // (n_var + 1): slots of a variable are var_slot[start .. next)
     const int* var_slot;       // (n_slot)
@@ -25,7 +24,6 @@ struct Plan {
     const int* relation;       // (n_linear)
     const int* orout;          // (n_orout + 1): slots
     const int* negated;        // (n_slot), for pairs and OrOut
-    const int* dense;          // (n_dense, 8), then their tables: factor_active.cuh
     const double *deg, *w;     // (n_slot): degree of the slot's variable, and its inverse
     const double *a, *ad;      // (n_slot): coefficients of linear factors and of OrOut, times deg
     const double* q;           // (n_pair): 1 / sum of the degrees
@@ -42,8 +40,7 @@ static __device__ __forceinline__ void assign_buffers(Plan& g, const int* ints, 
     g.linear = ints, ints += g.n_linear + 1;
     g.relation = ints, ints += g.n_linear;
     g.orout = ints, ints += g.n_orout + 1;
-    g.negated = ints, ints += ns;
-    g.dense = ints;
+    g.negated = ints;
     g.deg = reals, reals += ns;
     g.w = reals, reals += ns;
     g.a = reals, reals += ns;
@@ -61,8 +58,6 @@ static __device__ __forceinline__ void read_counts(Plan& g, const long long* cou
     g.n_orout = (int)counts[5];
     g.is_separate = (int)counts[6];
     g.lanes = (int)counts[7];
-    g.n_dense = (int)counts[8];
-    g.dense_size = (int)counts[9];
 }
 
 struct State {
@@ -75,7 +70,6 @@ struct State {
     double *z, *v, *s;                // (n_slot)
     double *cg;                       // (5 n_var)
     double *y;                        // (slots of OrOut)
-    double *dense;                    // (dense_size)
     const unsigned char *off, *off_add; // what -inf forbids; null where it is nothing
 };
 
@@ -105,12 +99,11 @@ static __device__ __forceinline__ long long assign_buffers(State& t, const Plan&
     t.s = at, at += ns;
     t.cg = at, at += 5 * nv;
     t.y = at, at += ns - 2 * np; // of all other factors, so that it needs no lookup
-    t.dense = at, at += g.dense_size;
     return at - begin;
 }
 
 struct Options {
-    long long max_iter, inner_iter;
+    long long max_iter;
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;
 };
@@ -153,27 +146,6 @@ struct Team {
 #pragma unroll 1
         for (int i = 0; i < warps; i++) a += at[i];
         return a;
-    }
-    // what the threads before this one hold of a and b; a and b become the sums of all threads
-    __device__ __forceinline__ void before(int& a, int& b, int& a_before, int& b_before) {
-        int* at = reinterpret_cast<int*>(next());
-        const int lane = threadIdx.x % SK_WARP, warp = threadIdx.x / SK_WARP, warps = blockDim.x / SK_WARP;
-        int s = a, t = b;
-        for (int step = 1; step < SK_WARP; step *= 2) {
-            const int u = __shfl_up_sync(SK_WHOLE_WARP, s, step), v = __shfl_up_sync(SK_WHOLE_WARP, t, step);
-            if (lane >= step) s += u, t += v;
-        }
-        if (lane == SK_WARP - 1) at[warp] = s, at[32 + warp] = t;
-        __syncthreads();
-        a_before = s - a;
-        b_before = t - b;
-        a = b = 0;
-#pragma unroll 1
-        for (int i = 0; i < warps; i++) {
-            if (i < warp) a_before += at[i], b_before += at[32 + i];
-            a += at[i];
-            b += at[32 + i];
-        }
     }
     __device__ __forceinline__ double most(double a) {
         double* at = next();

@@ -4,7 +4,7 @@
 #ifndef SK_FACTOR_PASSES_CUH
 #define SK_FACTOR_PASSES_CUH
 
-#include "factor_graph/factor_active.cuh"
+#include "factor_graph/factor_graph.cuh"
 #include "factor_graph/factor_closed.cuh"
 
 namespace factors {
@@ -13,7 +13,6 @@ namespace factors {
 struct Scores {
     enum { GATHER, DUAL, GIVEN, KEPT } kind;
     double step, inv;
-    int rounds; // most calls of an oracle
 
     __device__ __forceinline__ double operator()(const Plan& g, const State& t, int s) const {
         double v;
@@ -83,14 +82,6 @@ static __device__ __forceinline__ void answer(const Plan& g, const State& t, con
         }
     }
     answer_closed(g, t, scores, jacobian);
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) {
-        const int* f = g.dense + 8 * i;
-        const int lo = f[D_SLOT];
-        for (int k = 0; k < f[D_SIZE]; k++) scores(g, t, lo + k);
-        Active(g, t, i).solve(t.v + lo, g.w + lo, t.add + f[D_ADD], inv, scores.rounds, t.x + lo);
-    }
-#endif
 }
 
 static __device__ __forceinline__ void product_closed(const Plan& g, const State& t, const double* in, const double* less,
@@ -125,17 +116,6 @@ static __device__ __forceinline__ void product(const Plan& g, const State& t, co
         y[o] = t.f[o] * u2 + t.e[o] * dot;
     }
     product_closed(g, t, in, less, y);
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) {
-        const Active a(g, t, i);
-        const int lo = g.dense[8 * i + D_SLOT];
-        for (int k = 0; k < a.d; k++) {
-            const int s = lo + k;
-            a.u[k] = g.w[s] * (in[g.var[s]] - (less == nullptr ? 0.0 : less[s]));
-        }
-        a.jvp(a.u, nullptr, y + lo);
-    }
-#endif
 }
 
 // solution (n_var) of ((1 + eps) I - B) solution = right, with B = mean J (copies of .), to a residual of `tol`. With
@@ -215,13 +195,6 @@ static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, 
         total += is_off(t.off_add, g.pair_add[i]) ? (a > b ? a : b) : a + b;
     }
     total += support_closed(g, rho);
-#ifdef FACTORS_DENSE
-    SK_SHARE(i, g.n_dense) {
-        const int* f = g.dense + 8 * i;
-        total += Active(g, t, i).ask(rho + f[D_SLOT],
-                                     [&](int k) { return is_off(t.off_add, f[D_ADD] + k) ? -2.0 * size : 0.0; });
-    }
-#endif
     return team.sum(total) < -1e-9 * size;
 }
 

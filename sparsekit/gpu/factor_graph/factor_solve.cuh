@@ -9,7 +9,7 @@
 namespace factors {
 
 static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
-static constexpr int ADAPT = 5, EXACT_ROUNDS = 2000;
+static constexpr int ADAPT = 5;
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
 static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void admm_update(Team& team, const Plan& g, co
 
 // answers, means and residual at l + step s; the dual's slope along s; ends with a barrier
 static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, const State& t, Report& report, double step) {
-    const Scores scores = {Scores::DUAL, step, 1.0, EXACT_ROUNDS};
+    const Scores scores = {Scores::DUAL, step, 1.0};
     report.n_iter++;
     answer(g, t, scores, 1.0, true);
     __syncthreads();
@@ -105,17 +105,6 @@ static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, 
     return team.sum(slope);
 }
 
-// Whether the oracle of some factor has a better structure; a barrier where there are such factors.
-static __device__ __forceinline__ bool unsolved(Team& team, const Plan& g, const State& t) {
-#ifdef FACTORS_DENSE
-    double any = 0.0;
-    SK_SHARE(i, g.n_dense) any = Active(g, t, i).head[2] == 0.0 ? 1.0 : any;
-    return team.most(any) > 0.0;
-#else
-    return false;
-#endif
-}
-
 // Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
 // solution's, else the best one so far. Every pass begins with an answer. It belongs to l before the first s, to the
 // line search along s, or to the end of a search that failed.
@@ -137,7 +126,7 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
     tol = tol > size ? tol : size;
     for (;;) {
         const double slope = dual_at(team, g, t, report, step);
-        if (phase == LAST) return report.residual <= tol && !unsolved(team, g, t);
+        if (phase == LAST) return report.residual <= tol;
         if (phase == SEARCH) {
             // the slope rises along the way and is 0 at the best step: secants in a bracket
             if (!(fabs(slope) <= -0.9 * start || report.residual <= tol)) {
@@ -161,7 +150,7 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
             if (slow == 4) return false;
             it++;
         }
-        if (report.residual <= tol) return !unsolved(team, g, t);
+        if (report.residual <= tol) return true;
         if (it >= 50 || report.n_iter >= most) return false;
         phase = SEARCH;
         last = report.residual;
@@ -251,14 +240,12 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
             __syncthreads();
         }
         const Scores scores = {!done ? Scores::GATHER : (is_separate ? Scores::GIVEN : Scores::KEPT),
-                               report.gamma * o.relaxation, inv,
-                               is_separate && o.exact ? EXACT_ROUNDS : (int)o.inner_iter};
+                               report.gamma * o.relaxation, inv};
         answer(g, t, scores, inv, done);
         __syncthreads();
         if (is_separate) {
             report.n_iter++;
-            report.status = unsolved(team, g, t) ? FG_MAX_ITER : FG_CONVERGED;
-            if (report.status == FG_MAX_ITER && report.n_iter < o.max_iter) continue;
+            report.status = FG_CONVERGED;
         }
         if (done) break;
         const long long now = ++report.n_iter;
@@ -268,7 +255,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
         report.primal = primal;
         report.dual = report.gamma * moved;
         if (!o.exact) {
-            if (primal <= o.tol_primal && moved <= o.tol_dual && !unsolved(team, g, t)) {
+            if (primal <= o.tol_primal && moved <= o.tol_dual) {
                 report.status = FG_CONVERGED;
                 done = true;
                 continue;
@@ -317,8 +304,8 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     __syncthreads();
     if (is_separate) {
         report.dual = report.residual = 0.0;
-        report.primal = report.status == FG_CONVERGED ? 0.0 : INFINITY; // how much is missing is not known
-        if (report.status == FG_CONVERGED) snap(g, t, 0.0);
+        report.primal = 0.0;
+        snap(g, t, 0.0);
         return report.status;
     }
     report.primal = sqrt(team.sum(residual_part(g, t.mu, t.x)));

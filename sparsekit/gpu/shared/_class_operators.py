@@ -11,8 +11,7 @@ import numpy as np
 from ..._typing import CompressedParts, DeviceArray
 from ._curvature import curve_scores
 from ._operators import QuadOperator
-from ._sparse import transpose
-from ._spmm import multiply
+from ._sparse import multiply, transpose
 
 
 class _ClassOperator(QuadOperator):

@@ -11,7 +11,7 @@ import numpy as np
 from ..._arrays import to_host
 from ..._typing import DeviceArray
 from ._compile import elementwise, sums
-from ._spmm import multiply
+from ._sparse import multiply
 
 product32 = multiply  # of float32
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import DeviceArray
-from ._spmm import multiply
+from ._sparse import multiply
 
 
 def matmat(

@@ -1,7 +1,7 @@
 """Compressed rows and columns on the GPU: products, selections, transposes; as those in ``_cython``.
 
-Sums over one line are float64 and made by the threads that share it. So no sum depends on the order in which
-blocks run. cuSPARSE guarantees neither. X^T u therefore needs X by columns, which `transpose` makes once.
+No sum of a product depends on the order in which blocks run: cuSPARSE does not guarantee that. X^T u needs X
+by columns, which `transpose` makes once.
 """
 
 from __future__ import annotations
@@ -12,13 +12,40 @@ from typing import Self
 import numpy as np
 
 from ..._typing import CompressedParts, DeviceArray
-from ._compile import THREADS, grid1d, kernel
-from ._reduce import WARP, block_of
+from ._compile import C_REAL, THREADS, kernel
+from ._reduce import WARP
 
-# A line with more entries than this for each of its threads is summed by a block.
-_MAX_ENTRIES_PER_THREAD = 32
-# Shorter lines never are.
-_MIN_LONG_LINE = 512
+# Row ends and entries that a warp works at, at least and at most. They depend on the data alone,
+# so no sum depends on the device.
+_LEAST, _MOST = 32, 512
+# pieces that keep a large device busy
+_PIECES = 16384
+
+
+def multiply(
+    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, V: DeviceArray, out: DeviceArray
+) -> None:
+    """Rows of ``out`` = A V, summed in their type; pointers are int64.
+
+    A has as many rows as ``indptr`` says; ``V`` and ``out`` may have more than A has columns and rows.
+    """
+    n, K = indptr.size - 1, out.shape[1]
+    if n <= 0 or K == 0:
+        return
+    length = n + data.size
+    piece = min(_MOST, max(_LEAST, 1 << (length // _PIECES).bit_length()))
+    pieces, lanes = -(-length // piece), min(WARP, 1 << (K - 1).bit_length())
+    grid = -(-pieces * WARP // THREADS), -(-K // lanes)
+    # each row of it is written where it is read, by the same division into pieces
+    carry = np.empty_like(out, shape=(pieces, K))
+    of = {"real": data.dtype, "index": indices.dtype, "defines": {"SUM": C_REAL[out.dtype]}}
+    kernel("shared/sparse", "sk_lines_product", **of)(
+        grid, THREADS, (indptr, indices, data, V, out, carry, n, K, lanes, piece, pieces)
+    )
+    if pieces > 1:
+        kernel("shared/sparse", "sk_lines_carry", **of)(
+            grid, THREADS, (indptr, carry, out, n, K, lanes, piece, pieces)
+        )
 
 
 class Lines:
@@ -31,9 +58,6 @@ class Lines:
         # positions in the data may be beyond int32 where indices are not
         self.indptr, self.indices, self.data = indptr.astype(np.int64, copy=False), indices, data
         self.parts = self.indptr, indices, data
-        self.width = width_of(data.size, len(indptr) - 1)
-        self.limit = max(_MIN_LONG_LINE, _MAX_ENTRIES_PER_THREAD * self.width)
-        self.longs = np.flatnonzero(self.counts > self.limit)
 
     def with_values(self, data: DeviceArray) -> Self:
         """The same entries with other values."""
@@ -48,23 +72,7 @@ class Lines:
 
     def product(self, t: DeviceArray, out: DeviceArray) -> None:
         """out[i] = sum_k X[i, k] t[k], float64, over the lines i."""
-        n = len(self.indptr) - 1
-        if not n:
-            return
-        n_longs = len(self.longs)
-        threads = THREADS if n_longs else block_of(n * self.width)
-        kernel("shared/sparse", "sk_lines_product", real=self.data.dtype, index=self.indices.dtype)(
-            n_longs + grid1d(n * self.width, threads, 16), threads,
-            (*self.parts, t, self.longs, n_longs, self.limit, self.width, n, out),
-        )  # fmt: skip
-
-
-def width_of(nnz: float, n: int) -> int:
-    """Threads that share a line: a power of two, two entries each on average."""
-    mean, width = nnz / max(n, 1), 1
-    while width < WARP and 2 * width < mean:
-        width *= 2
-    return width
+        multiply(*self.parts, t[:, None], out[:, None])
 
 
 def transpose(indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, p: int) -> CompressedParts:

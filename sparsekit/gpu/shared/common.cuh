@@ -45,30 +45,23 @@ static __device__ __forceinline__ long long thread_of_grid() {
 
 static __device__ __forceinline__ long long threads_of_grid() { return (long long)gridDim.x * blockDim.x; }
 
-// Sum and largest value over WIDTH neighbouring lanes, a power of two, the same bits in each; the whole warp must
-// call them.
-template <int WIDTH, typename T>
-static __device__ __forceinline__ T lanes_sum(T x) {
+// Sum and largest value over the lanes of a warp, the same bits in each; the whole warp must call them.
+template <typename T>
+static __device__ __forceinline__ T warp_sum(T x) {
 #pragma unroll
-    for (int step = WIDTH / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
+    for (int step = SK_WARP / 2; step > 0; step >>= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
     return x;
 }
 
-template <int WIDTH, typename T>
-static __device__ __forceinline__ T lanes_max(T x) {
+template <typename T>
+static __device__ __forceinline__ T warp_max(T x) {
 #pragma unroll
-    for (int step = WIDTH / 2; step > 0; step >>= 1) {
+    for (int step = SK_WARP / 2; step > 0; step >>= 1) {
         const T other = __shfl_xor_sync(SK_WHOLE_WARP, x, step);
         x = other > x ? other : x;
     }
     return x;
 }
-
-template <typename T>
-static __device__ __forceinline__ T warp_sum(T x) { return lanes_sum<SK_WARP>(x); }
-
-template <typename T>
-static __device__ __forceinline__ T warp_max(T x) { return lanes_max<SK_WARP>(x); }
 
 // Sum over a one-dimensional block of whole warps, the same bits in every thread. ``buffer`` holds 33 values in shared
 // memory and may be used again at once. All threads must call it.
@@ -106,6 +99,20 @@ static __device__ __forceinline__ T block_max(T x, T* buffer) {
     __syncthreads();
     return x;
 }
+
+// All threads of a block, or, without ``buffer`` (33 doubles of shared memory), those of one warp: its first, or in a
+// block of (32, rows) that of a row.
+struct team {
+    double* buffer;
+    __device__ __forceinline__ long long rank() const { return threadIdx.x; }
+    __device__ __forceinline__ long long size() const { return buffer ? (long long)blockDim.x : SK_WARP; }
+    __device__ __forceinline__ double sum(double x) const {
+        return buffer ? block_sum(x, buffer) : warp_sum(x);
+    }
+    __device__ __forceinline__ double max(double x) const {
+        return buffer ? block_max(x, buffer) : warp_max(x);
+    }
+};
 
 // Column c of parts (blocks, k), which an earlier kernel left, summed; the same bits in every thread.
 static __device__ __forceinline__ double sum_parts(const double* __restrict__ parts, long long blocks, double* buffer,

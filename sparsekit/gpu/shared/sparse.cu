@@ -1,52 +1,90 @@
 #include "shared/common.cuh"
+// Compressed rows times a row-major table: out (n, K) = A V, summed in the table's type ``SUM``.
+//
+// Rows and entries are numbered in one sequence: row i has the number ptr[i] + i, and its entries follow. Each warp
+// handles a piece of ``piece`` numbers. The piece that contains a row's number writes the row. Later pieces write their
+// part of the row to ``carry`` (one row a piece). A second kernel adds these in the order of the pieces. So empty rows
+// and rows of a million entries are both spread evenly, and no sum depends on which warp came first.
+//
+// ``lanes`` neighbouring lanes of a warp (1 .. 32, a power of two) have a column each, blocks in y further ones. The
+// other lanes take further entries.
+
+#ifndef SUM
+#define SUM double
+#endif
 
 namespace sparse {
 
-// part of a line's product that one of ``width`` neighbouring threads computes; two sums, so that loads overlap
-static __device__ __forceinline__ double dot(const index_t* __restrict__ indices, const real* __restrict__ data,
-                                             const double* __restrict__ v, long long start, long long stop,
-                                             long long first, long long width) {
-    double a = 0.0, b = 0.0;
-    long long k = start + first;
-    for (; k + width < stop; k += 2 * width) {
-        a += (double)data[k] * v[indices[k]];
-        b += (double)data[k + width] * v[indices[k + width]];
+// the first row whose number is at least ``target``
+static __device__ __forceinline__ long long first_row(const long long* __restrict__ ptr, long long n,
+                                                      long long target) {
+    long long low = 0, high = n;
+    while (low < high) {
+        const long long middle = (low + high) / 2;
+        if (ptr[middle] + middle >= target)
+            high = middle;
+        else
+            low = middle + 1;
     }
-    if (k < stop) a += (double)data[k] * v[indices[k]];
-    return a + b;
+    return low;
+}
+
+// This lane's column, and its number among the lanes that share it.
+struct Lane {
+    long long lanes, slot, k;
+    __device__ __forceinline__ Lane(long long lanes_)
+        : lanes(lanes_), slot(threadIdx.x % SK_WARP / lanes_), k(blockIdx.y * lanes_ + threadIdx.x % lanes_) {}
+    __device__ __forceinline__ long long slots() const { return SK_WARP / lanes; }
+    // the sum over the lanes that share a column; the whole warp
+    __device__ __forceinline__ SUM sum(SUM x) const {
+        for (int step = (int)lanes; step < SK_WARP; step <<= 1) x += __shfl_xor_sync(SK_WHOLE_WARP, x, step);
+        return x;
+    }
+};
+
+// entries from .. to times their rows of V, to out; the whole warp
+static __device__ __forceinline__ void entries(Lane L, const index_t* __restrict__ col, const real* __restrict__ val,
+                                               const SUM* __restrict__ V, long long from, long long to, long long K,
+                                               SUM* __restrict__ out) {
+    SUM sum = SUM(0);
+    if (L.k < K)
+        for (long long e = from + L.slot; e < to; e += L.slots()) sum += (SUM)val[e] * V[(long long)col[e] * K + L.k];
+    sum = L.sum(sum);
+    if (L.slot == 0 && L.k < K) out[L.k] = sum;
 }
 
 }  // namespace sparse
 
-// out[j] = sum_k X[j, k] t[k] for the n lines j of a compressed matrix; ``width`` threads (1 .. 32) a line. The
-// first n_long blocks take one line of ``longs`` (more entries than ``limit``) each.
-extern "C" __global__ void sk_lines_product(const long long* __restrict__ indptr,
-                                            const index_t* __restrict__ indices, const real* __restrict__ data,
-                                            const double* __restrict__ t, const long long* __restrict__ longs,
-                                            long long n_long, long long limit, long long width, long long n,
-                                            double* __restrict__ out) {
-    __shared__ double buffer[33];
-    if (blockIdx.x < n_long) {
-        const long long line = longs[blockIdx.x];
-        double total = sparse::dot(indices, data, t, indptr[line], indptr[line + 1], threadIdx.x, blockDim.x);
-        total = sk::block_sum(total, buffer);
-        if (threadIdx.x == 0) out[line] = total;
-        return;
+extern "C" __global__ void sk_lines_product(const long long* __restrict__ ptr, const index_t* __restrict__ col,
+                                            const real* __restrict__ val, const SUM* __restrict__ V,
+                                            SUM* __restrict__ out, SUM* __restrict__ carry, long long n, long long K,
+                                            long long lanes, long long piece, long long pieces) {
+    const long long mine = sk::thread_of_grid() / SK_WARP;
+    if (mine >= pieces) return;  // a whole warp
+    const sparse::Lane L(lanes);
+    const long long low = mine * piece, high = low + piece;
+    long long row = sparse::first_row(ptr, n, low);
+    // entry e of row i has the number e + i + 1
+    long long to = min(ptr[row], high - row);
+    if (low - row < to) sparse::entries(L, col, val, V, low - row, to, K, carry + mine * K);
+    for (; row < n && ptr[row] + row < high; row++) {
+        to = min(ptr[row + 1], high - row - 1);
+        sparse::entries(L, col, val, V, ptr[row], to, K, out + row * K);
     }
-    const long long lane = threadIdx.x % SK_WARP, each = SK_WARP / width;
-    const long long warps = ((long long)gridDim.x - n_long) * (blockDim.x / SK_WARP);
-    long long warp = ((long long)blockIdx.x - n_long) * (blockDim.x / SK_WARP) + threadIdx.x / SK_WARP;
-    for (; warp * each < n; warp += warps) {
-        const long long line = warp * each + lane / width;
-        double total = 0.0;
-        bool mine = false;
-        if (line < n) {
-            const long long start = indptr[line], stop = indptr[line + 1];
-            mine = stop - start <= limit;
-            if (mine) total = sparse::dot(indices, data, t, start, stop, lane % width, width);
-        }
-        for (int step = (int)width / 2; step > 0; step >>= 1)
-            total += __shfl_xor_sync(SK_WHOLE_WARP, total, step);
-        if (mine && lane % width == 0) out[line] = total;
-    }
+}
+
+// A warp for each piece but the last: the parts, in the pieces after it, of a row that begins in it.
+extern "C" __global__ void sk_lines_carry(const long long* __restrict__ ptr, const SUM* __restrict__ carry,
+                                          SUM* __restrict__ out, long long n, long long K, long long lanes,
+                                          long long piece, long long pieces) {
+    const long long from = sk::thread_of_grid() / SK_WARP + 1, low = from * piece;
+    if (from >= pieces) return;  // a whole warp
+    const sparse::Lane L(lanes);
+    const long long next = sparse::first_row(ptr, n, low), end = ptr[next] + next, row = next - 1;
+    if (end <= low || ptr[row] + row < low - piece) return;
+    SUM sum = SUM(0);
+    for (long long b = from + L.slot; b * piece < end; b += L.slots())
+        if (L.k < K) sum += carry[b * K + L.k];
+    sum = L.sum(sum);
+    if (L.slot == 0 && L.k < K) out[row * K + L.k] += sum;
 }

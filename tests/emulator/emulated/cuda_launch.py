@@ -117,9 +117,6 @@ class Kernel:
         self._code = code
         self._finished = finished
 
-    def __repr__(self):
-        return f"<emulated kernel {self.name}>"
-
     def _shape(self, what, given, largest):
         if not isinstance(given, tuple):
             raise TypeError(f"kernel {self.name}: {what} must be a tuple, got {type(given).__name__}")

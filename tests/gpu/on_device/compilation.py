@@ -1,4 +1,4 @@
-"""Every CUDA source is compiled by CuPy in single and double precision, with the macros of its launches."""
+"""Every CUDA source is compiled by CuPy in single and double precision."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ def tasks(options):
 
 
 def variants(file):
-    """Options of each way to compile a source, and whether all its kernels are in what comes out.
+    """Options of each way to compile a source, in the order of `sparsekit.gpu.shared._compile`.
 
-    They are in the order of `sparsekit.gpu.shared._compile`: so CuPy's cache has the kernels when they are
-    launched.
+    So CuPy's cache has the kernels when they are launched.
     """
-    typed = gpu_sources.has_types(file)
-    plain = [(pair, "") for pair in (gpu_sources.SINGLE, gpu_sources.DOUBLE)[: 1 + typed]]
-    for (real, index), macros in plain + [given[1:] for given in gpu_sources.VARIANTS if given[0] == file]:
-        types = [f"REAL={real}", f"INDEX={index}"] if typed else []
-        yield tuple(f"-D{macro}" for macro in sorted([*types, *macros.split()])), not macros
+    if not gpu_sources.has_types(file):
+        return [()]
+    return [
+        (f"-DINDEX={index}", f"-DREAL={real}") for real, index in (gpu_sources.SINGLE, gpu_sources.DOUBLE)
+    ]
 
 
 def run(task, options):
@@ -36,13 +35,13 @@ def run(task, options):
     device = options.cupy().cuda.Device().id
     names = gpu_sources.KERNEL.findall(_compile.source(task))
     failures, local, seconds = [], {}, {}
-    for defines, complete in variants(task):
+    for defines in variants(task):
         variant = " ".join(defines)
         start = time.perf_counter()
         try:
             module = _compile._module(device, task, defines)
             module.compile()
-            kernels = [module.get_function(name) for name in names] if complete else []
+            kernels = [module.get_function(name) for name in names]
             # the emulation has no registers, so no stack
             stacks = [] if options.dry_run else [kernel.local_size_bytes for kernel in kernels]
         except Exception as error:  # the next variant may compile

@@ -1,4 +1,4 @@
-"""One dense and one CSR fit of each estimator: time and objective, and those of the CPU."""
+"""One dense and one CSR fit of each estimator, twice: time, objective, bits, and those of the CPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 
 from . import problems
 
-TASK_LIMIT, LIMIT, AT_ONCE = 40, 130, False
+TASK_LIMIT, LIMIT, AT_ONCE = 40, 160, False
+# cuSPARSE has a part in these fits, and the order of its sums is open (doc/gpu.md)
+MAY_DIFFER = {"BoundedRegressor, csr", "BoundedClassifier, csr"}
 
 
 def tasks(options):
@@ -45,6 +47,9 @@ def run(task, options):
         raise AssertionError(f"objective {ours}; {infinite} of {coef.size} coefficients are not finite")
     if problem.agree is not None and not abs(ours - theirs) <= problem.agree * max(abs(theirs), 1e-12):
         raise AssertionError(f"objective {ours:.9g} on the device, {theirs:.9g} on the CPU")
+    differ = int(np.sum(coef != before.coef_.get()))
+    if differ and task not in MAY_DIFFER:
+        raise AssertionError(f"{differ} of {coef.size} coefficients differ between two equal fits")
     return {
         "shape": list(X.shape),
         "gpu_seconds": round(seconds, 4),
@@ -54,5 +59,5 @@ def run(task, options):
         "iterations": [int(np.sum(m.n_iter_)) for m in (model, here)],
         "objectives": [ours, theirs],
         "score": [round(float(m.score(*data)), 4) for m, data in ((model, there), (here, (X, y)))],
-        "equal_bits": bool(np.array_equal(coef, before.coef_.get())),
+        "differ": differ,
     }

@@ -1,4 +1,4 @@
-"""The fits of the parts ``fits`` and ``bits``: an estimator each, with data of its kind, dense and CSR."""
+"""The fits of the parts ``fits`` and ``waits``: an estimator each, with data of its kind, dense and CSR."""
 
 from __future__ import annotations
 

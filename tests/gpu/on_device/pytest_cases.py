@@ -27,8 +27,6 @@ class _Watcher:
             self.counts["failed"] += 1
 
     def pytest_collection_modifyitems(self, config, items):
-        if self.cases is None:
-            return
         groups = {}
         for item in items:
             groups.setdefault((item.path, item.originalname), []).append(item)
@@ -49,7 +47,7 @@ class _Watcher:
             self.reasons.append(report.longreprtext[-200:])
 
 
-def run_tests(names, options, cases=None):
+def run_tests(names, options, cases):
     """Counts of the tests ``names`` of tests/gpu, at most ``cases`` of each; AssertionError where one fails.
 
     Names are as pytest's: "file.py::function" or "file.py".

@@ -30,7 +30,3 @@ def seed(seed=None):
 
 def random(size=None, dtype=float):
     return _convert.new(_np.asarray(_state.random_sample(size)).astype(dtype))
-
-
-def rand(*size, **kwarg):
-    return random(size, **kwarg)

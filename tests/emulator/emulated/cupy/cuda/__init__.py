@@ -14,23 +14,11 @@ class Device:
         if self.id != 0:
             raise runtime.CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
 
-    def __int__(self):
-        return self.id
-
     def __enter__(self):
         return self
 
     def __exit__(self, *args):
         return None
-
-    def __eq__(self, other):
-        return isinstance(other, Device) and other.id == self.id
-
-    def __hash__(self):
-        return hash(("Device", self.id))
-
-    def __repr__(self):
-        return f"<CUDA Device {self.id}>"
 
     @property
     def compute_capability(self):
@@ -40,12 +28,7 @@ class Device:
     def attributes(self):
         return {
             "MultiProcessorCount": 2,
-            "WarpSize": 32,
-            "MaxThreadsPerBlock": 1024,
-            "MaxSharedMemoryPerBlock": 48 << 10,
             "MaxSharedMemoryPerBlockOptin": 227 << 10,
-            "MaxSharedMemoryPerMultiprocessor": 228 << 10,
-            "MaxThreadsPerMultiProcessor": 2048,
             "L2CacheSize": 50 << 20,
         }
 

@@ -24,12 +24,6 @@ def getDeviceProperties(device):
         "major": 9,
         "minor": 0,
         "multiProcessorCount": 2,
-        "warpSize": 32,
-        "maxThreadsPerBlock": 1024,
-        "maxThreadsPerMultiProcessor": 2048,
-        "sharedMemPerBlock": 48 << 10,
-        "sharedMemPerBlockOptin": 227 << 10,
-        "sharedMemPerMultiprocessor": 228 << 10,
         "l2CacheSize": 50 << 20,
         "totalGlobalMem": 8 << 30,
     }

@@ -1,6 +1,5 @@
 """Triangular systems. A singular system gives NaN, never an error."""
 
-import cupy
 import numpy as np
 import scipy.linalg
 from cupy._convert import host, new
@@ -11,12 +10,8 @@ def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_
     host(b, "b")
     if a.ndim != 2:
         raise NotImplementedError("the emulation solves one system")
-    if a.shape[0] != a.shape[1]:
-        raise ValueError("expected square matrix")
-    if len(a) != len(b):
+    if a.shape != (len(b), len(b)):
         raise ValueError("incompatible dimensions")
-    if check_finite and not (bool(cupy.isfinite(a).all()) and bool(cupy.isfinite(b).all())):
-        raise ValueError("array must not contain infs or NaNs")
     left = a._array.astype(a.dtype if a.dtype.char in "fd" else np.promote_types(a.dtype, np.float32))
     right = b._array.astype(left.dtype)
     try:

@@ -1,30 +1,5 @@
-"""Sparse matrices and arrays of the emulated device: CSR, CSC and COO."""
+"""Sparse matrices of the emulated device: CSR, CSC and COO, as far as the package uses them."""
 
-from scipy.sparse import SparseEfficiencyWarning, SparseWarning
+from ._matrices import coo_matrix, csc_matrix, csr_matrix, hstack, issparse, spmatrix
 
-from ._base import _spbase, issparse, sparray, spmatrix
-from ._formats import (
-    coo_array,
-    coo_matrix,
-    csc_array,
-    csc_matrix,
-    csr_array,
-    csr_matrix,
-    hstack,
-)
-
-__all__ = [
-    "SparseEfficiencyWarning",
-    "SparseWarning",
-    "_spbase",
-    "coo_array",
-    "coo_matrix",
-    "csc_array",
-    "csc_matrix",
-    "csr_array",
-    "csr_matrix",
-    "hstack",
-    "issparse",
-    "sparray",
-    "spmatrix",
-]
+__all__ = ["coo_matrix", "csc_matrix", "csr_matrix", "hstack", "issparse", "spmatrix"]

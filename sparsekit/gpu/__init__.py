@@ -24,8 +24,6 @@ NOT_HERE: dict[str, str] = {
     "tagger._chain_steps.perceptron_steps": _ROWS,
     "tagger._chains.best_sequences": _CHAIN,
     "tagger._chains.forward_backward": _CHAIN,
-    "tagger._chains.pair_scores": _CHAIN,
-    "tagger._chains.pair_sums": _CHAIN,
     "shared._curvature.pair_gram": "small systems of many pairs of classes are bound by launches: the Gram "
     "matrix is made of dense blocks by matrix products",
     "shared._dense.dense_matvec": _OTHER_NAME,

@@ -70,6 +70,23 @@ def test_counts_of_the_others():
         assert np.all(M.sum(axis=int(m <= n)) == 1) and np.all(M.sum(axis=int(m > n)) <= 1)
 
 
+def test_knapsack_vertices():
+    """As good as the polytope for any linear function, and inside it."""
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        d = 4
+        costs = rng.integers(0, 4, d).astype(float) if seed % 2 else rng.uniform(0, 2, d)
+        budget = rng.uniform(0, 1.1) * costs.sum()
+        M = ref.structures("knapsack", costs=costs, budget=budget)[0]
+        assert M.min() >= 0 and M.max() <= 1 and np.all(costs @ M <= budget + 1e-12)
+        assert len(columns(M)) == M.shape[1]
+        for score in rng.normal(size=(20, d)):
+            best = -linprog(-score, A_ub=costs[None], b_ub=[budget], bounds=(0, 1)).fun
+            assert best == pytest.approx(np.max(score @ M), abs=1e-9)
+        whole = ref.structures("knapsack", costs=np.ones(d), budget=2.0)[0]
+        assert columns(whole) == columns(ref.structures("budget", d=d, budget=2)[0])
+
+
 def test_what_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="no negated"):
         ref.structures("dense", sizes=[2, 2], negated=[True, False, False, False])

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import sparsekit as sk
-from sparsekit._factor_graph.factors.structure_rows import own_places
+from sparsekit._factor_graph.factors.structure_rows import own_indices
 from sparsekit._factor_graph.solver.polytope import polytope_of
 
 LOGIC = ("Xor", "AtMostOne", "Or", "OrOut", "AndOut", "XorOut", "Imply")
@@ -236,7 +236,7 @@ def highs(graph):
 def lacks(graph, found, best):
     """By how much marginals violate the rows, or are worse than the best value, relative to the scores."""
     p, gain = program(graph)
-    x = np.concatenate([found.x, found.additional[own_places(graph._plan())]])
+    x = np.concatenate([found.x, found.additional[own_indices(graph._plan())]])
     over = p.rows @ x - p.right
     soft = np.isfinite(p.most)
     worth = gain @ x - p.most[soft] @ np.maximum(over[: p.n_upper][soft], 0.0)

@@ -149,7 +149,7 @@ def test_curvature_is_the_derivative(logic, seed):
     curved = MarginalCurvature(loss.labels, mu, plus, minus, np.concatenate([on, ~on]))
     G = curved.G
     np.testing.assert_allclose((G @ G.T).toarray(), np.eye(G.shape[0]), atol=1e-12)
-    assert (G.tocoo().col // K == curved.place[G.tocoo().row]).all()
+    assert (G.tocoo().col // K == curved.row[G.tocoo().row]).all()
     d_eta, d_pairs, h = rng.normal(size=(n, K)), rng.normal(size=P), 1e-5
     wanted = G.T @ (G @ (d_eta.ravel() + curved.shares @ np.concatenate([d_pairs[on], d_pairs[~on]])))
     ends = [

@@ -119,11 +119,6 @@ def test_linear_programs_without_the_private_module(monkeypatch):
     np.testing.assert_allclose([graph.map().fun for graph in graphs], found, rtol=1e-9)
 
 
-def test_more_factors_than_variables():
-    graph, _, _, _ = random_graph(0, 200, 250)
-    assert graph.solve().status == 0 and graph.map().status == 0
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e5])
 def test_derivatives(scale):
     """Where the first passes did not end, the kernels' Jacobian is that of the solution."""

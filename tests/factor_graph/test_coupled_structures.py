@@ -1,11 +1,12 @@
 """Structures coupled with logic, where passes stall: solutions against all structures, one by one."""
 
-from itertools import pairwise, permutations, product
+from functools import partial
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from coupled import Rows, build, random_factors
-from reference_lp_sparsemap import is_tree
+from reference_lp_sparsemap import structures
 from scipy.optimize import linprog, nnls
 
 import sparsekit as sk
@@ -21,46 +22,38 @@ def one_hot(picks, size):
 def sequence(rng, scale, forbidden):
     T, K = 4, 3
     transitions = rng.normal(size=(T - 1, K, K)) * scale
-    paths = list(product(range(K), repeat=T))
-    truth = paths[rng.integers(len(paths))]
-    off = rng.random(transitions.shape) < forbidden
-    off[np.arange(T - 1), truth[:-1], truth[1:]] = False
-    transitions[off] = -np.inf
-    transitions_on = [[(t * K + a) * K + b for t, (a, b) in enumerate(pairwise(path))] for path in paths]
-    add = np.array([np.bincount(here, minlength=transitions.size) for here in transitions_on])
-    on = one_hot([truth], K)[0]
-    return (T, K), lambda u: sk.Sequence(u, transitions), one_hot(paths, K), add, transitions, on
+    every, add = (part.T for part in structures("sequence", T=T, K=K))
+    truth = rng.integers(len(every))
+    transitions[
+        (rng.random(transitions.shape) < forbidden) & ~add[truth].astype(bool).reshape(-1, K, K)
+    ] = -np.inf
+    return (T, K), lambda u: sk.Sequence(u, transitions), every, add, transitions, every[truth]
 
 
 def dense(rng, scale, forbidden):
-    K, L = 3, 3
-    scores = rng.normal(size=(L, L, L)) * scale
-    values = list(product(range(L), repeat=K))
-    truth = values[rng.integers(len(values))]
+    scores = rng.normal(size=(3, 3, 3)) * scale
+    every, add = (part.T for part in structures("dense", sizes=(3, 3, 3)))
+    truth = rng.integers(len(every))
     off = rng.random(scores.shape) < forbidden
-    off[truth] = False
-    scores[off] = -np.inf
-    return (
-        (K, L),
-        lambda u: sk.Dense(list(u), scores),
-        one_hot(values, L),
-        np.eye(27),
-        scores,
-        one_hot([truth], L)[0],
-    )
+    scores[off & (add[truth].reshape(3, 3, 3) == 0)] = -np.inf
+    return (3, 3), lambda u: sk.Dense(list(u), scores), every, add, scores, every[truth]
 
 
-def matching(shape):
+def without_additional(kind, shape, factor, **params):
     def make(rng, scale, forbidden):
-        m, n = shape
-        few = [
-            one_hot([p], max(m, n)).reshape(min(m, n), -1) for p in permutations(range(max(m, n)), min(m, n))
-        ]
-        structures = np.array([(x if m <= n else x.T).ravel() for x in few])
-        truth = structures[rng.integers(len(structures))]
-        return shape, sk.Matching, structures, np.zeros((len(few), 0)), np.zeros(0), truth
+        every, add = (part.T for part in structures(kind, **params))
+        return shape, factor, every, add, np.zeros(0), every[rng.integers(len(every))]
 
     return make
+
+
+def matching(m, n):
+    return without_additional("matching", (m, n), sk.Matching, m=m, n=n)
+
+
+def tree(single_root):
+    factor = partial(sk.DepTree, single_root=single_root)
+    return without_additional("dep_tree", (4, 4), factor, n=4, single_root=single_root)
 
 
 def two_sequences(rng, scale, forbidden):
@@ -81,25 +74,13 @@ def two_sequences(rng, scale, forbidden):
     return (2 * T, K), factors, one_hot(paths, K), add, transitions, on
 
 
-def tree(single_root):
-    def make(rng, scale, forbidden):
-        heads = [h for h in product(range(4), repeat=4) if is_tree(h)]
-        heads = [h for h in heads if not single_root or sum(h[k] == k for k in range(4)) == 1]
-        structures = one_hot(heads, 4)
-        truth = structures[rng.integers(len(structures))]
-        add = np.zeros((len(heads), 0))
-        return (4, 4), lambda u: sk.DepTree(u, single_root=single_root), structures, add, np.zeros(0), truth
-
-    return make
-
-
 KINDS = {
     "sequence": sequence,
     "dense": dense,
     "two sequences": two_sequences,
-    "matching 4 x 4": matching((4, 4)),
-    "matching 3 x 5": matching((3, 5)),
-    "matching 5 x 3": matching((5, 3)),
+    "matching 4 x 4": matching(4, 4),
+    "matching 3 x 5": matching(3, 5),
+    "matching 5 x 3": matching(5, 3),
     "tree": tree(False),
     "single root": tree(True),
 }

@@ -50,25 +50,6 @@ def test_vjp_of_every_factor(name, company):
     assert moved > 0.03 or name in ("budget-none", "budget-all")  # nothing can move in these two, alone
 
 
-def differences(graph, where, values, d, step=1e-5):
-    """d . x as each score of `where` moves, and where it moves differently up and down: a kink."""
-
-    def at(array):
-        graph.set_scores(where, array)
-        return d @ graph.solve().x
-
-    values = np.array(values, dtype=float)
-    slope, kink, here = np.zeros(values.shape), np.zeros(values.shape, dtype=bool), at(values)
-    for entry in np.ndindex(values.shape):
-        up, down = values.copy(), values.copy()
-        up[entry] += step
-        down[entry] -= step
-        rise, fall = (at(up) - here) / step, (here - at(down)) / step
-        slope[entry], kink[entry] = (rise + fall) / 2, abs(rise - fall) > 1e-4
-    graph.set_scores(where, values)
-    return slope, kink
-
-
 @given(seeds)
 @settings(max_examples=70)
 def test_vjp_of_random_graphs(seed):
@@ -112,32 +93,6 @@ def test_vjp_after_algorithm_1(seed):
         solution = graph.solve(exact=False, max_iter=50_000, tol_primal=1e-10, tol_dual=1e-10, **options)
         assert solution.status == 0
         assert_gradients(solution.vjp(d), made, exact)
-
-
-def test_full_graph_of_pairs():
-    """As in the benchmark, but small: every two of 25 variables, attractive and repulsive."""
-    rng = np.random.default_rng(0)
-    for scale in (0.05, 0.5):
-        graph = sk.FactorGraph()
-        u = graph.variable(rng.normal(size=25))
-        first, second = np.triu_indices(25, 1)
-        pairs = sk.Pair(u[np.stack([first, second], axis=1)], scale * rng.normal(size=300))
-        graph.add(pairs)
-        scores, extra = graph.scores, graph.additional_scores
-        solution = graph.solve()
-        inside = (solution.x > 1e-6) & (solution.x < 1 - 1e-6)
-        assert inside.sum() >= 3
-        d = rng.normal(size=25)
-        gradients = solution.vjp(d)
-        assert gradients[pairs].shape == (300,) and np.count_nonzero(gradients[pairs]) > 10
-        for _ in range(5):
-            a, b, step = rng.normal(size=25), rng.normal(size=300), 1e-6
-            moved = graph.solve_batch(
-                [scores + step * a, scores - step * a], [extra + step * b, extra - step * b]
-            )
-            slope = d @ (moved.x[0] - moved.x[1]) / (2 * step)
-            assert abs(gradients.scores @ a + gradients.additional_scores @ b - slope) < 1e-5
-            assert abs(d @ solution.jvp(a, b) - slope) < 1e-5
 
 
 def test_pair_without_a_score():
@@ -200,15 +155,6 @@ def test_directions_by_view():
     given_flat = flat.copy()
     solution.vjp(flat)
     np.testing.assert_array_equal(flat, given_flat)
-
-
-def test_shared_transitions():
-    graph, _, _, tags = chain()
-    d = np.random.default_rng(4).normal(size=15)
-    got = graph.solve().vjp(d)[tags]
-    slope, kink = differences(graph, tags, tags._additional, d)
-    assert not kink.any()
-    np.testing.assert_allclose(got, slope, rtol=0, atol=1e-6)
 
 
 def test_batch():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import reference_lp_sparsemap as ref
 from reference_lp_graphs import random_graph
-from scipy.optimize import brentq, linprog
+from scipy.optimize import linprog
 
 SEEDS = range(12)
 
@@ -31,28 +31,6 @@ def test_trees_are_as_many_as_known(n):
         assert M.shape == (n * n, count) and N.shape == (0, count)
         assert len(columns(M)) == count
         assert np.all(M.reshape(n, n, -1).sum(axis=1) == 1)
-
-
-def test_projective_trees_have_descendants_under_every_arc():
-    n = 4
-    every = columns(ref.structures("dep_tree", n=n)[0])
-    projective = columns(ref.structures("dep_tree", n=n, projective=True)[0])
-    for column in every:
-        heads = {i + 1: (0 if j == i else j + 1) for i, j in np.argwhere(np.reshape(column, (n, n)))}
-
-        def above(word, heads=heads):
-            found = [word]
-            while word:
-                word = heads[word]
-                found.append(word)
-            return found
-
-        holds = all(
-            head in above(between)
-            for word, head in heads.items()
-            for between in range(min(word, head) + 1, max(word, head))
-        )
-        assert holds == (column in projective)
 
 
 TRUTH = {
@@ -116,68 +94,6 @@ def test_what_does_not_fit_is_refused():
         ref.make_factor("pair", [0, 1])
     with pytest.raises(ValueError, match="do not fit"):
         ref.make_factor("xor", [0, 1, 0])
-
-
-# One factor: closed forms
-
-
-def box_cut(v, w, a, limit, equal=False):
-    """Nearest point to v, weighted, in {x in [0, 1]^d, a.x <= limit} (or equal), by a scalar root."""
-
-    def excess(tau):
-        return a @ np.clip(v - tau * a / w, 0, 1) - limit
-
-    if not equal and excess(0.0) <= 0:
-        return np.clip(v, 0, 1)
-    tau = brentq(excess, 0.0 if not equal else -1e3, 1e3, xtol=1e-15, rtol=1e-15, maxiter=500)
-    return np.clip(v - tau * a / w, 0, 1)
-
-
-def test_local_problems_that_cut_a_box_once():
-    for seed in SEEDS:
-        rng = np.random.default_rng(seed)
-        d = int(rng.integers(2, 6))
-        v, w, ones = rng.normal(size=d) + 0.3, 1 / rng.integers(1, 5, d), np.ones(d)
-        costs, k = rng.uniform(0.2, 2, d), int(rng.integers(1, d))
-        budget = rng.uniform(0.1, 0.9) * costs.sum()
-        last = np.eye(d)[-1]
-        mixed = 2 * last - 1  # imply: the sum of 1 - x over the inputs and x over the last is at least one
-        cases = [
-            (("xor", {"d": d}), (ones, 1, True)),
-            (("at_most_one", {"d": d}), (ones, 1)),
-            (("or", {"d": d}), (-ones, -1)),
-            (("imply", {"d": d}), (-mixed, d - 2)),
-            (("budget", {"d": d, "budget": k}), (ones, k)),
-            (("budget", {"d": d, "budget": k, "exactly": True}), (ones, k, True)),
-            (("knapsack", {"costs": costs, "budget": budget}), (costs, budget)),
-        ]
-        for (kind, params), cut in cases:
-            M, N = ref.structures(kind, **params)
-            x, p = ref.local_exact(v, w, [], M, N)
-            assert np.max(np.abs(x - box_cut(v, w, *cut))) < 1e-12, kind
-            assert np.max(np.abs(M @ p - x)) < 1e-13 and p.min() >= 0
-
-
-def test_pair_is_proposition_10():
-    """With x = delta mu, v = delta eta, w = 1 / delta^2; a negative score by flipping the second variable."""
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        delta, eta, score = np.sqrt(rng.integers(1, 5, 2)), rng.normal(size=2) + 0.3, rng.normal()
-        x, _ = ref.local_exact(delta * eta, 1 / delta**2, [score], *ref.structures("pair"))
-        v, s = delta * eta, score
-        if score < 0:  # score x1 x2 = score x1 - score x1 (1 - x2)
-            v, s = np.array([v[0] + delta[0] ** 2 * score, 1 - v[1]]), -score
-        if v[0] > v[1] + delta[1] ** 2 * s:
-            known = [v[0], v[1] + delta[1] ** 2 * s]
-        elif v[1] > v[0] + delta[0] ** 2 * s:
-            known = [v[0] + delta[0] ** 2 * s, v[1]]
-        else:
-            weights = 1 / delta**2
-            known = [(weights @ v + s) / weights.sum()] * 2
-        known = np.clip(known, 0, 1)
-        if score < 0:
-            known[1] = 1 - known[1]
-        assert np.max(np.abs(x - known)) < 1e-14
 
 
 # Graphs

@@ -1,11 +1,10 @@
 """The best structures of factors against enumeration, SciPy and plain methods for trees."""
 
 from functools import cache
-from itertools import permutations, product
 
 import numpy as np
 import pytest
-from reference_lp_sparsemap import is_tree
+from reference_lp_sparsemap import is_tree, structures
 from scipy.optimize import linear_sum_assignment
 
 from sparsekit._cython.factor_graph import _structures
@@ -32,46 +31,28 @@ def draw(rng, shape, kind):
     return x
 
 
-def check(flat, picks, chosen, value, exact_rest=False):
-    """chosen: the entries of flat that the answer takes; picks: those of each structure, one a row."""
+def check(flat, every, chosen, value, exact_rest=False):
+    """chosen: the entries of flat that the answer takes; every: those of each structure, one a row."""
     chosen = np.sort(np.asarray(chosen))
-    assert (np.sort(picks, axis=1) == chosen).all(axis=1).any(), "no structure"
-    best = flat[picks].sum(axis=1).max()
+    assert (np.sort(every, axis=1) == chosen).all(axis=1).any(), "no structure"
+    best = flat[every].sum(axis=1).max()
     size = np.abs(flat[chosen]).sum() + abs(best)
     assert abs(value - flat[chosen].sum()) <= 1e-15 * (len(chosen) + 2) * size
     assert value >= best - 1e-14 * size
     # as few forbidden entries as can be, and with none the others lose no digits
     bad = flat == FORBIDDEN
-    few = bad[picks].sum(axis=1)
+    few = bad[every].sum(axis=1)
     assert bad[chosen].sum() == few.min()
     if few.min() == 0 or exact_rest:
         rest = np.where(bad, 0.0, flat)
-        sums = rest[picks[few == few.min()]].sum(axis=1)
+        sums = rest[every[few == few.min()]].sum(axis=1)
         assert rest[chosen].sum() >= sums.max() - 1e-13 * np.abs(rest).max()
 
 
 @cache
-def sequences(T, K):
-    rows = []
-    for tags in product(range(K), repeat=T):
-        pairs = [T * K + (t * K + tags[t]) * K + tags[t + 1] for t in range(T - 1)]
-        rows.append([t * K + tags[t] for t in range(T)] + pairs)
-    return np.array(rows)
-
-
-@cache
-def matchings(m, n):
-    if m > n:
-        turned = matchings(n, m)
-        return turned % m * n + turned // m
-    return np.array([[i * n + j for i, j in enumerate(p)] for p in permutations(range(n), m)])
-
-
-@cache
-def assignments(sizes):
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    combinations = product(*map(range, sizes))
-    return np.array([[*(starts[:-1] + c), starts[-1] + at] for at, c in enumerate(combinations)])
+def picks(kind, **params):
+    """Entries of variables, then of additional scores, that each structure has: one structure a row."""
+    return np.array([np.flatnonzero(one) for one in np.vstack(structures(kind, **params)).T])
 
 
 def is_projective(heads):
@@ -80,22 +61,12 @@ def is_projective(heads):
     return not any(a < c < b < d for a, b in spans for c, d in spans)
 
 
-@cache
-def trees(n, projective, single_root):
-    found = [h for h in product(range(n), repeat=n) if is_tree(h)]
-    if projective:
-        found = list(filter(is_projective, found))
-    if single_root:
-        found = [h for h in found if sum(h[i] == i for i in range(n)) == 1]
-    return np.array(found) + n * np.arange(n)
-
-
 def check_viterbi(unary, transitions):
     T, K = unary.shape
     value, tags = _structures.viterbi(unary, transitions)
     pairs = [T * K + (t * K + tags[t]) * K + tags[t + 1] for t in range(T - 1)]
     flat = np.concatenate((unary.ravel(), transitions.ravel()))
-    check(flat, sequences(T, K), [t * K + tags[t] for t in range(T)] + pairs, value)
+    check(flat, picks("sequence", T=T, K=K), [t * K + tags[t] for t in range(T)] + pairs, value)
 
 
 def check_matching(scores):
@@ -103,7 +74,7 @@ def check_matching(scores):
     value, out = _structures.matching(scores)
     assert len(np.unique(out)) == len(out) == min(m, n)
     chosen = np.arange(m) * n + out if m <= n else out * n + np.arange(n)
-    check(scores.ravel(), matchings(m, n), chosen, value)
+    check(scores.ravel(), picks("matching", m=m, n=n), chosen, value)
 
 
 def check_dense(sizes, unary, joint):
@@ -111,13 +82,14 @@ def check_dense(sizes, unary, joint):
     assert at == np.ravel_multi_index(tuple(values), sizes)
     starts = np.concatenate(([0], np.cumsum(sizes)))
     flat = np.concatenate((unary, joint))
-    check(flat, assignments(tuple(sizes)), [*(starts[:-1] + values), starts[-1] + at], value)
+    check(flat, picks("dense", sizes=tuple(sizes)), [*(starts[:-1] + values), starts[-1] + at], value)
 
 
 def check_tree(scores, projective, single_root, exact_rest=False):
     n = len(scores)
     value, heads = _structures.tree(scores, projective, single_root)
-    check(scores.ravel(), trees(n, projective, single_root), n * np.arange(n) + heads, value, exact_rest)
+    every = picks("dep_tree", n=n, projective=projective, single_root=single_root)
+    check(scores.ravel(), every, n * np.arange(n) + heads, value, exact_rest)
 
 
 @pytest.mark.parametrize("kind", KINDS)

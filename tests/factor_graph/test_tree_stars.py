@@ -3,29 +3,17 @@
 Against all trees, written down, and linear programs that say which of them the smallest face has.
 """
 
-from itertools import product
-
 import numpy as np
 import pytest
+from reference_lp_sparsemap import structures
 from scipy.optimize import linprog
 
-from sparsekit import Budget, DepTree, FactorGraph
+from sparsekit import Budget, DepTree, FactorGraph, sparsemax
 
 
 def projective(n, single_root):
     """All projective trees, (k, n * n)."""
-    found = []
-    for heads in product(range(n), repeat=n):
-        up = np.array(heads)
-        for _ in range(n):
-            up = np.array(heads)[up]
-        arcs = [(-1 if heads[i] == i else heads[i], i) for i in range(n)]
-        spans = [(min(arc), max(arc)) for arc in arcs]
-        cross = any(a < c < b < d for a, b in spans for c, d in spans)
-        roots = sum(heads[i] == i for i in range(n))
-        if all(heads[i] == i for i in up) and not cross and (roots == 1 or not single_root):
-            found.append(np.eye(n)[list(heads)].ravel())
-    return np.array(found)
+    return structures("dep_tree", n=n, projective=True, single_root=single_root)[0].T
 
 
 def projector(trees, x):
@@ -51,13 +39,6 @@ def jacobian(solution):
     return np.array([solution.vjp(e).scores for e in np.eye(solution.x.size)])
 
 
-def simplex(b):
-    """The projection of b on the simplex."""
-    high = np.sort(b)[::-1]
-    tau = (np.cumsum(high) - 1) / np.arange(1, len(b) + 1)
-    return np.maximum(b - tau[high > tau][-1], 0)
-
-
 HEADS = {
     "all alike": np.zeros(5),
     "all in use": 0.1 * np.arange(5),
@@ -71,7 +52,7 @@ HEADS = {
 def test_answers_and_faces(n, kind, single_root):
     b = HEADS[kind][:n]
     u, solution = solved(np.arange(n)[:, None] + np.tile(b, (n, 1)), single_root)
-    expected = np.tile(simplex(b), (n, 1))
+    expected = np.tile(sparsemax(b), (n, 1))
     np.testing.assert_allclose(solution[u], expected, rtol=0, atol=1e-14)
     J = projector(projective(n, single_root), expected.ravel())
     np.testing.assert_allclose(jacobian(solution), J, rtol=0, atol=1e-12)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from structure_oracles import ChainOracle, TreeOracle
 
-from sparsekit import AtMostOne, Budget, DepTree, FactorGraph, Matching, Pair, Sequence, Xor
+from sparsekit import AtMostOne, Budget, DepTree, FactorGraph, Matching, Pair, Sequence, Xor, sparsemax
 from sparsekit._cython.factor_graph._structures import tree
 
 MANY = 64  # structures from which on several enter at once
@@ -227,3 +227,49 @@ def test_solved_again_from_the_last_solution(kind):
         np.testing.assert_allclose(again.x, cold.x, rtol=0, atol=1e-8)
         d = np.arange(scores.size) / scores.size
         np.testing.assert_allclose(again.vjp(d).scores, cold.vjp(d).scores, rtol=0, atol=1e-5)
+
+
+def test_a_long_flow_is_best_by_its_own_conditions():
+    kind = sequence(60, 12)
+    scores, transitions = kind.draw(0.02)
+    graph, u, found = solved(kind.own, scores, transitions)
+    x, flow = found[u], found[graph.factors[0]]
+    assert n_structures(found) == 0 and (x >= 0).all() and (flow >= 0).all()
+    np.testing.assert_allclose(x.sum(axis=1), 1.0, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(flow.sum(axis=2), x[:-1], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(flow.sum(axis=1), x[1:], rtol=0, atol=1e-11)
+    # no sequence is better than those in use, for scores less the marginals
+    on, arcs = ChainOracle.maximize(None, scores - x, transitions)
+    best = ((scores - x) * on).sum() + (transitions * arcs).sum()
+    assert best - ((scores - x) * x).sum() - (transitions * flow).sum() < 1e-11
+
+
+def test_derivatives_of_a_flow_in_transitions_are_those_of_differences():
+    kind, step = sequence(12, 6), 1e-7
+    scores, transitions = kind.draw(0.05)
+    graph, u, found = solved(kind.own, scores, transitions)
+    (e, f), (d, _) = kind.draw(1.0, seed=1), kind.draw(1.0, seed=2)
+    ahead, back = (solved(kind.own, scores + s * e, transitions + s * f)[2].x for s in (step, -step))
+    moved, gradients = (ahead - back) / (2 * step), found.vjp({u: d})
+    slope = (gradients[u] * e).sum() + (gradients[graph.factors[0]] * f).sum()
+    assert n_structures(found) == 0 and abs(slope - d.ravel() @ moved) < 1e-4
+    np.testing.assert_allclose(found.jvp(e.ravel(), f.ravel()), moved, rtol=0, atol=1e-4)
+
+
+def test_one_position():
+    scores = 1e-4 * np.random.default_rng(7).standard_normal((1, 400))
+    graph, u, found = solved(lambda u, c: [Sequence(u, c)], scores, np.zeros((0, 400, 400)))
+    np.testing.assert_allclose(found[u], sparsemax(scores), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.vjp({u: scores})[u], scores - scores.mean(), rtol=0, atol=1e-12)
+    assert len(found.local(graph.factors[0])["weights"]) == 400
+
+
+def test_projective_trees_of_large_scores_with_weak_ones():
+    kind = trees(True, False)
+    for seed in range(3):
+        scores = kind.draw(1e-3, seed)[0]
+        scores[9, 3] = scores[12, 3] = 1e6
+        _, u, solution = solved(kind.own, scores, None)
+        left = scores - solution[u]
+        gain = tree(left, True, False)[0] - (left * solution[u]).sum()
+        assert solution[u][9, 3] == 1.0 and gain < 1e-12 * abs(scores).sum()

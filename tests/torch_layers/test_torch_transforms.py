@@ -206,6 +206,9 @@ def test_solutions_live_as_long_as_their_tickets():
     marginals = layer(z)
     assert len(graph_operators._TICKETS) == before + 1
     marginals.sum().backward()
+    assert len(graph_operators._TICKETS) == before
+    with pytest.raises(RuntimeError, match="second time"):
+        marginals.sum().backward()
     del marginals
     layer(z.detach())
     gc.collect()

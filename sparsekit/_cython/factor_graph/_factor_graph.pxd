@@ -31,7 +31,7 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
         const fg_spec *spec
     ctypedef struct fg_active:
         sk_size m, size, extra
-        int by_flow, refused
+        int by_constraints, refused
         int32_t *on
         int32_t *bonus
         double *value

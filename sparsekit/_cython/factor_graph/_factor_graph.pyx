@@ -244,7 +244,7 @@ cdef class States:
             t.x[s] = mu[g.var[s]]
         for s in range(g.n_struct):
             t.active[s].m = t.active[s].extra = 0
-            t.active[s].by_flow = 0
+            t.active[s].by_constraints = 0
         t.status, t.primal, t.dual, t.n_iter = 0, primal, 0.0, n_iter
 
     def count(self, Py_ssize_t i, Py_ssize_t before):

@@ -94,7 +94,7 @@ static void fg_additionals(const fg_plan *g, fg_state *t, double *out) {
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
-        if (t->active[i].by_flow && p->n_add) {
+        if (t->active[i].by_constraints && p->n_add) {
             memcpy(out + p->add, t->active[i].flow->E, (size_t)p->n_add * sizeof(double));
             continue;
         }

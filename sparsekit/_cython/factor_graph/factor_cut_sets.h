@@ -5,11 +5,12 @@
 #include "factor_graph/factor_graph.h"
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_simplex.h"
+#include "factor_graph/factor_span.h"
 #include "factor_graph/tree_cuts.h"
 
 struct fg_cuts {
     sk_size n, m, capacity;           /* words; sets, and how many fit */
-    int one, factored, whole;     /* one: the first set is that of all words, entered just once; whole: factor_face.h */
+    int one;                      /* whether the first set is that of all words, entered just once */
     double near;                  /* an entry not above this is 0 */
     double *v, *d, *x, *u, *free; /* (n, n); free: d where x is not 0 */
     double *tau, *mass, *row;     /* (n): of rows: potentials, sums of d over free entries; workspace */

@@ -128,7 +128,6 @@ static int fg_cuts_newton(fg_cuts *t, double *tol, fg_watch *watch) {
                                         FG_CUT_TRIALS};
     int steps = FG_CUT_STEPS;
     double miss, rounding;
-    t->factored = t->whole = 0;
     fg_cuts_at(t, t->y);
     miss = fg_minimize_dual(&dual, t, &steps, (4 + t->m) * t->n * t->n, watch);
     if (miss < 0.0) return 0;
@@ -194,18 +193,16 @@ static int fg_cuts_solve(fg_cuts *t, const double *v, fg_watch *watch) {
         for (sk_size i = 0; i < n * n; i++) t->x[i] = t->x[i] > t->near ? t->x[i] : 0.0;
         if (fg_late(watch)) return 0;
         found = fg_cuts_find(t, 4.0 * tol + 1e-13 * (double)n, watch);
-        if (found <= 0) return found == 0 && fg_grow_factor(t, t->m);
+        if (found <= 0) return found == 0;
     }
     return 0;
 }
 
-/* The Jacobian becomes that of the smallest face with the answer: all sets that are entered exactly once. The smallest
+/* Adds the sets that the smallest face around the answer has: all sets that are entered exactly once. The smallest
  * tight sets with a word and one of its heads span the others: cuts are modular on sets that meet. Maximum flows to the
  * word find them. */
 static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
     const sk_size n = t->n;
-    t->whole = 1;
-    t->factored = 0;
     fg_drop_cuts(t);
     for (sk_size i = 0; i < n; i++) {
         sk_cuts_begin(&t->flow, t->x);
@@ -223,46 +220,28 @@ static int fg_cuts_complete(fg_cuts *t, fg_watch *watch) {
             if (!fg_cut_is_known(t, t->m)) t->y[t->m++] = 0.0;
         }
     }
-    return fg_grow_factor(t, t->m) ? 0 : FG_NO_MEMORY;
+    return 0;
 }
 
-/* y = J u by the tight sets */
-static void fg_cuts_jvp(fg_cuts *t, const double *u, double *y) {
+/* Whether the arc to `word` from `head`, which is the word itself for the root, enters a set. */
+SK_INLINE int fg_enters(const double *out, sk_size word, sk_size head) {
+    return out[word] == 0.0 && (head == word || out[head] != 0.0);
+}
+
+/* Equations of one head a word, and of sets: those with a multiplier, or all if `whole`. */
+static int fg_cuts_equations(const fg_cuts *t, int whole, fg_rows *a) {
     const sk_size n = t->n;
-    if (!t->factored) {
-        t->n_in = t->n_on = 0;
-        for (sk_size k = 0; k < t->m; k++)
-            if (t->whole || fg_cut_is_held(t, k)) t->on[t->n_in] = t->n_in, t->in[t->n_in++] = k;
-        t->n_on = t->n_in;
-        fg_cuts_hessian(t);
-        fg_factor_cuts(t, 0.0);
-        t->factored = 1;
+    sk_size n_entry = n * n;
+    for (sk_size i = 0; i < n * n; i++)
+        for (sk_size k = 0; k < t->m; k++) n_entry += t->x[i] > 0.0 && fg_enters(t->out + k * n, i / n, i % n);
+    if (!fg_rows_begin(a, n + t->m, n * n, n_entry)) return 0;
+    for (sk_size i = 0; i < n * n; i++) {
+        if (t->x[i] > 0.0) fg_rows_enter(a, i / n, 1.0);
+        for (sk_size k = 0; t->x[i] > 0.0 && k < t->m; k++)
+            if ((whole || fg_cut_is_held(t, k)) && fg_enters(t->out + k * n, i / n, i % n)) fg_rows_enter(a, n + k, 1.0);
+        fg_rows_next(a);
     }
-    memset(t->step, 0, (size_t)t->capacity * sizeof(double));
-    /* pass 0 solves for the multipliers, pass 1 refines them, pass 2 writes y */
-    for (int pass = 0; pass < 3; pass++) {
-        for (sk_size i = 0; i < n * n; i++) y[i] = u[i];
-        for (sk_size r = 0; r < t->n_in; r++) {
-            const double *out = t->out + t->in[r] * n;
-            for (sk_size i = 0; i < n; i++)
-                if (out[i] == 0.0) fg_add_entering(n, i, t->step[r], out, t->d + i * n, y + i * n);
-        }
-        for (sk_size i = 0; i < n; i++) {
-            double *to = y + i * n, sum = 0.0;
-            const double *d = t->free + i * n;
-            for (sk_size j = 0; j < n; j++) to[j] = d[j] > 0.0 ? to[j] : 0.0, sum += to[j];
-            for (sk_size j = 0; j < n; j++) to[j] -= sum / t->mass[i] * d[j];
-        }
-        if (pass == 2) break;
-        for (sk_size r = 0; r < t->n_in; r++) {
-            const double *out = t->out + t->in[r] * n;
-            t->to[r] = 0.0;
-            for (sk_size i = 0; i < n; i++)
-                if (out[i] == 0.0) t->to[r] -= fg_line_dot(n, y + i * n, out) + y[i * n + i];
-        }
-        fg_solve_hessian(t->n_on, t->size, t->L, t->to);
-        for (sk_size r = 0; r < t->n_in; r++) t->step[r] += t->to[r];
-    }
+    return 1;
 }
 
 #endif

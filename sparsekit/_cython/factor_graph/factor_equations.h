@@ -10,102 +10,6 @@
 #define FG_NO_WEIGHT 1e-10
 #define FG_TIED_SCORE 3e-9
 
-/* Sets the diagonal D = W^-1. */
-static int fg_span_ready(const fg_spec *f, const double *w, fg_span *s) {
-    double *scale = malloc((size_t)(f->d + 1) * sizeof(double));
-    int ready = scale != NULL;
-    for (sk_size i = 0; ready && i < f->d; i++) scale[i] = 1.0 / w[i];
-    ready = ready && fg_rows_factor(&s->on, scale) && (s->arc == NULL || fg_rows_factor(&s->part, NULL));
-    free(scale);
-    return ready;
-}
-
-/* Rows and columns that are full. */
-static int fg_span_matching(const fg_spec *f, const double *x, fg_span *s) {
-    const sk_size m = f->rows, n = f->columns;
-    double *sum;
-    if (!fg_rows_begin(&s->on, m + n, m * n, 3 * m * n)) return 0;
-    sum = s->on.y;
-    memset(sum, 0, (size_t)(m + n) * sizeof(double));
-    for (sk_size i = 0; i < m * n; i++) sum[i / n] += x[i], sum[m + i % n] += x[i];
-    for (sk_size i = 0; i < m * n; i++) {
-        if (x[i] > 0.0) {
-            if (sum[i / n] > 1.0 - 1e-9) fg_rows_enter(&s->on, i / n, 1.0);
-            if (sum[m + i % n] > 1.0 - 1e-9) fg_rows_enter(&s->on, m + i % n, 1.0);
-        }
-        fg_rows_next(&s->on);
-    }
-    return 1;
-}
-
-/* The lowest word above both in a tree of heads, -1: the root. depth: arcs from the root. */
-static sk_size fg_lowest_common_head(const int32_t *head, const int32_t *depth, sk_size a, sk_size b) {
-    while (a != b) {
-        sk_size *lower = depth[a] >= depth[b] ? &a : &b;
-        if (head[*lower] == *lower) return -1;
-        *lower = head[*lower];
-    }
-    return a;
-}
-
-/* One head a word, and tight sets of words. A set is tight on the face if each tree in use enters it once, since every
- * tree enters it at least once. The smallest such sets around a word and its head in a tree imply all others: cuts are
- * modular on tight sets that meet. */
-static int fg_span_tree(const fg_spec *f, const fg_active *t, const double *x, fg_span *s) {
-    const sk_size n = f->columns, m = t->m;
-    int32_t *head = malloc((size_t)(2 * m * n + 1) * sizeof(int32_t)), *depth = head + m * n;
-    unsigned char *in = calloc((size_t)(n * n + 1), 1); /* (set, word) */
-    sk_size n_set = 0, n_entry = 0;
-    int ready = head != NULL && in != NULL;
-    for (sk_size k = 0; ready && k < m; k++)
-        for (sk_size i = 0; i < n; i++) head[k * n + i] = t->on[k * n + i] - (int32_t)(i * n);
-    for (sk_size k = 0; ready && k < m; k++)
-        for (sk_size i = 0; i < n; i++) {
-            sk_size up = i;
-            depth[k * n + i] = 0;
-            for (; head[k * n + up] != up; up = head[k * n + up]) depth[k * n + i]++;
-        }
-    for (sk_size i = 0; ready && i < n; i++) {
-        unsigned char *set = in + n_set * n;
-        int grows = 1;
-        if (head[i] == i) continue;
-        memset(set, 0, (size_t)n);
-        set[i] = set[head[i]] = 1;
-        while (grows == 1) {
-            grows = 0;
-            for (sk_size k = 0; k < m && grows >= 0; k++) {
-                const int32_t *of = head + k * n;
-                sk_size top = i;
-                for (sk_size j = 0; j < n && top >= 0; j++)
-                    if (set[j]) top = fg_lowest_common_head(of, depth + k * n, top, j);
-                if (top < 0) grows = -1;
-                for (sk_size j = 0; j < n && top >= 0; j++)
-                    if (set[j])
-                        for (sk_size up = j; up != top; up = of[up])
-                            if (!set[of[up]]) set[of[up]] = 1, grows = 1;
-            }
-        }
-        if (grows < 0) continue;
-        for (sk_size k = 0; k < n_set && grows == 0; k++) grows = !memcmp(in + k * n, set, (size_t)n);
-        n_set += grows == 0;
-    }
-    for (sk_size i = 0; ready && i < n * n; i++)
-        for (sk_size k = 0; x[i] > 0.0 && k <= n_set; k++) n_entry++;
-    ready = ready && fg_rows_begin(&s->on, n + n_set, n * n, n_entry);
-    for (sk_size i = 0; ready && i < n * n; i++) {
-        const sk_size word = i / n, other = i % n;
-        if (x[i] > 0.0) {
-            fg_rows_enter(&s->on, word, 1.0);
-            for (sk_size k = 0; k < n_set; k++)
-                if (in[k * n + word] && (other == word || !in[k * n + other])) fg_rows_enter(&s->on, n + k, 1.0);
-        }
-        fg_rows_next(&s->on);
-    }
-    free(head);
-    free(in);
-    return ready;
-}
-
 /* Strongly connected sets of tags at two adjacent positions: forward by transitions tied with the best, back by those
  * in use. Weight can circulate in them. side (2 K) becomes the set's number, from `first` on; returns how many. */
 static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned char *used, const unsigned char *here,
@@ -174,7 +78,7 @@ static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *
         }
     }
     for (sk_size k = 0; ready && k < t->m * f->n_bonus; k++) used[t->bonus[k]] = tied[t->bonus[k]] = 1;
-    for (sk_size k = 0; ready && t->by_flow && k < arcs; k++)
+    for (sk_size k = 0; ready && t->by_constraints && k < arcs; k++)
         if (t->flow->E[k] > FG_NO_WEIGHT) used[k] = tied[k] = 1;
     for (sk_size p = 0; ready && p < T - 1; p++)
         n_row += fg_flow_sets(K, tied + p * K * K, used + p * K * K, here + p * K, n_row, side + 2 * p * K, queue,

@@ -210,8 +210,7 @@ static int fg_find_span(fg_face *s) {
     t->extra = 0;
     if (ready && f->kind == FG_SEQUENCE)
         ready = fg_span_sequence(f, t, s->x, s->g, s->c, s->tied * s->size, span);
-    else if (ready && f->kind == FG_PROJECTIVE) ready = fg_span_stars(f, s->x, span);
-    else if (ready) ready = f->kind == FG_TREE ? fg_span_tree(f, t, s->x, span) : fg_span_matching(f, s->x, span);
+    else if (ready) ready = fg_span_stars(f, s->x, span);
     if (ready && fg_span_ready(f, s->w, span)) {
         t->span = span;
         return 0;
@@ -240,7 +239,7 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
     for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], s.x, NULL);
     for (sk_size i = 0; i < d; i++) s.g[i] = w[i] * (v[i] - s.x[i]);
     fg_set_level(&s);
-    if (f->kind == FG_SEQUENCE || f->kind == FG_TREE || f->kind == FG_MATCHING) {
+    if (f->kind == FG_SEQUENCE) {
         status = fg_collect(&s, 1); /* is the face larger than the structures in use? */
         if (!status && t->extra > 0) status = fg_find_span(&s);
         inside = 1;
@@ -346,12 +345,8 @@ static int fg_complete_all(const fg_plan *g, fg_state *t) {
         const fg_spec *p = g->spec + i;
         double *c = t->work;
         if (!t->active[i].solved) continue;
-        if (t->active[i].by_flow) {
-            if ((status = fg_flow_span(p, t->active + i, g->w + p->slot, 1))) return status;
-            continue;
-        }
         if (t->active[i].by_constraints) {
-            if ((status = fg_constraints_complete(p, t->active + i, t->watch))) return status;
+            if ((status = fg_constraints_span(p, t->active + i, g->w + p->slot, 1, t->watch))) return status;
             continue;
         }
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->add[p->add + k] * t->inv;

@@ -246,6 +246,15 @@ static int fg_flow_solve(fg_flow *t, const double *v, const double *w, const dou
     return 1;
 }
 
+/* Whether the flow for v, w, c was found, from the last one or `afresh`; x (d). */
+static int fg_flow_answer(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c, int afresh,
+                          double *x, fg_watch *watch) {
+    t->calls++;
+    if (!fg_flow_solve(t->flow, v, w, c, afresh, watch)) return 0;
+    memcpy(x, t->flow->x, (size_t)f->d * sizeof(double));
+    return 1;
+}
+
 /* Work on structures, in units of t->spent, after which a flow takes over. It is a quarter of the flow's own work
  * (measured for 5 to 100 tags), since the number of structures is not known in advance. */
 static double fg_flow_work(const fg_spec *f) {
@@ -253,69 +262,21 @@ static double fg_flow_work(const fg_spec *f) {
     return 2e4 + (T - 1.0) * K * K * (90.0 + K);
 }
 
-/* SparseMAP of a sequence: by its structures, or, with many, as a flow */
-static int fg_sequence_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
-                             sk_size rounds, double *x, double *work, fg_watch *watch) {
-    const int is_first = t->calls == 0;
-    int status, found = 0;
-    if (t->refused || f->columns == 1) return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-    if (t->by_flow) {
-        t->calls++;
-        found = fg_flow_solve(t->flow, v, w, c, 0, watch);
-        /* new scores may need few structures */
-        t->by_flow = found || !is_first;
-    }
-    if (!t->by_flow) {
-        t->most = fg_flow_work(f);
-        t->spent = 0.0; /* per answer: known structures make the next answer cheap */
-        status = fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-        if (status || t->solved || t->spent <= t->most || fg_late(watch)) return status;
-    }
-    t->most = 0.0;
-    if (!found) {
-        if (t->flow == NULL && (t->flow = fg_make_flow(f)) == NULL) return FG_NO_MEMORY;
-        t->calls++;
-        found = fg_flow_solve(t->flow, v, w, c, 1, watch);
-    }
-    fg_span_release(t->span);
-    t->span = NULL;
-    t->by_flow = found;
-    if (found) {
-        memcpy(x, t->flow->x, (size_t)f->d * sizeof(double));
-        t->m = 0;
-        t->solved = 1;
-        return 0;
-    }
-    if (watch != NULL && fg_is_stopped(watch->call)) return FG_INTERRUPTED;
-    /* it did not converge (scores of very different sizes, or the time limit): use structures */
-    fg_free_flow(t->flow);
-    t->flow = NULL;
-    t->refused = 1;
-    return fg_active_solve(f, t, v, w, c, rounds, x, work, watch);
-}
-
-/* The Jacobian on the transitions in use or, if `whole`, on the tied ones, which span the smallest face. */
-static int fg_flow_span(const fg_spec *f, fg_active *t, const double *w, int whole) {
+/* Equations of the face of the transitions in use or, if `whole`, of the tied ones, which span the smallest face. */
+static int fg_flow_equations(const fg_spec *f, const fg_active *t, int whole, fg_span *s) {
     const fg_flow *flow = t->flow;
     const sk_size n = f->d;
     double *x = malloc((size_t)(2 * n + 1) * sizeof(double)), *g = x + n, level = 0.0;
-    fg_span *span = calloc(1, sizeof(fg_span));
-    int ready = x != NULL && span != NULL;
+    int ready = x != NULL;
     for (sk_size i = 0; ready && i < n; i++) {
         x[i] = flow->x[i] > FG_NO_WEIGHT ? flow->x[i] : 0.0;
         g[i] = flow->iw[i] > 0.0 ? (flow->v[i] - flow->x[i]) / flow->iw[i] : 0.0;
         level += flow->x[i] * g[i];
     }
     for (sk_size i = 0; i < f->n_add; i++) level += flow->E[i] > 0.0 ? flow->E[i] * flow->c[i] : 0.0;
-    ready = ready && fg_span_sequence(f, t, x, g, flow->c, whole ? FG_TIED_SCORE * (1.0 + fabs(level)) : -1.0, span);
+    ready = ready && fg_span_sequence(f, t, x, g, flow->c, whole ? FG_TIED_SCORE * (1.0 + fabs(level)) : -1.0, s);
     free(x);
-    if (ready && fg_span_ready(f, w, span)) {
-        fg_span_release(t->span);
-        t->span = span;
-        return 0;
-    }
-    fg_span_release(span);
-    return FG_NO_MEMORY;
+    return ready;
 }
 
 #endif

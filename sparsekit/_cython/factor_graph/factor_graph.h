@@ -66,8 +66,8 @@ typedef struct {
     fg_potentials *potentials;          /* of a matching with many structures, else NULL */
     fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
     fg_flow *flow;                      /* of a sequence with many structures, else NULL */
-    int by_constraints, by_flow;        /* whether the last answer is theirs */
-    int refused;                        /* whether they failed in this solve: factor_structured.h */
+    int by_constraints;                 /* whether the last answer is theirs */
+    int refused;                        /* whether they failed in this solve */
     double spent, most;                 /* work on structures for an answer, and its limit; 0: none */
 } fg_active;
 

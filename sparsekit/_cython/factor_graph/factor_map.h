@@ -122,7 +122,7 @@ static int fg_map_separate(const fg_plan *g, fg_state *t) {
         int status;
         if (fg_stopped(t->watch, f->d * (f->rows + f->columns))) return t->status = FG_INTERRUPTED;
         for (sk_size k = 0; k < f->d; k++) u[k] = t->eta[g->var[f->slot + k]];
-        active->m = active->by_constraints = active->by_flow = active->refused = 0;
+        active->m = active->by_constraints = active->refused = 0;
         active->shift = 0.0;
         if ((status = fg_call_oracle(f, active, u, t->add + f->add, t->work + 2 * f->d, &best))) return t->status = status;
         memset(zeros, 0, (size_t)f->d * sizeof(double));

@@ -13,14 +13,14 @@
 #include "factor_graph/factor_graph.h"
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_simplex.h"
+#include "factor_graph/factor_span.h"
 
 #define FG_POTENTIAL_STEPS 100
 #define FG_POTENTIAL_TRIALS 50
 
 struct fg_potentials {
     sk_size R, C;
-    int equal, factored;
-    int whole;                      /* whether columns that are full with a multiplier of 0 count as such */
+    int equal;
     double near;                    /* an entry not above this is 0 */
     double *a, *step, *g, *q, *row; /* (R): potentials, a direction, gradient, workspace */
     double *tau, *mass;             /* (C): of columns: potentials, sums of d over free entries where full, else 0 */
@@ -101,14 +101,13 @@ static void fg_factor_rows(fg_potentials *t, double ridge) {
     memset(S, 0, (size_t)(R * R) * sizeof(double));
     for (sk_size j = 0; j < t->C; j++) {
         const double *x = t->x + j * R, *d = t->d + j * R;
-        double mass = 0.0, sum = 0.0;
+        double mass = 0.0;
         for (sk_size i = 0; i < R; i++) {
-            sum += x[i];
             t->q[i] = x[i] > t->near ? d[i] : 0.0;
             mass += t->q[i];
             S[i * R + i] += t->q[i];
         }
-        t->mass[j] = t->equal || t->tau[j] > 0.0 || (t->whole && sum > 1.0 - FG_SUM_TOLERANCE) ? mass : 0.0;
+        t->mass[j] = t->equal || t->tau[j] > 0.0 ? mass : 0.0;
         if (!(t->mass[j] > 0.0)) continue;
         for (sk_size i = 0; i < R; i++)
             if (t->q[i] != 0.0) fg_subtract_row(i + 1, t->q[i] / mass, t->q, S + i * R);
@@ -155,7 +154,6 @@ static int fg_potentials_newton(fg_potentials *t, fg_watch *watch) {
     int steps = FG_POTENTIAL_STEPS;
     double slope;
     memset(t->step, 0, (size_t)t->R * sizeof(double));
-    t->factored = t->whole = 0;
     fg_potentials_at(t, 0.0, &slope);
     return fg_minimize_dual(&dual, t, &steps, t->R * t->C * (8 + t->R / 2), watch) >= 0.0;
 }
@@ -176,42 +174,26 @@ static int fg_potentials_solve(const fg_spec *f, fg_potentials *t, const double 
     return 1;
 }
 
-/* the Jacobian becomes that of the smallest face that the answer lies in: factor_face.h */
-static void fg_potentials_complete(fg_potentials *t) {
-    t->whole = 1;
-    t->factored = 0;
-}
-
-/* y = J u of a matching by potentials: the projection on what leaves rows and full columns as they are */
-static void fg_potentials_jvp(const fg_spec *f, fg_potentials *t, const double *u, double *y) {
+/* Equations of the smallest face around the answer: rows and full columns, of the entries in use. Columns come first,
+ * since the matrix of theirs is diagonal. */
+static int fg_potentials_equations(const fg_spec *f, const fg_potentials *t, fg_rows *a) {
     const sk_size R = t->R, C = t->C;
     const int turned = f->rows > f->columns;
-    double *alpha = t->row;
-    if (!t->factored) fg_factor_rows(t, 0.0);
-    t->factored = 1;
-    memset(alpha, 0, (size_t)R * sizeof(double));
-    for (int pass = 0; pass < 3; pass++) {
-        /* b, y and the rows' residuals for the current alpha; pass 1 refines pass 0, the last one writes */
-        memset(t->g, 0, (size_t)R * sizeof(double));
-        for (sk_size j = 0; j < C; j++) {
-            const double *x = t->x + j * R, *d = t->d + j * R;
-            double b = 0.0;
-            for (sk_size i = 0; i < R; i++) {
-                sk_size s = turned ? j * R + i : i * C + j;
-                y[s] = x[i] > t->near ? u[s] - alpha[i] * d[i] : 0.0;
-                b += y[s];
-            }
-            b = t->mass[j] > 0.0 ? b / t->mass[j] : 0.0;
-            for (sk_size i = 0; i < R; i++) {
-                sk_size s = turned ? j * R + i : i * C + j;
-                if (x[i] > t->near) y[s] -= b * d[i];
-                t->g[i] += y[s];
-            }
-        }
-        if (pass == 2) break;
-        fg_solve_hessian(R, R, t->S, t->g);
-        for (sk_size i = 0; i < R; i++) alpha[i] += t->g[i];
+    double *sums = t->line;
+    if (!fg_rows_begin(a, C + R, R * C, 2 * R * C)) return 0;
+    for (sk_size j = 0; j < C; j++) {
+        sums[j] = 0.0;
+        for (sk_size i = 0; i < R; i++) sums[j] += t->x[j * R + i];
     }
+    for (sk_size s = 0; s < R * C; s++) {
+        const sk_size j = turned ? s / R : s % C, i = turned ? s % R : s / C;
+        if (t->x[j * R + i] > t->near) {
+            if (sums[j] > 1.0 - FG_SUM_TOLERANCE) fg_rows_enter(a, j, 1.0);
+            fg_rows_enter(a, C + i, 1.0);
+        }
+        fg_rows_next(a);
+    }
+    return 1;
 }
 
 #endif

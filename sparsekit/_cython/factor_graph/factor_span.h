@@ -3,6 +3,7 @@
 #define SPARSEKIT_FACTOR_SPAN_H
 
 #include "factor_graph/factor_graph.h"
+#include "factor_graph/factor_triangle.h"
 
 /* Equations by column, and the Cholesky factor of A D A' within its envelope. Dependent equations have a pivot of 0 and
  * are left out. */
@@ -82,8 +83,8 @@ static int fg_rows_factor(fg_rows *a, const double *scale) {
         double *row = a->L + a->at[r] - a->first[r], own = row[r];
         for (sk_size c = a->first[r]; c <= r; c++) {
             const double *other = a->L + a->at[c] - a->first[c];
-            double s = row[c];
-            for (sk_size k = a->first[r] > a->first[c] ? a->first[r] : a->first[c]; k < c; k++) s -= row[k] * other[k];
+            const sk_size from = a->first[r] > a->first[c] ? a->first[r] : a->first[c];
+            const double s = from < c ? row[c] - fg_line_dot(c - from, row + from, other + from) : row[c];
             if (c < r) row[c] = other[c] > 0.0 ? s / other[c] : 0.0;
             else row[r] = s > 1e-10 * own ? sqrt(s) : 0.0;
         }
@@ -104,6 +105,16 @@ static void fg_rows_solve(const fg_rows *a, double *y) {
         y[r] = row[r] > 0.0 ? y[r] / row[r] : 0.0;
         for (sk_size k = a->first[r]; k < r; k++) y[k] -= row[k] * y[r];
     }
+}
+
+/* Factorises the equations with D = W^-1; whether there was memory. */
+static int fg_span_ready(const fg_spec *f, const double *w, fg_span *s) {
+    double *scale = malloc((size_t)(f->d + 1) * sizeof(double));
+    int ready = scale != NULL;
+    for (sk_size i = 0; ready && i < f->d; i++) scale[i] = 1.0 / w[i];
+    ready = ready && fg_rows_factor(&s->on, scale) && (s->arc == NULL || fg_rows_factor(&s->part, NULL));
+    free(scale);
+    return ready;
 }
 
 /* y = A x, or x -= D A' y; columns are the entries of x in `index`, or all */

@@ -1,5 +1,4 @@
-"""Kernels of linear chains with one table of transition scores: forward-backward, best sequences, and
-products with coefficients for selected pairs of features and labels."""
+"""Kernels of linear chains with one table of transition scores: forward-backward and best sequences."""
 import numpy as np
 
 from cython.parallel cimport prange
@@ -77,34 +76,3 @@ def best_sequences(const int64_t[::1] start, const double[:, ::1] unary, const d
                 value[i] = 0.0
             else:
                 value[i] = sk_chain_best(T, K, &unary[start[i], 0], &trans[0, 0], &tags[start[i]], &buffer[b, 0])
-
-
-def pair_scores(const int64_t[::1] indptr, const int64_t[::1] indices, const double[::1] data,
-                const int64_t[::1] first, const int32_t[::1] label, const double[::1] x, double[:, ::1] unary,
-                int n_threads):
-    """unary (N, K) = X W for rows X (indptr (N + 1,), indices, data). Feature j of W has coefficients for the
-    labels label[first[j]:first[j + 1]] only; x has them in that order."""
-    cdef Py_ssize_t N = unary.shape[0], K = unary.shape[1], t, k
-    cdef int64_t e, q, j
-    for t in prange(N, nogil=True, num_threads=n_threads, schedule='static'):
-        for k in range(K):
-            unary[t, k] = 0.0
-        for e in range(indptr[t], indptr[t + 1]):
-            j = indices[e]
-            for q in range(first[j], first[j + 1]):
-                unary[t, label[q]] += data[e] * x[q]
-
-
-def pair_sums(const int64_t[::1] indptr, const int64_t[::1] indices, const double[::1] data,
-              const int64_t[::1] first, const int32_t[::1] label, const double[:, ::1] D, double[::1] sums,
-              int n_threads):
-    """sums = the entries of X^T D (p, K) that have a coefficient, as in `pair_scores`. X is given by columns
-    (indptr (p + 1,), indices, data); D is (N, K)."""
-    cdef Py_ssize_t p = first.shape[0] - 1, j
-    cdef int64_t e, q
-    for j in prange(p, nogil=True, num_threads=n_threads, schedule='static'):
-        for q in range(first[j], first[j + 1]):
-            sums[q] = 0.0
-        for e in range(indptr[j], indptr[j + 1]):
-            for q in range(first[j], first[j + 1]):
-                sums[q] += data[e] * D[indices[e], label[q]]

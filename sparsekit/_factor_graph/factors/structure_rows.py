@@ -51,10 +51,10 @@ def entering(words):
     return words[:, None] & (~words[None, :] | np.eye(len(words), dtype=bool))
 
 
-def own_places(layout):
+def own_indices(layout):
     """Which of a layout's additional scores are those of factors' own variables."""
-    places = (f["add"] + np.arange(f["n_add"]) for f in layout.structured)
-    return np.concatenate([np.zeros(0, dtype=np.intp), *places])
+    indices = (f["add"] + np.arange(f["n_add"]) for f in layout.structured)
+    return np.concatenate([np.zeros(0, dtype=np.intp), *indices])
 
 
 def add_structures(specs, n_slots, sets, upper, equal):

@@ -240,19 +240,19 @@ class Solution(BatchSolution):
         solved them.
     """
 
-    def __init__(self, graph, run, place, options):
+    def __init__(self, graph, run, index, options):
         super().__init__(graph, run, graph._scores.dtype, options)
         for name in ("x", "additional", "status", "nit", "primal_residual", "dual_residual", "optimality",
                      "step_size", "success"):  # fmt: skip
-            one = getattr(self, name)[place]
+            one = getattr(self, name)[index]
             setattr(self, name, one if one.ndim else to_host(one)[()])
         self.status, self.nit, self.success = int(self.status), int(self.nit), bool(self.success)
-        self.n_fallbacks = int(self.n_fallbacks[place])
+        self.n_fallbacks = int(self.n_fallbacks[index])
         self.message = MESSAGES[self.status]
-        self.solver = str(self.solver[place])
+        self.solver = str(self.solver[index])
         extra = namespace(x=self.x).asarray(graph.additional_scores)
         # forbidden scores count as 0 times 0
-        self.additional[run.low_too[place] & (self.additional < MARGINAL_TOL)] = 0.0
+        self.additional[run.low_too[index] & (self.additional < MARGINAL_TOL)] = 0.0
         on, on_too = self.x != 0, self.additional != 0
         self.fun = float(
             graph._scores[on] @ self.x[on]
@@ -294,7 +294,7 @@ class Solution(BatchSolution):
         if id(factor) not in layout.add_start:
             raise KeyError("the factor is not in the graph")
         found = {"x": self._run.states.copies(0)[layout.slots(factor)].reshape(factor._shape)}
-        k = layout.structured_place.get(id(factor))
+        k = layout.structured_index.get(id(factor))
         if k is not None:
             found["weights"], found["structures"], found["additional"] = self._run.states.structures(0, k)
             if not len(found["weights"]):  # the factor was solved without structures

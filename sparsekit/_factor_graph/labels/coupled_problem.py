@@ -165,18 +165,18 @@ class CoupledHinge:
         curved = MarginalCurvature(
             self.loss.labels, to_host(self.dual_variables()), to_host(plus), to_host(minus), free
         )
-        place = self.size + np.flatnonzero(free)
-        weight = to_host(self.loss.weight)[curved.place] / self.loss.smoothing
+        pairs_at = self.size + np.flatnonzero(free)
+        weight = to_host(self.loss.weight)[curved.row] / self.loss.smoothing
         if self.xp is np and self._is_small(curved):
-            return self._by_factor(curved, place, weight)
-        return self._by_products(curved, self.xp.asarray(place), weight, enough)
+            return self._by_factor(curved, pairs_at, weight)
+        return self._by_products(curved, self.xp.asarray(pairs_at), weight, enough)
 
     def _is_small(self, curved):
-        m, (q, K) = len(curved.place), self.loss.shape
-        work = m**3 / 3.0 + float(len(np.unique(curved.place))) ** 2 * q
+        m, (q, K) = len(curved.row), self.loss.shape
+        work = m**3 / 3.0 + float(len(np.unique(curved.row))) ** 2 * q
         return m <= MAX_SIDE and work <= _WORTH * 4.0 * len(self.loss.Y) * q * K
 
-    def _by_factor(self, curved, place, weight):
+    def _by_factor(self, curved, pairs_at, weight):
         loss, (q, K), p = self.loss, self.loss.shape, self.loss.design.shape[1]
         # the system is a diagonal plus a low-rank term with one row for each free direction
         own = np.ones(len(self.x))
@@ -184,8 +184,8 @@ class CoupledHinge:
         features = np.append(loss.alpha + _CURVATURE * self.squares, [_CURVATURE] * (q - p))
         features[features <= 0.0] = 1.0  # zero features without a penalty
         T[:] = features[:, None]
-        own[place] = loss.pair_alpha + _OF_PAIRS
-        rows, of = np.unique(curved.place, return_inverse=True)
+        own[pairs_at] = loss.pair_alpha + _OF_PAIRS
+        rows, of = np.unique(curved.row, return_inverse=True)
         shift = np.zeros(p)
         if loss.fit_intercept and isinstance(loss.design, DenseDesign):
             # means of columns are moved to the intercept: large ones would cost all digits
@@ -196,20 +196,20 @@ class CoupledHinge:
         ways *= np.sqrt(weight)[:, None]
         M = X @ X.T
         M = (M.toarray() if sp.issparse(M) else M)[np.ix_(of, of)] * (ways @ ways.T)
-        pairs = (curved.G @ curved.shares).toarray() * np.sqrt(weight)[:, None] / np.sqrt(own[place])
+        pairs = (curved.G @ curved.shares).toarray() * np.sqrt(weight)[:, None] / np.sqrt(own[pairs_at])
         M += pairs @ pairs.T
         M[np.diag_indices_from(M)] += 1.0
         step = np.where(self.free, -self.gradient, 0.0)
         table = step[: self.size].reshape(q, K)
         table[:p] -= shift[:, None] * table[p:].sum(axis=0)
         step /= np.sqrt(own)
-        along = ((X @ table)[of] * ways).sum(axis=1) + pairs @ step[place]
+        along = ((X @ table)[of] * ways).sum(axis=1) + pairs @ step[pairs_at]
         if len(along):
             along = cho_solve(cho_factor(M, lower=True, check_finite=False), along, check_finite=False)
         spread = np.zeros((len(rows), K))
         np.add.at(spread, of, along[:, None] * ways)
         table -= X.T @ spread
-        step[place] -= pairs.T @ along
+        step[pairs_at] -= pairs.T @ along
         step /= np.sqrt(own)
         table[p:] -= shift @ table[:p]
         return step
@@ -226,7 +226,7 @@ class CoupledHinge:
         ones = sp.csr_array(np.ones((len(rows), int(self.loss.fit_intercept))))
         return sp.hstack([part.astype(np.float64), ones], format="csr") @ sp.diags_array(scale)
 
-    def _by_products(self, curved, place, weight, enough):
+    def _by_products(self, curved, pairs_at, weight, enough):
         """Until the residual is at most ``enough``, with a diagonal."""
         loss, xp, (n, K), p = self.loss, self.xp, self.loss.Y.shape, self.loss.design.shape[1]
         G, shares, w = curved.G, curved.shares, loss.weight[:, None]
@@ -234,13 +234,13 @@ class CoupledHinge:
         def product(v):
             V = xp.ascontiguousarray(v[: self.size].reshape(loss.shape))
             eta = loss.scores(V)
-            moved = G.T @ (weight * (G @ (to_host(eta).ravel() + shares @ to_host(v[place]))))
+            moved = G.T @ (weight * (G @ (to_host(eta).ravel() + shares @ to_host(v[pairs_at]))))
             U = xp.asarray(moved).reshape(n, K) + _CURVATURE * w * eta
             T = class_sums(loss.design, xp.ascontiguousarray(U), loss.fit_intercept)
             T[:p] += loss.alpha * V[:p]
             out = xp.zeros(len(v))
             out[: self.size] = T.ravel()
-            out[place] = xp.asarray(shares.T @ moved) + (loss.pair_alpha + _OF_PAIRS) * v[place]
+            out[pairs_at] = xp.asarray(shares.T @ moved) + (loss.pair_alpha + _OF_PAIRS) * v[pairs_at]
             return out
 
         moves = G.multiply(G).T @ weight
@@ -249,7 +249,7 @@ class CoupledHinge:
         T = M[: self.size].reshape(loss.shape)
         T[:p] = self.squares[:, None] * share + loss.alpha
         T[p:] = share
-        M[place] = xp.asarray(shares.multiply(shares).T @ moves) + loss.pair_alpha
+        M[pairs_at] = xp.asarray(shares.multiply(shares).T @ moves) + loss.pair_alpha
         M = np.maximum(M, ROUNDING * float(M.max()) or 1.0)
         d, r = xp.zeros(len(self.x)), xp.where(self.free, -self.gradient, 0.0)
         z = r / M

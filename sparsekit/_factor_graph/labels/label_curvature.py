@@ -31,7 +31,7 @@ class MarginalCurvature:
     ----------
     G : sparse matrix of shape (m, n K)
         Orthonormal rows: ways to move, each of labels of one row of mu.
-    place : ndarray of int of shape (m,)
+    row : ndarray of int of shape (m,)
         That row.
     shares : sparse matrix of shape (n K, F)
         What an increase of the free pair scores adds to scores of labels.
@@ -40,7 +40,7 @@ class MarginalCurvature:
     def __init__(self, labels, mu, plus, minus, free):
         self.labels, self.mu = labels, mu
         self.open = (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
-        self.G, self.place = self._ways(*self._ties(plus, minus))
+        self.G, self.row = self._ways(*self._ties(plus, minus))
         self.shares = self._shares(free)
 
     def _by_pairs(self, which):
@@ -95,9 +95,9 @@ class MarginalCurvature:
             values.append(basis.ravel())
             count += len(basis)
         rows, columns, values = (np.concatenate(part) for part in (rows, columns, values))
-        place = np.zeros(count, dtype=np.int64)
-        place[rows] = columns // K
-        return sp.csr_array((values, (rows, columns)), shape=(count, n * K)), place
+        row = np.zeros(count, dtype=np.int64)
+        row[rows] = columns // K
+        return sp.csr_array((values, (rows, columns)), shape=(count, n * K)), row
 
     def _held_rows(self):
         """Rows with an open label in a factor that holds with equality."""

@@ -141,16 +141,16 @@ class Labels:
     def longest(self, start, step):
         """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
         start, step = to_host(start), to_host(step)
-        room, rise = [start, 1.0 - start], [-step, step]
+        slack, rise = [start, 1.0 - start], [-step, step]
         for index, a, b, always in self.faces():
             along = step[index] @ a
             if always and abs(along) > 1e-7 * abs(a).max():
                 return 0.0
             if not always:
-                room.append([b - start[index] @ a])
+                slack.append([b - start[index] @ a])
                 rise.append([along])
-        room, rise = np.concatenate(room), np.concatenate(rise)
-        limits = room[rise > 0.0] / rise[rise > 0.0]
+        slack, rise = np.concatenate(slack), np.concatenate(rise)
+        limits = slack[rise > 0.0] / rise[rise > 0.0]
         return float(limits.min(initial=1e300).clip(0.0, 1e300))
 
     def marginals(self, eta, plus, minus, options, n_threads=1):

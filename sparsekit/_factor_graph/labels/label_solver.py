@@ -1,7 +1,5 @@
 """Fits of `LabelLoss` by NQN: smooth in a box for two of its losses; the hinge has its own (label_hinge)."""
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.optimize import OptimizeResult
 
@@ -47,7 +45,6 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
     opts = nqn.NQNOptions(gtol=tol * unit, ftol=1e-12, max_iter=max_iter, max_time=limits.max_time)
     lines = History(("time", "fun", "optimality"), history)
-    before = 0
 
     def report(result):
         optimality = measure(result.x, result.jac, lower, upper) / unit
@@ -59,7 +56,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
             OptimizeResult(
                 x=result.x,
                 fun=result.fun,
-                nit=before + result.nit,
+                nit=result.nit,
                 optimality=optimality,
                 time=seconds,
                 nnz=int(np.count_nonzero(result.x)),
@@ -68,33 +65,10 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
 
     x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
-    # Rows without pair scores are quick to solve, and most pairs never get a score. So the table is fitted
-    # first.
-    with_pairs = [False, True] if x0 is None and loss.n_pairs else [True]
-    status, nit = None, 0
-    for pairs in with_pairs:
-        top = upper
-        if not pairs:
-            top = upper.copy()
-            top[loss.n_variables - 2 * loss.n_pairs :] = 0.0
-        left = limits.max_time - limits.seconds
-        settings = replace(opts, max_iter=max_iter - nit, max_time=max(left, 0.0))
-        if not pairs:  # reserve half of the limits for the fit with pairs
-            settings = replace(
-                settings, gtol=10 * tol * unit, ftol=0.1 * tol, max_iter=(max_iter - nit + 1) // 2,
-                max_time=max(0.5 * left, 0.0),
-            )  # fmt: skip
-        before = nit
-        found = nqn.minimize(loss.value_and_gradient, x, lower, top, settings, callback=hook)
-        x, nit = found.x, nit + found.nit
-        if found.status == outcome.STOPPED or pairs:
-            status = _MEANS.get(found.status, found.status)
-            break
-        if limits.reached() is not None:
-            status = outcome.MAX_TIME
-            break
+    found = nqn.minimize(loss.value_and_gradient, x, lower, upper, opts, callback=hook)
+    status = _MEANS.get(found.status, found.status)
     return OptimizeResult(
-        x=found.x, fun=found.fun, nit=nit, nfev=found.nfev, status=status, message=found.message,
+        x=found.x, fun=found.fun, nit=found.nit, nfev=found.nfev, status=status, message=found.message,
         optimality=measure(found.x, found.jac, lower, upper) / unit,
         dual_gap=_gap(loss, found, lower), time=limits.seconds,
         history=lines.columns(),

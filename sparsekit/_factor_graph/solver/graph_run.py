@@ -9,7 +9,7 @@ import numpy as np
 from ..._arrays import as_like, kernel_module, namespace, thread_arguments, to_host
 from ..._solver import outcome
 from ..factors.asking import being_asked, lock_of, refuse_own_graph
-from ..factors.structure_rows import own_places
+from ..factors.structure_rows import own_indices
 from ..plan import MARGINAL_TOL, PASSES, plan_of
 from . import finish
 
@@ -108,7 +108,7 @@ class GraphRun:
         """Marginals of the additional scores, (n, n_additional)."""
         found = self.states.additionals()
         for i, own in self.own.items():
-            found[i, own_places(self.layout)] = own
+            found[i, own_indices(self.layout)] = own
         return found
 
     def finish(self):

@@ -38,42 +38,18 @@ class Point:
 
 
 class _Saddle:
-    """[diag d, B'; B, -diag s] z = right, factorised once.
-
-    Columns without a square are many, each in few rows. They are eliminated here, which a factorisation would
-    do first, after it had found that out.
-    """
+    """[diag d, B'; B, -diag s] z = right, factorised once."""
 
     def __init__(self, d, B, s, square, scale=1.0):
         self.K = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
-        self.own = np.flatnonzero(square == 0.0)
         shift = SHIFT / scale
-        below = s + np.where(s > shift, 0.0, shift)
-        self.rest, kept, inner = slice(None), d, -sp.diags_array(below)
-        if len(self.own):
-            columns = B.tocsc()
-            here = np.flatnonzero(square)
-            self.rest = np.concatenate([here, len(d) + np.arange(len(s))])
-            self.part, kept = columns[:, self.own], d[here]
-            self.inverse = 1.0 / np.maximum(d[self.own], SHIFT * scale)
-            inner = inner - (self.part * self.inverse) @ self.part.T
-            B = columns[:, here]
-        lower = sp.block_array([[sp.diags_array(kept), B.T], [B, inner]], format="csc")
-        self.solved = splu(
-            lower, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+        d = np.where(square == 0.0, np.maximum(d, SHIFT * scale), d)
+        s = s + np.where(s > shift, 0.0, shift)
+        shifted = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
+        # the solution but for the shift
+        self._approximate = splu(
+            shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
         ).solve
-
-    def _approximate(self, right):
-        """The solution but for the shift."""
-        if not len(self.own):
-            return self.solved(right)
-        z = np.empty(len(right))
-        inner, m = right[self.rest], self.part.shape[0]
-        own = right[self.own] * self.inverse
-        inner[-m:] -= self.part @ own
-        z[self.rest] = inner = self.solved(inner)
-        z[self.own] = own - self.inverse * (self.part.T @ inner[-m:])
-        return z
 
     def solve(self, right, most=4, start=None):
         """The solution; the shift goes away by the proximal point method."""

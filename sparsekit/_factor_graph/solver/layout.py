@@ -115,13 +115,13 @@ class Layout:
             by_kind[factor._kind].append(factor)
             self.add_start[id(factor)] = self.n_additional
             self.n_additional += factor.n_additional
-        self.structured_place = {id(factor): k for k, factor in enumerate(by_kind["structured"])}
+        self.structured_index = {id(factor): k for k, factor in enumerate(by_kind["structured"])}
         slots = _Slots()
         # the kernels rely on this order of kinds
-        arrays = self._place_pairs(by_kind["pair"], slots)
-        arrays |= self._place_linear(by_kind["linear"], slots)
-        arrays |= self._place_orouts(by_kind["orout"], slots)
-        structured = self._place_structured(by_kind["structured"], slots)
+        arrays = self._lay_out_pairs(by_kind["pair"], slots)
+        arrays |= self._lay_out_linear(by_kind["linear"], slots)
+        arrays |= self._lay_out_orouts(by_kind["orout"], slots)
+        structured = self._lay_out_structured(by_kind["structured"], slots)
         arrays |= slots.arrays(n_variables)
         self.lock = lock_of(self)
         self.arrays, self.structured = arrays, structured
@@ -129,7 +129,7 @@ class Layout:
         self._plans = OnEachDevice("factor_graph._factor_graph", "Plan", self.plan_arguments)
         self.plan = self._plans.like(arrays["var"])
 
-    def _place_pairs(self, factors, slots):
+    def _lay_out_pairs(self, factors, slots):
         """All first variables, then all second ones."""
         ends = np.concatenate([*(factor.index for factor in factors), np.zeros((0, 2), dtype=np.int64)])
         flips = np.concatenate([*(factor.negated for factor in factors), np.zeros((0, 2), dtype=bool)])
@@ -145,7 +145,7 @@ class Layout:
             "flip": _padded(np.flatnonzero(flips.T), np.int32),
         }
 
-    def _place_linear(self, factors, slots):
+    def _lay_out_linear(self, factors, slots):
         """One constraint after the other, with coefficients."""
         ends, relation, bound = [slots.count], [], []
         for factor in factors:
@@ -162,7 +162,7 @@ class Layout:
             "bound": _padded(np.concatenate([*bound, []]), np.float64),
         }
 
-    def _place_orouts(self, factors, slots):
+    def _lay_out_orouts(self, factors, slots):
         """One after the other, as the constraint that the others sum to the last."""
         ends = [slots.count]
         for factor in factors:
@@ -174,7 +174,7 @@ class Layout:
             slots.add(factor.index, a, factor.negated)
         return {"orout": np.array(ends, dtype=np.intp)}
 
-    def _place_structured(self, factors, slots):
+    def _lay_out_structured(self, factors, slots):
         """Fields of fg_spec (factor_graph.h) of each."""
         found = []
         for factor in factors:
@@ -251,7 +251,7 @@ class _Slots:
         var = np.concatenate(self._var).astype(np.int32)
         degree = np.bincount(var, minlength=n_variables)
         deg = np.append(degree[var], 0.0)
-        a = _placed(self._a, self.count + 1, np.float64)
+        a = _scattered(self._a, self.count + 1, np.float64)
         return {
             "var": np.append(var, np.int32(0)),
             "var_start": np.concatenate([[0], np.cumsum(degree)]).astype(np.intp),
@@ -260,11 +260,11 @@ class _Slots:
             "w": np.append(1.0 / deg[:-1], 0.0),
             "a": a,
             "ad": a * deg,
-            "negated": _placed(self._negated, self.count + 1, np.int32),
+            "negated": _scattered(self._negated, self.count + 1, np.int32),
         }
 
 
-def _placed(parts, size, dtype):
+def _scattered(parts, size, dtype):
     """Zeros but for the parts, which are pairs of an index and values."""
     out = np.zeros(size, dtype=dtype)
     for start, values in parts:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..factors.factors import EQUAL
-from ..factors.structure_rows import add_structures, own_places
+from ..factors.structure_rows import add_structures, own_indices
 
 
 @dataclass
@@ -104,7 +104,7 @@ def polytope_of(layout, additional, off, off_additional, sets=None):
     Polytope
     """
     n, arrays, var = layout.n_variables, layout.arrays, layout.var
-    own = own_places(layout)
+    own = own_indices(layout)
     upper, equal = _Rows(), _Rows()
     slot_linear = _add_pairs(layout, arrays, additional, off_additional, upper)
     _add_linear(arrays, upper, equal)
@@ -137,8 +137,8 @@ def polytope_of(layout, additional, off, off_additional, sets=None):
 def _add_pairs(layout, arrays, additional, off_additional, upper):
     """One row a pair with a score; returns what the pairs add to the scores, by slot."""
     n, linear = layout.n_pairs, np.zeros(len(arrays["var"]) - 1)
-    place = arrays["pair_add"][:-1]
-    score, forbidden = additional[place], off_additional[place]
+    index = arrays["pair_add"][:-1]
+    score, forbidden = additional[index], off_additional[index]
     sign, right = np.ones(2 * n), np.zeros(2 * n)
     flip = arrays["flip"][:-1]
     sign[flip], right[flip] = -1.0, 1.0  # a literal is right + sign x

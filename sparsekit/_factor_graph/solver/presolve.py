@@ -71,10 +71,10 @@ def presolve(p):
     # rows[kept][:, free], without scipy.sparse's checks
     some = kept[row] & free[column]
     ends = np.concatenate([[0], np.cumsum(np.bincount(row[some], minlength=m)[kept])])
-    place = (np.cumsum(free) - 1)[column[some]]
+    index = (np.cumsum(free) - 1)[column[some]]
     inner = replace(
         p,
-        rows=sp.csr_array((value[some], place, ends), shape=(kept.sum(), free.sum())),
+        rows=sp.csr_array((value[some], index, ends), shape=(kept.sum(), free.sum())),
         right=(p.right - p.rows @ x)[kept],
         n_upper=int(kept[: p.n_upper].sum()),
         most=p.most[kept[: p.n_upper]],

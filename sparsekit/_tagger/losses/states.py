@@ -7,12 +7,8 @@ sums of derivatives over them, and the table (p, K).
 import numpy as np
 import scipy.sparse as sp
 
-from ..._cython.tagger import _chains
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.dense_design import DenseDesign
-
-# largest share of non-zero coefficients at which products skip the zeros
-_FEW = 0.5
 
 
 def rows_of(design):
@@ -67,41 +63,25 @@ class AllStates:
         return np.ones((self.design.shape[1], self.K), dtype=bool)
 
 
-class SeenStates:
+class SeenStates(AllStates):
     """Coefficients of the features and labels that occur together at some position."""
 
     def __init__(self, design, y, K):
-        self.K, self.design, self._threads = K, design, design.threads[0]
-        N, p = design.shape
-        self._rows = rows_of(design)
-        indptr, indices, data = self._rows
-        columns = sp.csr_matrix((data, indices, indptr), shape=(N, p)).tocsc()
-        self._columns = columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data
-        self._squares = columns.copy()
-        self._squares.data = columns.data**2
-        used = np.repeat(np.arange(p), np.diff(columns.indptr)) * K + y[columns.indices]
+        super().__init__(design, K)
+        indptr, indices, data = rows_of(design)
+        used = indices * K + np.repeat(y, np.diff(indptr))
         # stored zeros do not count
-        index = np.unique(used[columns.data != 0])
-        self._index, self._label = index, (index % K).astype(np.int32)
-        self._first = np.searchsorted(index, np.arange(p + 1) * K).astype(np.int64)
-        self.n = len(index)
+        self._index = np.unique(used[data != 0])
+        self.n = len(self._index)
 
     def scores(self, x):
-        unary = np.empty((self.design.shape[0], self.K))
-        first, label, used = self._first, self._label, x != 0.0
-        if np.count_nonzero(used) <= _FEW * self.n:  # sparse by an L1 penalty: skip the zeros
-            first = np.concatenate([[0], used.cumsum()])[first]
-            label, x = label[used], x[used]
-        _chains.pair_scores(*self._rows, first, label, x, unary, self._threads)
-        return unary
+        return super().scores(self.table(x))
 
     def sums(self, D):
-        sums = np.empty(self.n)
-        _chains.pair_sums(*self._columns, self._first, self._label, D, sums, self._threads)
-        return sums
+        return super().sums(D)[self._index]
 
     def squares(self, weights, each):
-        return (self._squares.T @ weights)[self._index // self.K] * each[self._label]
+        return super().squares(weights, each)[self._index]
 
     def table(self, x):
         table = np.zeros(self.design.shape[1] * self.K)

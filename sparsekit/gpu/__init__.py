@@ -13,7 +13,6 @@ _ROWS = "each row depends on the result of the row before: a GPU has no parallel
 _HOST = "it describes the processor's instructions and threads"
 _CHAIN = "a chain is sequential, position by position, with few labels; sequences are in main memory"
 _COUPLED = "on the CPU a general solver finishes what the passes have not; a GPU makes all passes instead"
-_FILES = "files and their text are read in main memory"
 _SHORT = "on a GPU all scores are ranked: a shortlist has not been tried there"
 _WORKSPACE = "on a GPU the rounds allocate their own workspace"
 _ONE_BY_ONE = "it updates variables one by one; on a GPU least squares use OBA, positive=True included"
@@ -60,12 +59,6 @@ NOT_HERE: dict[str, str] = {
     "extreme._ranking.TILE": "no kernel on a GPU ranks by tiles of classes",
     "extreme._ranking.rank_sparse": "scores of sparse rows are ranked block by block, as those of dense "
     "rows are",
-    "datasets._row_files.ALL_READ": _FILES,
-    "datasets._row_files.BUFFER_FULL": _FILES,
-    "datasets._row_files.ODD_LINE": _FILES,
-    "datasets._row_files.SvmlightRows": _FILES,
-    "datasets._row_files.first_bad_row": _FILES,
-    "datasets._row_files.number": _FILES,
     "shared._runtime.LEVELS": _HOST,
     "shared._runtime.run_on_one_thread": _HOST,
     "shared._runtime.simd_level": _HOST,

@@ -18,6 +18,7 @@ from sklearn.datasets import load_svmlight_file
 from .._typing import FileName
 from ._files import MAX_BYTES, WIDEST, FileFormatError, numeral, open_bytes, shown, whole_number
 
+DOUBLE = np.dtype(np.float64)
 # what scikit-learn's reader raises for text that is not in the format
 READ_ERRORS = (ValueError, OverflowError, IndexError)
 
@@ -127,7 +128,7 @@ class LineForm:
     highest: int
     n_features: int | None
     n_labels: int | None = None
-    dtype: np.dtype[Any] = np.dtype(np.float64)
+    dtype: np.dtype[Any] = DOUBLE
 
     def read(self, text: bytes, path: str, first: int) -> tuple[csr_matrix, Any]:
         """The rows of whole lines, of which the first has that number in the file.
@@ -221,7 +222,7 @@ class LineForm:
             self._number(value, f"value of index {column}", path, number, self.dtype)
 
     @staticmethod
-    def _number(token, what, path, line, dtype=np.dtype(np.float64)):
+    def _number(token, what, path, line, dtype=DOUBLE):
         try:
             value = float(token)
         except ValueError:

@@ -224,7 +224,7 @@ class Block:
         self.rows = 0
 
     def add(self, X: Any, y: Any) -> Iterator[int]:
-        """Take rows. Yields the number of those taken each time the block is full, for the caller to write."""
+        """Take rows; yields how many it has taken each time the block is full and has to be written."""
         start = 0
         while start < X.shape[0]:
             sizes = self._sizes(X, y, start)

@@ -25,8 +25,8 @@ def load_xc(
     """Read a multi-label data set in the format of the Extreme Classification repository.
 
     The first line is ``n_samples n_features n_labels``; each following line is one row,
-    ``label,label,... index:value index:value ...``, all indices counted from 0 and rising. A row may have no label
-    (the line starts with a space) and no feature.
+    ``label,label,... index:value index:value ...``, all indices counted from 0 and rising. A row may have
+    no label (the line starts with a space) and no feature.
 
     Parameters
     ----------

@@ -119,7 +119,7 @@ class LineForm:
     multilabel : whether labels are lists.
     lowest, highest : bounds of the indices.
     n_features : number of columns that the user gave, None if the file decides.
-    n_labels : labels are whole numbers below it; None: any numbers.
+    n_labels : with ``multilabel``, labels are whole numbers below it; None: any numbers.
     dtype : values are finite in this type.
     """
 
@@ -149,7 +149,7 @@ class LineForm:
             X, labels = load_svmlight_file(
                 io.BytesIO(text), multilabel=self.multilabel, zero_based=True, dtype=np.float64
             )
-            y = self._indicators(labels) if self.multilabel else labels
+            y = labels if self.n_labels is None else self._indicators(labels, self.n_labels)
             if self._allows(X, y):
                 return X.astype(self.dtype, copy=False), y
             problem = "a value or a label is out of its range"
@@ -168,12 +168,12 @@ class LineForm:
             and (self.multilabel or np.isfinite(y).all())
         )
 
-    def _indicators(self, labels: list[tuple[float, ...]]) -> csr_matrix:
+    def _indicators(self, labels: list[tuple[float, ...]], n_labels: int) -> csr_matrix:
         codes = np.array(list(chain.from_iterable(labels)), dtype=np.float64)
-        if not ((codes >= 0) & (codes < self.n_labels) & (codes == np.floor(codes))).all():
+        if not ((codes >= 0) & (codes < n_labels) & (codes == np.floor(codes))).all():
             raise ValueError("a label is out of its range")
         indptr = np.concatenate([[0], np.cumsum(list(map(len, labels)), dtype=np.int64)])
-        shape = len(labels), self.n_labels
+        shape = len(labels), n_labels
         Y = csr_matrix((np.ones(len(codes), np.int8), codes.astype(np.int64), indptr), shape=shape)
         Y.sum_duplicates()
         Y.data[:] = 1

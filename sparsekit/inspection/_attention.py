@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._axes import as_texts, draws
+from ._axes import Display, as_texts, draws
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class AttentionDisplay:
+class AttentionDisplay(Display):
     """What each query attends to: a table of weights whose exact zeros are blank.
 
     Make one with `from_weights`, not directly.
@@ -136,6 +136,7 @@ class AttentionDisplay:
         -------
         AttentionDisplay
         """
+        ax = self.ax_
         n_queries, n_keys = self.weights.shape
         if frames is not None:
             frames = np.asarray(frames)

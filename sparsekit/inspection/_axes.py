@@ -19,8 +19,15 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 DASHES = ("-", "--", "-.", ":")
 
 
+class Display:
+    """Base of the displays, with what `draws` sets."""
+
+    ax_: Any
+    figure_: Any
+
+
 def draws(draw: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a `plot`: it gets axes, which the display keeps. An error leaves no empty figure open."""
+    """Decorates a `plot`, which draws on ``self.ax_``. An error leaves no empty figure open."""
 
     @functools.wraps(draw)
     def plot(display: Any, ax: Any = None, **options: Any) -> Any:
@@ -32,7 +39,7 @@ def draws(draw: Callable[P, R]) -> Callable[P, R]:
         display.ax_ = ax if own is None else own.add_subplot()
         display.figure_ = display.ax_.figure
         try:
-            draw(display, display.ax_, **options)  # type: ignore[call-arg, arg-type]
+            draw(display, display.ax_, **options)
         except Exception:
             if own is not None:
                 plt.close(own)

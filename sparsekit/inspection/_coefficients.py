@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimator.linear_model import by_magnitude, coefficients_of, feature_names_of
 from .._messages import shown
-from ._axes import COLORS, as_label, as_texts, draws
+from ._axes import COLORS, Display, as_label, as_texts, draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _CLASSES = len(COLORS)
 
 
 @dataclass(eq=False, repr=False)
-class CoefficientDisplay:
+class CoefficientDisplay(Display):
     """The largest coefficients of a linear model: bars, or for several classes a dot each.
 
     Make one with `from_estimator` or `from_coefficients`, not directly.
@@ -193,6 +193,7 @@ class CoefficientDisplay:
         ValueError
             If ``max_features`` or ``target`` is out of range, or there are more classes than colours.
         """
+        ax = self.ax_
         n_outputs, n_features = self.coef.shape
         if max_features < 1:
             raise ValueError(f"max_features must be >= 1, got {shown(max_features)}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from .._messages import shown
-from ._axes import as_label, check_names, draws, line_style, with_options
+from ._axes import Display, as_label, check_names, draws, line_style, with_options
 from ._histories import Position, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LABELS = {
 
 
 @dataclass(eq=False, repr=False)
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Progress of one or more fits: optimality measure, gap or objective against time or iterations.
 
     Make one with `from_estimator`, `from_result` or `from_history`, not directly.
@@ -222,6 +222,7 @@ class ConvergenceDisplay:
         ValueError
             If x or y is unknown, or a history lacks it.
         """
+        ax = self.ax_
         runs = [run for name, history in self.histories.items() for run in split_outputs(name, history)]
         y = self._choose("y", y, get_args(_Measure), ("optimality", "objective"))
         x = self._choose("x", x, get_args(Position), ("time", "iteration"))

@@ -12,7 +12,7 @@ from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, Spars
 from .._l1.estimators.lasso_cv import LassoOBACV
 from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._messages import shown
-from ._axes import COLORS, draws, penalty_axis, with_options
+from ._axes import COLORS, Display, draws, penalty_axis, with_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class CVScoreDisplay:
+class CVScoreDisplay(Display):
     """Scores of the penalties that a cross-validation tried, the strongest at the left.
 
     Marked are the best mean score, and the one-standard-error choice: the strongest penalty whose mean is at
@@ -144,6 +144,7 @@ class CVScoreDisplay:
         -------
         CVScoreDisplay
         """
+        ax = self.ax_
         penalties, scores = np.asarray(self.penalties), np.asarray(self.scores)
         mean, error = scores.mean(axis=0), np.asarray(self.standard_errors)
         if self.penalty_name not in ("C", "alpha"):

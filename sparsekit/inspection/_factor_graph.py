@@ -9,7 +9,7 @@ import numpy as np
 
 from .._factor_graph.graphs.graph import FactorGraph
 from .._factor_graph.graphs.solution import Solution
-from ._axes import COLORS, as_texts, draws
+from ._axes import COLORS, Display, as_texts, draws
 from ._cells import weights_map
 from ._graph_layout import layout
 
@@ -28,7 +28,7 @@ _FACTOR_COLORS = COLORS[1:5]
 
 
 @dataclass(eq=False, repr=False)
-class FactorGraphDisplay:
+class FactorGraphDisplay(Display):
     """A factor graph: circles are variables, squares factors, a line leads to each variable of a factor.
 
     With a solution a variable is darker the larger its marginal is, and blank where it is exactly 0. A matrix
@@ -155,6 +155,7 @@ class FactorGraphDisplay:
         -------
         FactorGraphDisplay
         """
+        ax = self.ax_
         from matplotlib.collections import LineCollection, PatchCollection
         from matplotlib.patches import Circle, Rectangle
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._messages import shown
 from .._typing import MatrixLike
-from ._axes import draws, with_options
+from ._axes import Display, draws, with_options
 from ._training import training_function, unwrap
 from ._training_function import TrainingFunction
 
@@ -28,7 +28,7 @@ _ALPHAS = np.linspace(-1.0, 2.0, 25)
 
 
 @dataclass(eq=False, repr=False)
-class ParametricPlotDisplay:
+class ParametricPlotDisplay(Display):
     r"""Loss and accuracy on a line or an arc through two solutions.
 
     Section 4.2.2.1 of [1]_: the function at
@@ -251,6 +251,7 @@ class ParametricPlotDisplay:
         -------
         ParametricPlotDisplay
         """
+        ax = self.ax_
         if len(self.names) != 2:
             raise ValueError(f"names must be those of the two solutions; got {shown(self.names)}.")
         self.lines_: dict = {}

@@ -18,7 +18,7 @@ from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._l1.paths.path import l1_logistic_path
 from .._l1.paths.path_solver import RegularizationPath
 from .._typing import Array
-from ._axes import COLORS, as_label, draws, penalty_axis, with_options
+from ._axes import COLORS, Display, as_label, draws, penalty_axis, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ _OBA = (*_SOLVER, "penalty_weights", "hessian", "memory")
 
 
 @dataclass(eq=False, repr=False)
-class RegularizationPathDisplay:
+class RegularizationPathDisplay(Display):
     """Coefficients of an L1, sparsemax or softmax model against its penalty, the strongest at the left.
 
     Make one with `from_estimator` or `from_path`, not directly.
@@ -240,6 +240,7 @@ class RegularizationPathDisplay:
         -------
         RegularizationPathDisplay
         """
+        ax = self.ax_
         path = self.path
         is_logistic = _is_logistic(path)
         name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._messages import shown
-from ._axes import check_names, draws, line_style, with_options
+from ._axes import Display, check_names, draws, line_style, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class PerformanceProfileDisplay:
+class PerformanceProfileDisplay(Display):
     r"""Share of the problems that each solver solves within a factor of the best solver's cost.
 
     With t_ps the cost of solver s on problem p, and n_p problems, it draws (Dolan and Moré [1]_, eqs. (1)
@@ -148,6 +148,7 @@ class PerformanceProfileDisplay:
         -------
         PerformanceProfileDisplay
         """
+        ax = self.ax_
         if base < 2:
             raise ValueError(f"base must be >= 2; got {shown(base)}.")
         if max_ratio is not None and not 1 < max_ratio < np.inf:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._messages import shown
 from .._stability.selection import StabilitySelection
-from ._axes import COLORS, DASHES, as_label, as_texts, draws, penalty_axis, with_options
+from ._axes import COLORS, DASHES, Display, as_label, as_texts, draws, penalty_axis, with_options
 from ._coefficients import names_at_end
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _GREY = "0.75"
 
 
 @dataclass(eq=False, repr=False)
-class StabilityPathDisplay:
+class StabilityPathDisplay(Display):
     """Frequencies of the features along the penalties of a stability selection, the strongest at the left.
 
     Selected features are coloured and named, the threshold is a dashed line. Make one with `from_estimator`,
@@ -150,6 +150,7 @@ class StabilityPathDisplay:
         ValueError
             If ``max_lines`` is below 1.
         """
+        ax = self.ax_
         if max_lines < 1:
             raise ValueError(f"max_lines must be >= 1, got {shown(max_lines)}.")
         # among equally frequent ones, the one in use at most penalties

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._messages import shown
-from ._axes import COLORS, as_texts, draws
+from ._axes import COLORS, Display, as_texts, draws
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class SupportDisplay:
+class SupportDisplay(Display):
     """The classes that a classifier holds possible: row by row, or how many there are.
 
     A class is in the support of a row if its probability is not exactly 0. Make one with `from_estimator` or
@@ -212,6 +212,7 @@ class SupportDisplay:
         -------
         SupportDisplay
         """
+        ax = self.ax_
         if kind not in ("rows", "sizes"):
             raise ValueError(f"kind must be 'rows' or 'sizes', got {shown(kind)}.")
         if kind == "rows" and bar_options:

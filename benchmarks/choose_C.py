@@ -11,7 +11,7 @@ METHOD. Three pairs, each in turn in one process on one thread, medians of --rep
 - cv: LogisticRegressionCV(solver="liblinear") and L1LogisticOBACV with the same nine values and folds.
 - path: 50 values from lambda_max to --end times it, without an intercept. A fit of LIBLINEAR for each, and
   one call of l1_logistic_path. "largest gap" is that of the worst value to the lowest objective found, with a
-  path at tol 1e-10 among them. `l1_logistic.py --what path` has the times to one accuracy.
+  path at tol 1e-10 among them. `logistic_paths.py` has the times to one accuracy.
 
 The intercept is fitted in the first two pairs, as both do by default: LIBLINEAR's is penalised. Sets and
 roles are those of weak_penalties.py.

@@ -3,7 +3,6 @@
     python benchmarks/l1_logistic.py                          # every cell: data set x lambda x threads
     python benchmarks/l1_logistic.py --sets a9a,colon --n-jobs 1 --peers liblinear,skglm
     python benchmarks/l1_logistic.py --from a.json,b.json --markdown all.md    # one table of several runs
-    python benchmarks/l1_logistic.py --what memory            # peak memory during a fit
     python benchmarks/l1_logistic.py --what multinomial       # mnist and news20 against saga
     python benchmarks/l1_logistic.py --what statistics          # tables 2.2 and 2.3 of the OBA thesis
 
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _data
 
-WHAT = ("cells", "memory", "multinomial", "statistics")
+WHAT = ("cells", "multinomial", "statistics")
 
 
 def _split(kind):

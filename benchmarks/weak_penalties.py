@@ -3,7 +3,6 @@
     python benchmarks/weak_penalties.py --csv all.csv          # generated sets, and real ones if there
     python benchmarks/weak_penalties.py --sets one_hot_1000,a9a --C 1,100 --intercept none --peers skglm,blitz
     python benchmarks/weak_penalties.py --from a.csv,b.csv --plot time.png    # time against C
-    python benchmarks/weak_penalties.py --what anytime --sets text_10k --C 10,1000 --plot curves.png
 
 METHOD. LIBLINEAR is scikit-learn's LogisticRegression(solver="liblinear") with an L1 penalty, at its defaults
 (tol 1e-4, max_iter 100); ours is L1LogisticOBA at its defaults. Both in one process on one thread, in turn,
@@ -43,7 +42,6 @@ import _common
 import _data
 import _weak_data
 import _weak_report
-from _weak_anytime import anytime
 from _weak_cells import GAP, measure
 from _weak_fits import FREE, INTERCEPTS, NONE, Case
 
@@ -65,12 +63,6 @@ def parse(argv=None):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add(
-        "--what",
-        choices=("cells", "anytime"),
-        default="cells",
-        help="a row for each C, or curves (default: cells)",
-    )
     add(
         "--sets",
         type=_split(str),
@@ -115,7 +107,7 @@ def parse(argv=None):
     add("--from", dest="sources", type=_split(str), metavar="CSV,...",
         help="measure nothing: tables and --plot of what was written, all files together")  # fmt: skip
     add("--markdown", metavar="FILE", help="write the tables")
-    add("--plot", metavar="FILE", help="time against C (or with anytime gap against time), a panel for a set")
+    add("--plot", metavar="FILE", help="time against C, a panel for a set")
     args = parser.parse_args(argv)
     for option, values, known in (
         ("sets", args.sets or (), _weak_data.NAMES),
@@ -218,9 +210,6 @@ def _number(text):
 def main(argv=None):
     """Run what was asked for."""
     args = parse(argv)
-    if args.what == "anytime":
-        anytime(args, *chosen_sets(args))
-        return 0
     rows = [row for path in args.sources for row in read(path)] if args.sources else cells(args)
     measured = {*LEFT_OUT[:2], *(name.removesuffix("_seconds") for row in rows for name in row)}
     used = [s for s in peers.all_solvers() if s.key in measured]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -13,13 +12,6 @@ import _common
 KERNELS = ["kernel", "time", "floor", "reached", "of the copy"]
 
 
-def make_parser(doc):
-    """A parser with the options of all."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", help="write the tables")
-    return parser
-
-
 def add_fits(parser):
     """The options of fits on both sides."""
     parser.add_argument("--n-threads", type=int, default=2, help="threads of the CPU's fits")
@@ -27,16 +19,15 @@ def add_fits(parser):
     parser.add_argument("--repeats", type=int, default=3)
 
 
-def report(script, title, args, tables):
+def report(title, args, tables):
     """Print tables row by row, then as Markdown; 0.
 
     ``tables`` are pairs of the columns' names and a function of (cupy, bandwidth, args) that yields the rows.
     """
-    args.command = " ".join([f"python benchmarks/{script}.py", *sys.argv[1:]])
     cupy = device_or_exit()
     warnings.simplefilter("ignore")
     bandwidth = copy_bandwidth(cupy)
-    lines = [f"# {title} on a GPU", "", *_common.environment(args, ()), describe(cupy)]
+    lines = [f"# {title} on a GPU", "", *_common.environment(()), describe(cupy)]
     lines += [f"A copy within its memory moves {bandwidth / 1e9:.0f} GB/s, read and written.", ""]
     for titles, measure in tables:
         rows = []

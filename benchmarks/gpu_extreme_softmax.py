@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import replace
 
+import _common
 import _gpu
 import numpy as np
 import scipy.sparse as sp
@@ -137,7 +138,7 @@ def rows(cupy, bandwidth, args):
 
 
 def main():
-    parser = _gpu.make_parser(__doc__)
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--n-threads", type=int, default=2, help="threads of the CPU's epochs")
     add("--rows-at-once", type=int, default=0, help="of the GPU's (default: as many as the classes bear)")
@@ -145,7 +146,7 @@ def main():
     titles = ["method, negatives", "rows", "at once", "CPU, 10^6 steps/s", "GPU", "floor", "bytes a step",
               "operations", "GPU / CPU", "log-loss", "there", "epochs", "CPU / GPU to that loss"]  # fmt: skip
     title = "Softmax with very many classes"
-    return _gpu.report("gpu_extreme_softmax", title, parser.parse_args(), [(titles, rows)])
+    return _gpu.report(title, parser.parse_args(), [(titles, rows)])
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import sys
 import time
 from functools import partial
 
+import _common
 import _gpu
 import numpy as np
 
@@ -28,7 +29,7 @@ SLOT_BYTES = 80  # z, x, v, two variables, w, coefficients, indices: read, or re
 KINDS = ("pairs 0.01", "pairs 0.1", "pairs 1", "matching 10x20", "matching 50x50", "labels")
 SOLVES = {"exact": {}, "10 iterations": {"exact": False, "max_iter": 10, "step_size": 0.5}}
 
-parser = _gpu.make_parser(__doc__)
+parser = _common.make_parser(__doc__)
 parser.add_argument("--batch", type=int, default=1024, help="graphs in a batch")
 parser.add_argument("--cpu-batch", type=int, default=64, help="of them for the CPU")
 parser.add_argument("--jobs", type=int, default=2, help="the CPU's threads")
@@ -127,7 +128,7 @@ def main():
     titles = ["problem", "GPU", "floor", "bytes/s", "of copy", f"CPU, {args.jobs} threads", "CPU / GPU",
               "passes a graph", "difference"]  # fmt: skip
     title = f"LP-SparseMAP of batches of {args.batch}"
-    return _gpu.report("gpu_lp_sparsemap", title, args, [(titles, rows)])
+    return _gpu.report(title, args, [(titles, rows)])
 
 
 if __name__ == "__main__":

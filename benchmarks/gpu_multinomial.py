@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+import _common
 import _gpu
 from gpu_softmax import problem
 
@@ -100,13 +101,13 @@ def fits(cupy, bandwidth, args):
 
 
 def main():
-    parser = _gpu.make_parser(__doc__)
+    parser = _common.make_parser(__doc__)
     _gpu.add_fits(parser)
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=1e-4)
     titles = ["fit", "CPU", "GPU", "CPU / GPU", "steps", "steps there", "objective's difference"]
     tables = [(_gpu.KERNELS, products), (_gpu.KERNELS, rankings), (titles, fits)]
-    return _gpu.report("gpu_multinomial", "The multinomial L1 model", parser.parse_args(), tables)
+    return _gpu.report("The multinomial L1 model", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

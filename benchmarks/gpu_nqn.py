@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 
+import _common
 import _gpu
 import numpy as np
 import scipy.sparse as sp
@@ -102,7 +103,7 @@ def fits(cupy, bandwidth, args):
 
 
 def main():
-    parser = _gpu.make_parser(__doc__)
+    parser = _common.make_parser(__doc__)
     _gpu.add_fits(parser)
     add = parser.add_argument
     add("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
@@ -114,7 +115,7 @@ def main():
         (["iteration of NQN", "CPU", "GPU", "CPU / GPU"], runs),
         (["fit", "CPU", "GPU", "CPU / GPU", "objective's difference", "gap there"], fits),
     ]
-    return _gpu.report("gpu_nqn", "NQN and bounded models", parser.parse_args(), tables)
+    return _gpu.report("NQN and bounded models", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

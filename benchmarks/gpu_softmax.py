@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 
+import _common
 import _gpu
 import numpy as np
 import scipy.sparse as sp
@@ -98,13 +99,13 @@ def fits(cupy, bandwidth, args):
 
 
 def main():
-    parser = _gpu.make_parser(__doc__)
+    parser = _common.make_parser(__doc__)
     _gpu.add_fits(parser)
     parser.add_argument("--alpha", type=float, default=1e-5)
     parser.add_argument("--tol", type=float, default=1e-4)
     titles = ["fit", "CPU", "GPU", "CPU / GPU", "steps", "steps there", "objective's difference", "cuML"]
     tables = [(_gpu.KERNELS, kernels), (titles, fits)]
-    return _gpu.report("gpu_softmax", "Softmax regression", parser.parse_args(), tables)
+    return _gpu.report("Softmax regression", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,13 @@ import functools
 import itertools
 import sys
 
+import _common
 import _gpu
 import numpy as np
 
 import sparsekit
 
-parser = _gpu.make_parser(__doc__)
+parser = _common.make_parser(__doc__)
 parser.add_argument("--scales", type=float, nargs="+", default=[0.1, 1.0, 10.0])
 parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
 parser.add_argument(
@@ -124,7 +125,7 @@ def main():
             ("backward", functools.partial(rows, backward)),
         )
     ]
-    return _gpu.report("gpu_sparsemax", "Sparsemax", parser.parse_args(), tables)
+    return _gpu.report("Sparsemax", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,6 @@ those of "check" say what to expect elsewhere. Generated sets have fixed seeds; 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from pathlib import Path
@@ -59,9 +58,7 @@ def _split(kind):
 
 def parse(argv=None):
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add(
         "--sets",
@@ -106,7 +103,6 @@ def parse(argv=None):
     add("--csv", metavar="FILE", help="write all numbers, after every set and kind of intercept")
     add("--from", dest="sources", type=_split(str), metavar="CSV,...",
         help="measure nothing: tables and --plot of what was written, all files together")  # fmt: skip
-    add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="time against C, a panel for a set")
     args = parser.parse_args(argv)
     for option, values, known in (
@@ -117,7 +113,6 @@ def parse(argv=None):
         unknown = [value for value in values if value not in known]
         if unknown:
             parser.error(f"--{option}: unknown {unknown[0]!r}; known are {', '.join(known)}")
-    args.command = "python benchmarks/weak_penalties.py " + " ".join(sys.argv[1:] if argv is None else argv)
     return args
 
 
@@ -214,7 +209,7 @@ def main(argv=None):
     measured = {*LEFT_OUT[:2], *(name.removesuffix("_seconds") for row in rows for name in row)}
     used = [s for s in peers.all_solvers() if s.key in measured]
     # what was read was measured elsewhere or with other versions, which its own tables name
-    made = [f"Of {', '.join(args.sources)}.", ""] if args.sources else _common.environment(args, used)
+    made = [f"Of {', '.join(args.sources)}.", ""] if args.sources else _common.environment(used)
     lines = ["# From strong to very weak penalties", "", *made]
     lines += _weak_report.tables(rows)
     print("\n" + "\n".join(_weak_report.means(rows)))

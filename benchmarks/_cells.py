@@ -80,10 +80,10 @@ def _number(value):
 def _write(args, cells, used, options):
     if args.json:
         settings = {"gaps": options.gaps, "max_time": options.max_time, "repeats": options.repeats}
-        settings["command"] = args.command
+        settings["command"] = _common.command()
         json_output.write_json(args.json, json_output.as_dict(cells, used, settings))
     if args.markdown:
-        made = _common.environment(args, used)
+        made = _common.environment(used)
         _common.write_markdown(args.markdown, markdown(made, cells, used, options.gaps))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
 from datetime import date
+from pathlib import Path
 
 from sparsekit._compare import peers, report
 
@@ -20,12 +23,24 @@ def solvers(args, default=None):
     return [s for s in found if s.key == report.OURS or s.key in chosen]
 
 
-def environment(args, used):
+def make_parser(doc):
+    """A parser that shows a script's text as its help, with the option to write its tables."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
+    return parser
+
+
+def command():
+    """The command that runs."""
+    return " ".join(["python", f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def environment(used):
     """Lines that say how and where a table was made."""
     here = report.machine()
     versions = ", ".join(f"{k} {v}" for k, v in report.versions(used).items() if v)
     return [
-        f"Made by `{args.command.strip()}` on {date.today().isoformat()}: {here['cpu']}, "
+        f"Made by `{command()}` on {date.today().isoformat()}: {here['cpu']}, "
         f"{here['n_cpus']} CPUs, Python {here['python']}, {versions}.",
         "",
     ]

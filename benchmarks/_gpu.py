@@ -4,6 +4,66 @@ from __future__ import annotations
 
 import statistics
 import sys
+import time
+import warnings
+
+import _common
+
+KERNELS = ["kernel", "time", "floor", "reached", "of the copy"]
+
+
+def add_fits(parser):
+    """The options of fits on both sides."""
+    parser.add_argument("--n-threads", type=int, default=2, help="threads of the CPU's fits")
+    parser.add_argument("--max-time", type=float, default=120.0)
+    parser.add_argument("--repeats", type=int, default=3)
+
+
+def report(title, args, tables):
+    """Print tables row by row, then as Markdown; 0.
+
+    ``tables`` are pairs of the columns' names and a function of (cupy, bandwidth, args) that yields the rows.
+    """
+    cupy = device_or_exit()
+    warnings.simplefilter("ignore")
+    bandwidth = copy_bandwidth(cupy)
+    lines = [f"# {title} on a GPU", "", *_common.environment(()), describe(cupy)]
+    lines += [f"A copy within its memory moves {bandwidth / 1e9:.0f} GB/s, read and written.", ""]
+    for titles, measure in tables:
+        rows = []
+        for cells in measure(cupy, bandwidth, args):
+            rows.append(cells)
+            print(*cells, sep="  ", flush=True)
+        lines += _common.markdown_table(titles, rows)
+    print("\n".join(lines))
+    _common.write_markdown(args.markdown, lines)
+    return 0
+
+
+def median_seconds(cupy, run, repeats):
+    """Median seconds of runs but the first, which compiles kernels; and the last one's result."""
+    times = []
+    while len(times) <= repeats and sum(times) < 60.0:
+        start = time.perf_counter()
+        result = run()
+        cupy.cuda.Device().synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:] or times), result
+
+
+def fit_twice(cupy, cls, options, here, there, args):
+    """Seconds and model of a fit in main memory, and of the same fit on the device."""
+    model = cls(n_jobs=args.n_threads, **options)
+    slow, first = median_seconds(cupy, lambda: model.fit(*here), args.repeats)
+    fast, second = median_seconds(cupy, lambda: cls(**options).fit(*there), args.repeats)
+    return slow, first, fast, second
+
+
+def to_device(cupy, X):
+    """A matrix of main memory on the device."""
+    from cupyx.scipy.sparse import csr_matrix
+
+    return csr_matrix(X) if hasattr(X, "nnz") else cupy.asarray(X)
 
 
 def device_or_exit():

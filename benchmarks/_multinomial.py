@@ -20,7 +20,7 @@ def run(args):
     ratios = args.lambda_ratio or RATIOS
     progress = report.Progress(len(args.sets) * len(args.n_jobs) * len(ratios))
     print("Problem: minimise sum |W_jk| + C sum_i (log sum_k exp(z_ik) - z_i,y_i), Z = X W^T; float64")
-    print("\n".join(_common.environment(args, used)))
+    print("\n".join(_common.environment(used)))
     with Bench(used, options, progress) as bench:
         for name in args.sets:
             problem = _data.multinomial_problem(args.folder, name)
@@ -44,5 +44,5 @@ def run(args):
     titles = [f"{t.solver.title}, {g:.0e}" for g in GAPS for t in cells[0].tracks]
     table = _common.markdown_table(["data, lambda / lambda_max", "n_jobs", *titles, "saga / ours"], rows)
     lines = ["# Multinomial L1 logistic regression: seconds to a relative gap", ""]
-    _common.write_markdown(args.markdown, [*lines, *_common.environment(args, used), *table])
+    _common.write_markdown(args.markdown, [*lines, *_common.environment(used), *table])
     return 0

@@ -92,14 +92,14 @@ def run(args):
     print(f"ISTA fallbacks: {n_ista} in {n_outer} outer iterations")
     columns = ["data, lambda / lambda_max", "iterations", "Q25", "Q50", "Q75", "maximum"]
     columns += ["LIBLINEAR zeros, %", "OBA zeros, %", "ISTA fallbacks"]
-    lines = ["# Corrective loops and sparsity (Table 2.2)", "", *_common.environment(args, used)]
+    lines = ["# Corrective loops and sparsity (Table 2.2)", "", *_common.environment(used)]
     lines += _common.markdown_table(columns, table)
     lines += [f"ISTA fallbacks: {n_ista} in {n_outer} outer iterations.", ""]
     lines += ["# Diagonal dominance of the Hessian at zero, eq. (2.16) (Table 2.3)", ""]
     lines += _common.markdown_table(["data", "D"], dominance)
     _common.write_markdown(args.markdown, lines)
     if args.json:
-        json_output.write_json(args.json, {"command": args.command, "results": results})
+        json_output.write_json(args.json, {"command": _common.command(), "results": results})
     return _figure(args, used, ratios) if args.plot else 0
 
 

@@ -12,7 +12,6 @@ whole fit. L-BFGS-B gets this package's compiled objective, its best case.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 import warnings
 from types import SimpleNamespace
@@ -250,7 +249,6 @@ def main(argv=None):
     parser.add_argument("--max-iter", type=int, default=5000, help="of L-BFGS-B")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     args = parser.parse_args(argv)
-    args.command = "python benchmarks/bounded.py " + " ".join(sys.argv[1:] if argv is None else argv)
     lines = []
     with threadpool_limits(1), warnings.catch_warnings():
         # peers warn of tolerances that they miss; here the objectives are compared
@@ -258,7 +256,7 @@ def main(argv=None):
         for run in (kinks, smooth, peers):
             if getattr(args, run.__name__):
                 lines += run(args)
-    lines = _common.environment(args, [SimpleNamespace(package="scikit-learn")]) + lines
+    lines = _common.environment([SimpleNamespace(package="scikit-learn")]) + lines
     print("\n".join(lines))
     _common.write_markdown(args.markdown, lines)
 

@@ -11,7 +11,7 @@ METHOD. Three pairs, each in turn in one process on one thread, medians of --rep
 - cv: LogisticRegressionCV(solver="liblinear") and L1LogisticOBACV with the same nine values and folds.
 - path: 50 values from lambda_max to --end times it, without an intercept. A fit of LIBLINEAR for each, and
   one call of l1_logistic_path. "largest gap" is that of the worst value to the lowest objective found, with a
-  path at tol 1e-10 among them. `l1_logistic.py --what path` has the times to one accuracy.
+  path at tol 1e-10 among them. `logistic_paths.py` has the times to one accuracy.
 
 The intercept is fitted in the first two pairs, as both do by default: LIBLINEAR's is penalised. Sets and
 roles are those of weak_penalties.py.
@@ -19,7 +19,6 @@ roles are those of weak_penalties.py.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -133,9 +132,7 @@ def path(name, X, y, end, repeats):
 
 def main(argv=None):
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add(
         "--sets",
@@ -154,12 +151,10 @@ def main(argv=None):
         help="of lambda_max at the path's end (default: 1e-3)",
     )
     add("--what", choices=("search", "path", "all"), default="all", help="(default: all)")
-    add("--markdown", metavar="FILE", help="write the tables")
     args = parser.parse_args(argv)
     unknown = [name for name in args.sets or () if name not in _weak_data.NAMES]
     if unknown:
         parser.error(f"--sets: unknown {unknown[0]!r}; known are {', '.join(_weak_data.NAMES)}")
-    args.command = "python benchmarks/choose_C.py " + " ".join(sys.argv[1:] if argv is None else argv)
     names, folder = chosen_sets(args)
     rows, paths = [], []
     with threadpool_limits(1), warnings.catch_warnings():
@@ -179,7 +174,7 @@ def main(argv=None):
             if args.what != "search":
                 paths.append(path(name, X, y, args.end, args.repeats))
                 print("path: " + " | ".join(paths[-1]), flush=True)
-    lines = ["# Choosing C, at the defaults", "", *_common.environment(args, [Liblinear(), Sparsekit()])]
+    lines = ["# Choosing C, at the defaults", "", *_common.environment([Liblinear(), Sparsekit()])]
     if rows:
         lines += [
             f"## {len(CS)} values from 0.01 to 100, {FOLDS} folds",

@@ -131,7 +131,6 @@ def parse(argv=None):
     unknown = set(args.sets or ()) - set(NAMES)
     if unknown:
         parser.error(f"--sets: unknown {sorted(unknown)[0]!r}")
-    args.command = "python benchmarks/elastic_net.py " + " ".join(sys.argv[1:] if argv is None else argv)
     return args
 
 
@@ -149,7 +148,7 @@ def main(argv=None):
             print(f"Left out: {solver.name}, which is not installed")
     chosen = [s for s in chosen if not s.missing]
     chosen = [s for s in chosen if args.peers is None or s.name in ("ours", *args.peers)]
-    print("\n".join(_common.environment(args, [])))
+    print("\n".join(_common.environment([])))
     cells.warm(chosen)
     for name in names:
         X, y = load(name, args.kind, folder)
@@ -167,7 +166,7 @@ def main(argv=None):
 
 def paths(args, names, folder):
     """Print a line for each set and ratio."""
-    print("\n".join(_common.environment(args, [])))
+    print("\n".join(_common.environment([])))
     for name in names:
         X, y = load(name, "squares", folder)
         for ratio in args.ratios:

@@ -13,8 +13,6 @@ The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the che
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 import warnings
 
@@ -154,9 +152,7 @@ def measure(folder, name, alpha, args):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
     parser.add_argument("--sets", default=",".join(CHOSEN_ON + HELD_BACK), help="data sets (default: all)")
     parser.add_argument("--alpha", nargs="+", default=["default"], help="ridges (default: the default's)")
@@ -164,9 +160,7 @@ def main(argv=None):
     parser.add_argument("--max-time", type=float, default=120.0, help="seconds of the exact softmax")
     parser.add_argument("--prior", action="store_true", help="compare the default prior with None")
     parser.add_argument("--no-exact", action="store_true", help="leave the exact softmax out")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table")
     args = parser.parse_args(argv)
-    args.command = "python benchmarks/extreme_defaults.py " + " ".join(argv or sys.argv[1:])
     folder, rows = _data.data_folder(args.data), []
     for name in args.sets.split(","):
         alphas = (None if one == "default" else float(one) for one in args.alpha)
@@ -176,7 +170,7 @@ def main(argv=None):
                 rows.append((measure_prior if args.prior else measure)(folder, name, one, args))
             print("| " + " | ".join(rows[-1]) + " |", flush=True)
     columns = PRIOR_COLUMNS if args.prior else COLUMNS
-    lines = _common.environment(args, []) + _common.markdown_table(columns, rows)
+    lines = _common.environment([]) + _common.markdown_table(columns, rows)
     print("\n".join(lines))
     _common.write_markdown(args.markdown, lines)
 

@@ -17,7 +17,6 @@ The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the che
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -145,9 +144,7 @@ def _end(label, points):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
     parser.add_argument("--sets", default=",".join(SETS), help="data sets (default: all)")
     parser.add_argument("--solvers", default=",".join(SOLVERS), help="solvers (default: all)")
@@ -164,13 +161,11 @@ def main(argv=None):
     )  # fmt: skip
     parser.add_argument("--cpu-time", action="store_true", help="processor time, for a busy machine")
     parser.add_argument("--ptb-rows", type=int, default=50000, help="rows of ptb (default: 50000)")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     args = parser.parse_args(argv)
-    args.command = "python benchmarks/extreme_seconds.py " + " ".join(argv or sys.argv[1:])
     pythons = dict(pair.split("=", 1) for pair in args.python)
     pythons = {package: os.path.abspath(path) for package, path in pythons.items()}
     folder = _data.data_folder(args.data)
-    lines = _common.environment(args, [])
+    lines = _common.environment([])
     with tempfile.TemporaryDirectory() as scratch:
         for name in args.sets.split(","):
             path = Path(scratch) / f"{name}.npz"

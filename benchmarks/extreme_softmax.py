@@ -18,7 +18,6 @@ norm 1, and several labels mean the first. PyTorch is needed for ``full`` and ``
 
 from __future__ import annotations
 
-import argparse
 import sys
 
 import _common
@@ -27,9 +26,7 @@ from _extreme import NAMES
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     what = ("table3", "biased", "sensitivity", "ove", "toy", "cost", "full", "ptb", "napkin", "million")
     parser.add_argument("--what", choices=what, required=True, help="what to measure")
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
@@ -48,17 +45,15 @@ def main(argv=None):
     parser.add_argument("--million-method", default="implicit", help="method of million (default: implicit)")
     parser.add_argument("--million-negatives", type=int, default=5, help="its negatives (default: 5)")
     parser.add_argument("--million-rate", type=float, default=10.0, help="its learning rate (default: 10)")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     parser.add_argument(
         "--plot", metavar="FILE", default="extreme.png", help="picture of table3, sensitivity, toy"
     )
     args = parser.parse_args(argv)
     args.sets = args.sets.split(",")
-    args.command = "python benchmarks/extreme_softmax.py " + " ".join(argv or sys.argv[1:])
     if args.what != "million" and args.what != "toy":
         args.folder = _data.data_folder(args.data)
     blocks = run(args)
-    lines = [*_common.environment(args, [])]
+    lines = [*_common.environment([])]
     for title, columns, rows in blocks:
         lines += [f"**{title}**", "", *_common.markdown_table(columns, rows)]
     print("\n".join(lines))

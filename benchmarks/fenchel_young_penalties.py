@@ -10,7 +10,6 @@ another version of the package.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import sys
 import time
@@ -63,14 +62,11 @@ def timed(make, X, y, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--max-time", type=float, default=20.0, help="of one fit, in seconds")
     parser.add_argument("--no-cv", action="store_true")
-    parser.add_argument("--markdown")
     args = parser.parse_args()
     rows, chosen = [], []
     for name in args.sets:
@@ -92,7 +88,7 @@ def main():
                 print(*chosen[-1], sep="  ", flush=True)
     if args.markdown:
         args.command = " ".join(["python benchmarks/fenchel_young_penalties.py", *sys.argv[1:]])
-        lines = _common.environment(args, [])
+        lines = _common.environment([])
         lines += _common.markdown_table(("data", "map", *(f"alpha = {a:g}" for a in ALPHAS)), rows)
         if chosen:
             columns = ("data", "map", "CV at defaults, s", "alpha chosen", "best mean score")

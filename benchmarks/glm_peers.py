@@ -7,7 +7,6 @@ took more than LONG seconds before, this many times ours. Times are of the proce
 """
 
 import argparse
-import sys
 import time
 import warnings
 from types import SimpleNamespace
@@ -242,13 +241,12 @@ def main(argv=None):
     parser.add_argument("--repeat", type=int, default=5, help="runs of short fits")
     parser.add_argument("--markdown", metavar="FILE", help="write the table")
     args = parser.parse_args(argv)
-    args.command = "python benchmarks/glm_peers.py " + " ".join(sys.argv[1:] if argv is None else argv)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of tolerances that were missed: the objectives are compared
         lines = report(cells(args), args.accuracy)
     used = [SimpleNamespace(package=name) for name in PACKAGES]
     print("\n".join(lines))
-    _common.write_markdown(args.markdown, _common.environment(args, used) + lines)
+    _common.write_markdown(args.markdown, _common.environment(used) + lines)
 
 
 if __name__ == "__main__":

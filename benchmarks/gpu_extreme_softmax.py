@@ -11,7 +11,6 @@ of the times to that loss stays above 1.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from dataclasses import replace
@@ -114,12 +113,7 @@ def compare(cupy, size, method, args, bandwidth):
     here = Run(X, y, K, *method, args.n_threads)
     finite = all([here.step() for _ in range(args.epochs)])
     goal = here.loss() if finite else np.inf
-    if entries:
-        from cupyx.scipy.sparse import csr_matrix
-
-        X = csr_matrix(X)
-    else:
-        X = cupy.asarray(X)
+    X = _gpu.to_device(cupy, X)
     Run(X[: 4 * K + 1000], y[: 4 * K + 1000], K, *method, args.rows_at_once).step()  # compiles the kernels
     there = Run(X, y, K, *method, args.rows_at_once)
     loss = np.inf
@@ -136,31 +130,23 @@ def compare(cupy, size, method, args, bandwidth):
     ]  # fmt: skip
 
 
+def rows(cupy, bandwidth, args):
+    """Rows of the table."""
+    for size in SIZES:
+        for method in METHODS:
+            yield compare(cupy, size, method, args, bandwidth)
+
+
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--n-threads", type=int, default=2, help="threads of the CPU's epochs")
     add("--rows-at-once", type=int, default=0, help="of the GPU's (default: as many as the classes bear)")
     add("--epochs", type=int, default=10, help="of the CPU")
-    add("--markdown")
-    args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_extreme_softmax.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    bandwidth = _gpu.copy_bandwidth(cupy)
     titles = ["method, negatives", "rows", "at once", "CPU, 10^6 steps/s", "GPU", "floor", "bytes a step",
               "operations", "GPU / CPU", "log-loss", "there", "epochs", "CPU / GPU to that loss"]  # fmt: skip
-    table = []
-    for size in SIZES:
-        for method in METHODS:
-            table.append(compare(cupy, size, method, args, bandwidth))
-            print(*table[-1], sep="  ", flush=True)
-    lines = ["# Softmax with very many classes on a GPU", "", *_common.environment(args, ())]
-    lines += [_gpu.describe(cupy), "", *_common.markdown_table(titles, table)]
-    print("\n".join(lines))
-    _common.write_markdown(args.markdown, lines)
-    return 0
+    title = "Softmax with very many classes"
+    return _gpu.report(title, parser.parse_args(), [(titles, rows)])
 
 
 if __name__ == "__main__":

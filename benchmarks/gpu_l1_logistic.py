@@ -11,7 +11,6 @@ looser and looser tolerances as long as its objective is at most 1e-4 above that
 from __future__ import annotations
 
 import argparse
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -53,23 +52,18 @@ def read(cupy, args, name):
         w = rng.standard_normal(args.columns) * (rng.random_sample(args.columns) < 0.05)
         z = X @ w.astype(np.float32) + 2.0 * rng.standard_normal(args.rows, dtype=np.float32)
         return X, cupy.where(z > 0, 1.0, -1.0)
-    from cupyx.scipy.sparse import csr_matrix
-
     problem = _data.problem(_data.data_folder(args.data), name)
-    return csr_matrix(sparse.csr_matrix(problem.X)), cupy.asarray(problem.y)
+    return _gpu.to_device(cupy, sparse.csr_matrix(problem.X)), cupy.asarray(problem.y)
 
 
 def median_fit(cupy, make, l1, repeats):
     """Median seconds of loss and fit, and the last result."""
-    times, wait = [], cupy.cuda.Device().synchronize
-    for _ in range(repeats + 1):  # the first one compiles
-        wait()
-        start = time.perf_counter()
+
+    def run():
         loss = make()
-        result = minimize_oba(loss, loss.l1_vector(l1))
-        wait()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:] or times), result
+        return minimize_oba(loss, loss.l1_vector(l1))
+
+    return _gpu.median_seconds(cupy, run, repeats)
 
 
 def cuml_fit(cupy, X, y, l1, best):

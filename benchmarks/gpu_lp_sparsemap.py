@@ -13,7 +13,6 @@ once a pass (80 bytes). For states in shared memory only scores and marginals co
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from functools import partial
@@ -30,14 +29,13 @@ SLOT_BYTES = 80  # z, x, v, two variables, w, coefficients, indices: read, or re
 KINDS = ("pairs 0.01", "pairs 0.1", "pairs 1", "matching 10x20", "matching 50x50", "labels")
 SOLVES = {"exact": {}, "10 iterations": {"exact": False, "max_iter": 10, "step_size": 0.5}}
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = _common.make_parser(__doc__)
 parser.add_argument("--batch", type=int, default=1024, help="graphs in a batch")
 parser.add_argument("--cpu-batch", type=int, default=64, help="of them for the CPU")
 parser.add_argument("--jobs", type=int, default=2, help="the CPU's threads")
 parser.add_argument("--labels", type=int, default=159)
 parser.add_argument("--only", nargs="+", default=KINDS, choices=KINDS)
 parser.add_argument("--repeats", type=int, default=10)
-parser.add_argument("--markdown")
 
 
 def factor_graph(kind, args):
@@ -116,27 +114,21 @@ def label_rows(cupy, args, bandwidth):
         yield [*cells, f"{1e6 * cpu:.0f} us", f"{cpu / seconds:.1f}", "", f"{error:.1e}"]
 
 
+def rows(cupy, bandwidth, args):
+    """Rows of the table."""
+    for kind in args.only:
+        if kind == "labels":
+            yield from label_rows(cupy, args, bandwidth)
+        else:
+            yield from graph_rows(cupy, kind, args, bandwidth)
+
+
 def main():
     args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_lp_sparsemap.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    bandwidth = _gpu.copy_bandwidth(cupy)
-    text = ["# LP-SparseMAP on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy), ""]
-    text += [f"Copy within the device's memory: {bandwidth / 1e9:.0f} GB/s. Batches of {args.batch}.", ""]
-    rows = []
-    for kind in args.only:
-        make = (
-            label_rows(cupy, args, bandwidth) if kind == "labels" else graph_rows(cupy, kind, args, bandwidth)
-        )
-        for row in make:
-            rows.append(row)
-            print(*row, flush=True)
     titles = ["problem", "GPU", "floor", "bytes/s", "of copy", f"CPU, {args.jobs} threads", "CPU / GPU",
               "passes a graph", "difference"]  # fmt: skip
-    text += _common.markdown_table(titles, rows)
-    print("\n".join(text))
-    _common.write_markdown(args.markdown, text)
-    return 0
+    title = f"LP-SparseMAP of batches of {args.batch}"
+    return _gpu.report(title, args, [(titles, rows)])
 
 
 if __name__ == "__main__":

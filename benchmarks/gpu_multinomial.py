@@ -7,13 +7,11 @@ A kernel's floor is the time of reading and writing what it must once, at a copy
 
 from __future__ import annotations
 
-import argparse
 import sys
-import warnings
 
 import _common
 import _gpu
-from gpu_softmax import fit_seconds, problem, to_device
+from gpu_softmax import problem
 
 from sparsekit import L1LogisticOBA
 
@@ -49,11 +47,10 @@ def operator(cupy, X, K):
     return _class_operators.ClassDenseOperator(X, *shared), m
 
 
-def products(cupy, sizes, bandwidth):
+def products(cupy, bandwidth, args):
     """Rows of the first table: H v."""
-    table = []
-    for n, p, K, entries in sizes:
-        X = to_device(cupy, problem(n, p, K, entries)[0])
+    for n, p, K, entries in SIZES:
+        X = _gpu.to_device(cupy, problem(n, p, K, entries)[0])
         made, m = operator(cupy, X, K)
         count = _gpu.sets_beyond_cache(cupy, 16 * m)
         inputs = [(cupy.random.standard_normal(m), cupy.empty(m)) for _ in range(count)]
@@ -61,12 +58,11 @@ def products(cupy, sizes, bandwidth):
         # X twice, probabilities once, the scores' curvature to memory and back, v and out
         data = 2 * 8 * X.nnz if entries else 2 * 4 * n * p
         what = f"{type(made).__name__}, {n} x {p}, K = {K}"
-        table.append(_gpu.row(what, t, data + 12 * n * K + 16 * m, bandwidth))
-    return table
+        yield _gpu.row(what, t, data + 12 * n * K + 16 * m, bandwidth)
 
 
-def rankings(cupy, sizes, bandwidth):
-    """Rows of the same table: the highest scores of rows and their normaliser; and by CuPy."""
+def rankings(cupy, bandwidth, args):
+    """Rows of the second table: the highest scores of rows and their normaliser; and by CuPy."""
     from sparsekit.gpu.extreme import _ranking
 
     def known(n, k):
@@ -78,26 +74,22 @@ def rankings(cupy, sizes, bandwidth):
         cupy.argpartition(scores, -k, axis=1)
         cupy.exp(scores - scores.max(axis=1)[:, None]).sum(axis=1)
 
-    table = []
-    for n, m, k in sizes:
+    for n, m, k in RANKED:
         count = _gpu.sets_beyond_cache(cupy, 4 * n * m)
         scores = [cupy.random.random((n, m), dtype=cupy.float32) for _ in range(count)]
         t = _gpu.seconds(cupy, _ranking.rank_scores, [(s, 0, *known(n, k)) for s in scores])
-        table.append(_gpu.row(f"rank_scores, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth))
+        yield _gpu.row(f"rank_scores, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth)
         t = _gpu.seconds(cupy, plain, [(s, k) for s in scores], repeats=5)
-        table.append(_gpu.row(f"argpartition, exp, sum, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth))
-    return table
+        yield _gpu.row(f"argpartition, exp, sum, {n} x {m}, k = {k}", t, 4 * n * m, bandwidth)
 
 
-def fits(cupy, sizes, args):
-    """Rows of the second table."""
-    table = []
-    for n, p, K, entries in sizes:
+def fits(cupy, bandwidth, args):
+    """Rows of the third table."""
+    for n, p, K, entries in SIZES:
         X, y = problem(n, p, K, entries)
         options = dict(C=args.C, tol=args.tol, max_time=args.max_time)
-        slow, here = fit_seconds(cupy, L1LogisticOBA(n_jobs=args.n_threads, **options), X, y, args.repeats)
-        device = to_device(cupy, X), cupy.asarray(y)
-        fast, there = fit_seconds(cupy, L1LogisticOBA(**options), *device, args.repeats)
+        device = _gpu.to_device(cupy, X), cupy.asarray(y)
+        slow, here, fast, there = _gpu.fit_twice(cupy, L1LogisticOBA, options, (X, y), device, args)
         cells = [f"{n} x {p}, K = {K}" + (f", {entries} a row" if entries else "")]
         cells += [f"{1e3 * slow:.1f} ms", f"{1e3 * fast:.1f} ms", f"{slow / fast:.2f}"]
         cells += [
@@ -105,41 +97,17 @@ def fits(cupy, sizes, args):
             f"{there.n_iter_[0]}",
             f"{abs(there.objective_ / here.objective_ - 1.0):.1e}",
         ]
-        table.append(cells)
-        print(*cells, sep="  ", flush=True)
-    return table
+        yield cells
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add = parser.add_argument
-    add("--n-threads", type=int, default=2, help="threads of the CPU's fits")
-    add("--C", type=float, default=1.0)
-    add("--tol", type=float, default=1e-4)
-    add("--max-time", type=float, default=120.0)
-    add("--repeats", type=int, default=3)
-    add("--markdown")
-    args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_multinomial.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    warnings.simplefilter("ignore")
-    bandwidth = _gpu.copy_bandwidth(cupy)
-    lines = [
-        "# The multinomial L1 model on a GPU",
-        "",
-        *_common.environment(args, ()),
-        _gpu.describe(cupy),
-        "",
-    ]
-    table = products(cupy, SIZES, bandwidth) + rankings(cupy, RANKED, bandwidth)
-    lines += _common.markdown_table(["kernel", "time", "floor", "reached", "of the copy"], table)
+    parser = _common.make_parser(__doc__)
+    _gpu.add_fits(parser)
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--tol", type=float, default=1e-4)
     titles = ["fit", "CPU", "GPU", "CPU / GPU", "steps", "steps there", "objective's difference"]
-    lines += ["", *_common.markdown_table(titles, fits(cupy, SIZES, args))]
-    print("\n".join(lines))
-    _common.write_markdown(args.markdown, lines)
-    return 0
+    tables = [(_gpu.KERNELS, products), (_gpu.KERNELS, rankings), (titles, fits)]
+    return _gpu.report("The multinomial L1 model", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,7 @@ The GPU pays from the size at which the ratio stays above 1.
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
-import time
-import warnings
 
 import _common
 import _gpu
@@ -27,13 +23,13 @@ from sparsekit import BoundedClassifier, BoundedRegressor, minimize_nqn
 FITS = [(10_000, 50, 0), (100_000, 200, 0), (1_000_000, 500, 0), (20_000, 20_000, 60), (500_000, 50_000, 80)]
 
 
-def kernels(cupy, sizes, memory, bandwidth):
+def kernels(cupy, bandwidth, args):
     """Rows of the first table: passes over the pairs, the box and the losses' rows."""
     from sparsekit.gpu.bounded import _row_losses
-    from sparsekit.gpu.shared import _pairs
+    from sparsekit.gpu.shared import _box, _pairs
 
-    table, c = [], 2 * memory
-    for n in sizes:
+    memory = args.memory
+    for n in args.sizes:
         x, g, p, out = (cupy.random.standard_normal(n) for _ in range(4))
         low, high = cupy.full(n, -1.0), cupy.full(n, 1.0)
         pairs, every = _pairs.Pairs(n, memory), cupy.ones(n, dtype=np.uint8)
@@ -41,33 +37,21 @@ def kernels(cupy, sizes, memory, bandwidth):
         pairs.set_free(every)
         for k in range(memory):
             pairs.put(x, x + g, g, g + (1.0 + k) * g)
-        wide = 8 * n * c  # W once
+        wide = 16 * n * memory  # W once
         for name, call, inputs, nbytes in (
             ("put", pairs.put, [(x, p, g, 3.0 * p - 2.0 * x)], 2 * wide + 48 * n),
             ("set_free, 1 % change", pairs.set_free, [(few,), (every,)], 0.01 * wide + 5 * n),
             ("set_free, all change", pairs.set_free, [(1 - every,), (every,)], 0.5 * wide + 5 * n),
             ("direction", pairs.direction, [(g, 1.0, out)], 2 * wide + 26 * n),
-            ("feasible_part", _pairs.feasible_part, [(x, p, g, low, high, out)], 48 * n),
-            ("longest_step", _pairs.longest_step, [(x, p, low, high)], 32 * n),
+            ("feasible_part", _box.feasible_part, [(x, p, g, low, high, out)], 48 * n),
+            ("longest_step", _box.longest_step, [(x, p, low, high)], 32 * n),
             ("pair_norms", _pairs.pair_norms, [(x, p, g, out)], 32 * n),
             ("log_loss_all", _row_losses.log_loss_all, [(x, low, low, high, g, p, out)], 56 * n),
             ("piecewise_all", _row_losses.piecewise_all,
              [(x, low, None, high, None, -1.0, 1.0, 0.0, 0.1, g, p, out)], 48 * n),
         ):  # fmt: skip
             t = _gpu.seconds(cupy, call, inputs)
-            table.append(_gpu.row(f"{name}, n = {n}", t, nbytes, bandwidth))
-    return table
-
-
-def median_seconds(cupy, run, repeats):
-    """Median seconds of runs but the first, which compiles kernels; and the last one's result."""
-    times = []
-    while len(times) <= repeats and sum(times) < 60.0:
-        start = time.perf_counter()
-        result = run()
-        cupy.cuda.Device().synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:] or times), result
+            yield _gpu.row(f"{name}, n = {n}", t, nbytes, bandwidth)
 
 
 def chain(x):
@@ -79,25 +63,21 @@ def chain(x):
     return float(np.sum(np.abs(d)) + 0.5 * np.sum(r * r)), g
 
 
-def runs(cupy, sizes, args):
+def runs(cupy, bandwidth, args):
     """Rows of the second table: seconds an iteration of NQN."""
-    table = []
     options = dict(jac=True, bounds=Bounds(-1.0, 0.5), max_iter=args.iterations, ftol=-1.0, gtol=0.0)
-    for n in sizes:
+    for n in args.sizes:
         x0, seconds = np.random.default_rng(0).standard_normal(n), []
         for x in (x0, cupy.asarray(x0)):
-            t, result = median_seconds(cupy, lambda x=x: minimize_nqn(chain, x, **options), 2)
+            t, result = _gpu.median_seconds(cupy, lambda x=x: minimize_nqn(chain, x, **options), 2)
             seconds.append(t / max(result.nit, 1))
         slow, fast = seconds
-        table.append([f"n = {n}", f"{1e3 * slow:.2f} ms", f"{1e3 * fast:.2f} ms", f"{slow / fast:.2f}"])
-        print(*table[-1], sep="  ", flush=True)
-    return table
+        yield [f"n = {n}", f"{1e3 * slow:.2f} ms", f"{1e3 * fast:.2f} ms", f"{slow / fast:.2f}"]
 
 
-def fits(cupy, sizes, args):
+def fits(cupy, bandwidth, args):
     """Rows of the third table."""
-    table = []
-    for n, p, entries in sizes:
+    for n, p, entries in FITS[: args.fits]:
         rng = np.random.default_rng(0)
         X = (
             sp.random(n, p, entries / p, "csr", np.float32, rng)
@@ -105,60 +85,37 @@ def fits(cupy, sizes, args):
             else rng.random((n, p), np.float32)
         )
         z = X @ rng.standard_normal(p) + rng.standard_normal(n)
-        if entries:
-            import cupyx.scipy.sparse
-
-            device = cupyx.scipy.sparse.csr_matrix(X)
-        else:
-            device = cupy.asarray(X)
+        device = _gpu.to_device(cupy, X)
         for cls, loss, y in (
             (BoundedRegressor, "absolute", z),
             (BoundedRegressor, "squared", z),
             (BoundedClassifier, "log_loss", (z > np.median(z)).astype(np.int64)),
             (BoundedClassifier, "hinge", (z > np.median(z)).astype(np.int64)),
         ):
-            options = dict(bounds=(0.0, None), alpha=1e-4, max_time=args.max_time)
-            here, there = cls(loss, n_jobs=args.n_threads, **options), cls(loss, **options)
-            labels = cupy.asarray(y)
-            slow, _ = median_seconds(cupy, lambda m=here, X=X, y=y: m.fit(X, y), args.repeats)
-            fast, _ = median_seconds(cupy, lambda m=there, X=device, y=labels: m.fit(X, y), args.repeats)
+            options = dict(loss=loss, bounds=(0.0, None), alpha=1e-4, max_time=args.max_time)
+            there = device, cupy.asarray(y)
+            slow, here, fast, there = _gpu.fit_twice(cupy, cls, options, (X, y), there, args)
             gap = float(np.max(np.abs(there.objective_ / here.objective_ - 1.0)))
             cells = [f"{loss}, {n} x {p}" + (f", {entries} a row" if entries else "")]
             cells += [f"{slow:.3f} s", f"{fast:.3f} s", f"{slow / fast:.2f}", f"{gap:.1e}"]
             cells += [f"{there.optimality_:.1e}"]
-            table.append(cells)
-            print(*cells, sep="  ", flush=True)
-    return table
+            yield cells
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
+    _gpu.add_fits(parser)
     add = parser.add_argument
-    add("--n-threads", type=int, default=2, help="threads of the CPU's fits")
     add("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000, 10_000_000])
     add("--fits", type=int, default=len(FITS), help="how many of the fits' problems")
     add("--memory", type=int, default=20)
     add("--iterations", type=int, default=50)
-    add("--max-time", type=float, default=120.0)
-    add("--repeats", type=int, default=3)
-    add("--markdown")
-    args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_nqn.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    warnings.simplefilter("ignore")
-    bandwidth = _gpu.copy_bandwidth(cupy)
-    lines = ["# NQN and bounded models on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy), ""]
-    titles = ["kernel", "time", "floor", "reached", "of the copy"]
-    lines += _common.markdown_table(titles, kernels(cupy, args.sizes, args.memory, bandwidth))
-    titles = ["iteration of NQN", "CPU", "GPU", "CPU / GPU"]
-    lines += ["", *_common.markdown_table(titles, runs(cupy, args.sizes, args))]
-    titles = ["fit", "CPU", "GPU", "CPU / GPU", "objective's difference", "gap there"]
-    lines += ["", *_common.markdown_table(titles, fits(cupy, FITS[: args.fits], args))]
-    print("\n".join(lines))
-    _common.write_markdown(args.markdown, lines)
-    return 0
+    tables = [
+        (_gpu.KERNELS, kernels),
+        (["iteration of NQN", "CPU", "GPU", "CPU / GPU"], runs),
+        (["fit", "CPU", "GPU", "CPU / GPU", "objective's difference", "gap there"], fits),
+    ]
+    return _gpu.report("NQN and bounded models", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,7 @@ from arrays on the device to coefficients there. The GPU pays from the size at w
 
 from __future__ import annotations
 
-import argparse
-import statistics
 import sys
-import time
-import warnings
 
 import _common
 import _gpu
@@ -44,19 +40,12 @@ def problem(n, p, K, entries, seed=0):
     return X, np.argmax(Z / Z.std() + rng.gumbel(size=(n, K)), axis=1)
 
 
-def to_device(cupy, X):
-    from cupyx.scipy.sparse import csr_matrix
-
-    return csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
-
-
-def kernels(cupy, sizes, bandwidth):
+def kernels(cupy, bandwidth, args):
     """Rows of the first table: products and losses of the larger problems."""
     from sparsekit.gpu.shared import _curvature, _multinomial, _sparse
 
-    table = []
-    for n, p, K, entries in (size for size in sizes if size[3]):
-        A = to_device(cupy, problem(n, p, K, entries)[0])
+    for n, p, K, entries in (size for size in SIZES if size[3]):
+        A = _gpu.to_device(cupy, problem(n, p, K, entries)[0])
         nnz, indptr = A.nnz, A.indptr.astype(np.int64)
         columns = _sparse.transpose(indptr, A.indices, A.data, p)
         what = f"{n} x {p}, K = {K}"
@@ -72,27 +61,15 @@ def kernels(cupy, sizes, bandwidth):
             ("cupyx, X V", lambda _a, _b, _c, v, _s, A=A: A @ v, rows, n),
         ):
             t = _gpu.seconds(cupy, call, inputs)
-            table.append(_gpu.row(f"{name}, {what}", t, nbytes + 8 * size, bandwidth))
+            yield _gpu.row(f"{name}, {what}", t, nbytes + 8 * size, bandwidth)
         Z, U = cupy.random.random((n, K)), cupy.empty((n, K))
         codes, s = cupy.zeros(n, np.int32), cupy.full(n, 1.0 / n)
         t = _gpu.seconds(cupy, _multinomial.value_and_derivative, [(Z, codes, s, U)])
-        table.append(_gpu.row(f"value_and_derivative, {what}", t, 16 * n * K, bandwidth))
+        yield _gpu.row(f"value_and_derivative, {what}", t, 16 * n * K, bandwidth)
         top, weight = codes, s.astype(np.float32)
         args = [(s1, s2, top, weight, None, None) for s1, s2 in zip(S, S[::-1])]
         t = _gpu.seconds(cupy, _curvature.curve_scores, args)
-        table.append(_gpu.row(f"curve_scores, {what}", t, 12 * n * K, bandwidth))
-    return table
-
-
-def fit_seconds(cupy, model, X, y, repeats):
-    """Median seconds of fits, and the fitted model."""
-    times = []
-    while len(times) <= repeats and sum(times) < 60.0:
-        start = time.perf_counter()
-        model.fit(X, y)
-        cupy.cuda.Device().synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:] or times), model  # the first one compiles kernels and fills caches
+        yield _gpu.row(f"curve_scores, {what}", t, 12 * n * K, bandwidth)
 
 
 def cuml_seconds(cupy, X, y, args):
@@ -102,51 +79,33 @@ def cuml_seconds(cupy, X, y, args):
     except ImportError:
         return "-"
     model = LogisticRegression(C=1.0 / (args.alpha * X.shape[0]), tol=args.tol, max_iter=1000)
-    return f"{1e3 * fit_seconds(cupy, model, X, y, args.repeats)[0]:.1f} ms"
+    return f"{1e3 * _gpu.median_seconds(cupy, lambda: model.fit(X, y), args.repeats)[0]:.1f} ms"
 
 
-def fits(cupy, sizes, args):
+def fits(cupy, bandwidth, args):
     """Rows of the second table."""
-    table = []
-    for n, p, K, entries in sizes:
+    for n, p, K, entries in SIZES:
         X, y = problem(n, p, K, entries)
-        device, labels = to_device(cupy, X), cupy.asarray(y)
+        device, labels = _gpu.to_device(cupy, X), cupy.asarray(y)
         for cls in (SoftmaxClassifier, SparsemaxClassifier):
             options = dict(alpha=args.alpha, tol=args.tol, max_time=args.max_time)
-            slow, here = fit_seconds(cupy, cls(n_jobs=args.n_threads, **options), X, y, args.repeats)
-            fast, there = fit_seconds(cupy, cls(**options), device, labels, args.repeats)
+            slow, here, fast, there = _gpu.fit_twice(cupy, cls, options, (X, y), (device, labels), args)
             cells = [f"{cls.__name__}, {n} x {p}, K = {K}" + (f", {entries} a row" if entries else "")]
             cells += [f"{1e3 * slow:.1f} ms", f"{1e3 * fast:.1f} ms", f"{slow / fast:.2f}"]
             cells += [f"{here.n_iter_[0]}", f"{there.n_iter_[0]}"]
             cells += [f"{abs(there.objective_ / here.objective_ - 1.0):.1e}"]
             cells += [cuml_seconds(cupy, device, labels, args) if cls is SoftmaxClassifier else ""]
-            table.append(cells)
-    return table
+            yield cells
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    add = parser.add_argument
-    add("--n-threads", type=int, default=2, help="threads of the CPU's fits")
-    add("--alpha", type=float, default=1e-5)
-    add("--tol", type=float, default=1e-4)
-    add("--max-time", type=float, default=120.0)
-    add("--repeats", type=int, default=3)
-    add("--markdown")
-    args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_softmax.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    warnings.simplefilter("ignore")
-    bandwidth = _gpu.copy_bandwidth(cupy)
-    titles = ["kernel", "time", "floor", "reached", "of the copy"]
-    lines = ["# Softmax regression on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy)]
-    lines += [f"A copy moves {bandwidth / 1e9:.0f} GB/s.", ""]
-    lines += _common.markdown_table(titles, kernels(cupy, SIZES, bandwidth))
+    parser = _common.make_parser(__doc__)
+    _gpu.add_fits(parser)
+    parser.add_argument("--alpha", type=float, default=1e-5)
+    parser.add_argument("--tol", type=float, default=1e-4)
     titles = ["fit", "CPU", "GPU", "CPU / GPU", "steps", "steps there", "objective's difference", "cuML"]
-    lines += ["", *_common.markdown_table(titles, fits(cupy, SIZES, args))]
-    print("\n".join(lines))
-    _common.write_markdown(args.markdown, lines)
-    return 0
+    tables = [(_gpu.KERNELS, kernels), (titles, fits)]
+    return _gpu.report("Softmax regression", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

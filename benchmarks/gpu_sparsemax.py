@@ -9,7 +9,6 @@ and probabilities written once (forward); probabilities, direction and product (
 
 from __future__ import annotations
 
-import argparse
 import functools
 import itertools
 import sys
@@ -20,7 +19,7 @@ import numpy as np
 
 import sparsekit
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser = _common.make_parser(__doc__)
 parser.add_argument("--scales", type=float, nargs="+", default=[0.1, 1.0, 10.0])
 parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
 parser.add_argument(
@@ -28,7 +27,6 @@ parser.add_argument(
     default=[2, 8, 32, 33, 64, 128, 256, 512, 1000, 1024, 2048, 4096, 8192, 16384, 100_000, 1_000_000],
 )  # fmt: skip
 parser.add_argument("--mib", type=int, default=1024, help="size of an input")
-parser.add_argument("--markdown")
 
 
 def importable():
@@ -99,8 +97,9 @@ def timed(name, call):
         return None
 
 
-def table(cupy, torch, peers, bandwidth, args, make):
-    rows = []
+def rows(make, cupy, bandwidth, args):
+    """Rows of a table: ours and the peers' time of ``make``'s functions."""
+    torch, peers = importable()
     for dtype, K, scale in itertools.product(args.dtypes, args.widths, args.scales):
         size = np.dtype(dtype).itemsize
         n = max(1, (args.mib << 20) // (K * size))
@@ -115,25 +114,18 @@ def table(cupy, torch, peers, bandwidth, args, make):
                 continue
             ours = ours or seconds
             cells = _gpu.row(name, seconds, nbytes, bandwidth)
-            rows.append([f"{n}x{K}", dtype, f"{scale:g}", *cells, f"{seconds / ours:.2f}"])
-            print(*rows[-1], flush=True)
-    titles = ["shape", "dtype", "scale", "kernel", "time", "floor", "bytes/s", "of copy", "time / ours"]
-    return _common.markdown_table(titles, rows)
+            yield [f"{n}x{K}", dtype, f"{scale:g}", *cells, f"{seconds / ours:.2f}"]
 
 
 def main():
-    args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/gpu_sparsemax.py", *sys.argv[1:]])
-    cupy = _gpu.device_or_exit()
-    torch, peers = importable()
-    bandwidth = _gpu.copy_bandwidth(cupy)
-    text = ["# Sparsemax on a GPU", "", *_common.environment(args, ()), _gpu.describe(cupy), ""]
-    text += [f"Copy within the device's memory: {bandwidth / 1e9:.0f} GB/s, read and written.", ""]
-    for title, make in (("Forward", forward), ("Backward", backward)):
-        text += [f"## {title}", "", *table(cupy, torch, peers, bandwidth, args, make)]
-    print("\n".join(text))
-    _common.write_markdown(args.markdown, text)
-    return 0
+    tables = [
+        (["shape", "dtype", "scale", kind, "time", "floor", "bytes/s", "of copy", "time / ours"], measure)
+        for kind, measure in (
+            ("forward", functools.partial(rows, forward)),
+            ("backward", functools.partial(rows, backward)),
+        )
+    ]
+    return _gpu.report("Sparsemax", parser.parse_args(), tables)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
     python benchmarks/l1_logistic.py                          # every cell: data set x lambda x threads
     python benchmarks/l1_logistic.py --sets a9a,colon --n-jobs 1 --peers liblinear,skglm
     python benchmarks/l1_logistic.py --from a.json,b.json --markdown all.md    # one table of several runs
-    python benchmarks/l1_logistic.py --what memory            # peak memory during a fit
     python benchmarks/l1_logistic.py --what multinomial       # mnist and news20 against saga
     python benchmarks/l1_logistic.py --what statistics          # tables 2.2 and 2.3 of the OBA thesis
 
@@ -13,16 +12,16 @@ The data folder is --data DIR, $SPARSEKIT_DATA or ../shared/data next to the che
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import _common
 import _data
 
-WHAT = ("cells", "memory", "multinomial", "statistics")
+WHAT = ("cells", "multinomial", "statistics")
 
 
 def _split(kind):
@@ -31,9 +30,7 @@ def _split(kind):
 
 def parse(argv=None):
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--what", choices=WHAT, default="cells", help="what to measure (default: cells)")
     add("--data", metavar="DIR", help="folder of the .npz files")
@@ -51,7 +48,6 @@ def parse(argv=None):
         metavar="JSON,...",
         help="measure nothing: tables and --plot of what --json wrote, all files together (cells)",
     )
-    add("--markdown", metavar="FILE", help="write the tables")
     add("--plot", metavar="FILE", help="write the convergence curves (cells, statistics)")
     args = parser.parse_args(argv)
     if args.sources and args.what != "cells":
@@ -62,7 +58,6 @@ def parse(argv=None):
         parser.error(f"--sets: unknown data set {unknown[0]!r}; known are {', '.join(names)}")
     args.sets = args.sets or list(names)
     args.folder = None if args.sources else _data.data_folder(args.data)
-    args.command = "python benchmarks/l1_logistic.py " + " ".join(sys.argv[1:] if argv is None else argv)
     return args
 
 

@@ -10,7 +10,6 @@ example F1 in the same five folds among seven: LPSparseMAPClassifierCV from its 
 between its three thresholds, the others with C from 0.01 to 10.
 """
 
-import argparse
 import sys
 import time
 import warnings
@@ -198,9 +197,7 @@ def measure(names, models, seeds, folder, most_for_pairs):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--data", help="folder of the data sets")
     add("--sets", nargs="*", default=[*CHOOSE, *CHECK], choices=[*CHOOSE, *CHECK])
@@ -209,13 +206,11 @@ def main():
         "--most-for-pairs", type=int, default=60, help='labels at most with pairs="all" (default %(default)s)'
     )
     add("--tuned", action="store_true", help="penalties chosen in folds, instead of defaults")
-    add("--markdown")
     args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/label_sets.py", *sys.argv[1:]])
     text = [
         "# Label sets, tuned" if args.tuned else "# Label sets from defaults",
         "",
-        *_common.environment(args, ()),
+        *_common.environment(()),
     ]
     titles = ["set", "model", "example F1", "micro F1", "macro F1", "fit, s", "predict, s"]
     for title, group in (("Chosen on", CHOOSE), ("Checked on", CHECK)):

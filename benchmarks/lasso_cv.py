@@ -14,7 +14,6 @@ are made here and are not to be tuned on.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import sys
@@ -194,9 +193,7 @@ def timed(name, set_name, folder, l1_ratio, args):
 
 def main(argv=None):
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--sets", default=",".join(SETS), metavar="A,B,...", help=f"of {','.join(SETS)}")
     add("--peers", default="scikit-learn,celer", metavar="A,B", help="(default: both)")
@@ -206,9 +203,7 @@ def main(argv=None):
     add("--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time (default: wall)")
     add("--limit", type=float, default=60.0, metavar="S", help="seconds of a run (default: 60)")
     add("--data", metavar="DIR", help="folder of the real sets")
-    add("--markdown", metavar="FILE", help="write the table")
     args = parser.parse_args(argv)
-    args.command = "python benchmarks/lasso_cv.py " + " ".join(sys.argv[1:] if argv is None else argv)
     os.environ.update(OMP_NUM_THREADS=str(args.n_jobs), OPENBLAS_NUM_THREADS=str(args.n_jobs))
     peers = ["ours", *(peer for peer in args.peers.split(",") if peer)]
     rows, logs = [], {peer: [] for peer in peers[1:]}
@@ -230,7 +225,7 @@ def main(argv=None):
             row.append(" ".join(f"{found[peer][1]:.6g}" if found[peer] else "-" for peer in peers))
             rows.append(row)
             print(" | ".join(row), flush=True)
-    lines = ["# Choosing alpha, at the defaults", "", *_common.environment(args, [Sparsekit()])]
+    lines = ["# Choosing alpha, at the defaults", "", *_common.environment([Sparsekit()])]
     columns = [
         "data",
         "l1_ratio",

@@ -12,7 +12,6 @@ a figure is the median of the rounds.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -292,7 +291,7 @@ def main(args):
             batches.append(cells)
             print(*cells, file=sys.stderr, flush=True)
     load.append(os.getloadavg()[0])
-    lines = ["# LP-SparseMAP: milliseconds a graph", "", *_common.environment(args, ())]
+    lines = ["# LP-SparseMAP: milliseconds a graph", "", *_common.environment(())]
     lines += [f"- {kind}: {KINDS[kind][0]}" for kind in args.only]
     lines.append(f"- Load average {load[0]:.1f} at the start, {load[1]:.1f} at the end")
     lines.append(f"- KKT residuals of the exact solutions and gradients: at most {exactness:.0e}")
@@ -312,9 +311,7 @@ def main(args):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument(
         "--only", nargs="+", default=list(KINDS), choices=KINDS, metavar="KIND", help=", ".join(KINDS)
     )
@@ -324,9 +321,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--batch", type=int, default=64, help="graphs in a batch; 0: no batches")
     parser.add_argument("--quick", action="store_true", help="one seed, two rounds, batches of 8")
-    parser.add_argument("--markdown", metavar="FILE")
     args = parser.parse_args()
     if args.quick:
         args.seeds, args.rounds, args.batch = 1, 2, min(args.batch, 8)
-    args.command = " ".join(["python benchmarks/lp_sparsemap.py", *sys.argv[1:]])
     sys.exit(main(args))

@@ -20,7 +20,6 @@ paper, which does not say how it predicts.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
@@ -270,9 +269,7 @@ def linear(data, names, max_time):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--data", help="folder of the data sets")
     add("--networks", nargs="*", default=list(PAPER), choices=PAPER)
@@ -280,14 +277,12 @@ def main():
     add("--seeds", type=int, default=3, help="networks of each loss (default %(default)s)")
     add("--epochs", type=int, default=20, help="most epochs (default %(default)s)")
     add("--max-time", type=float, default=180.0, help="seconds of one linear fit (default %(default)s)")
-    add("--markdown")
     args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/lp_sparsemap_bibtex.py", *sys.argv[1:]])
     torch.set_num_threads(1)
     d = _data.read(_data.data_folder(args.data), "bibtex")
     X, Y, X_test, Y_test = (d[key] for key in ("X_train", "Y_train", "X_test", "Y_test"))
     Y, Y_test = (np.asarray(part.toarray() if hasattr(part, "toarray") else part) for part in (Y, Y_test))
-    text = ["# LP-SparseMAP, Table 4: example F1 on bibtex", "", *_common.environment(args, ())]
+    text = ["# LP-SparseMAP, Table 4: example F1 on bibtex", "", *_common.environment(())]
     if args.networks:
         text += networks(args.networks, (X.toarray(), Y, X_test.toarray(), Y_test), args.epochs, args.seeds)
     if args.linear:

@@ -11,7 +11,6 @@ Needs SciPy only. f* of an instance is the best value that any of the compared m
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 
@@ -295,9 +294,7 @@ def smooth(sizes=(10**4, 10**5, 10**6), max_iter=60):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--n", default="100", help="numbers of variables (default: 100)")
     parser.add_argument("--starts", type=int, default=10, help="starts of each problem (default: 10)")
     parser.add_argument(
@@ -309,13 +306,11 @@ def main(argv=None):
     parser.add_argument("--smooth", action="store_true", help="smooth problems instead")
     parser.add_argument("--n-jobs", type=int, default=2, help="processes; counts do not depend on it")
     parser.add_argument("--plot", metavar="FILE", help="picture of the profiles")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables")
     args = parser.parse_args(argv)
     if args.active_sets:
         active_sets(args.active_sets, RULES if args.thesis else {})
         return 0
-    args.command = "python benchmarks/nqn.py " + " ".join(argv or sys.argv[1:])
-    lines = [*_common.environment(args, [])]
+    lines = [*_common.environment([])]
     if args.smooth:
         lines += _common.markdown_table(*smooth())
     else:

@@ -29,9 +29,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import _common
 import _data
-import _memory
 
 SETS = ("rcv1_binary", "newsgroups_bigrams")
+
+
+def status(key):
+    """A size from /proc/self/status in bytes."""
+    with open("/proc/self/status", encoding="ascii") as lines:
+        for line in lines:
+            if line.startswith(key + ":"):
+                return 1024 * int(line.split()[1])
+    raise RuntimeError(f"/proc/self/status has no {key}: this measurement needs Linux")
 
 
 def fits(max_time):
@@ -76,10 +84,10 @@ def child(folder, name, key, max_time):
     ctypes.CDLL(None).malloc_trim(0)  # or else the fit could reuse pages that loading left behind
     with open("/proc/self/clear_refs", "w", encoding="ascii") as reset:
         reset.write("5")
-    before, start = _memory.status("VmRSS"), time.perf_counter()
+    before, start = status("VmRSS"), time.perf_counter()
     make(lam).fit(X, y)
     seconds = time.perf_counter() - start
-    extra = _memory.status("VmHWM") - before
+    extra = status("VmHWM") - before
     print(
         json.dumps({"extra": extra, "X": size_of(X), "seconds": seconds, "shape": X.shape, "nnz": int(X.nnz)})
     )
@@ -95,9 +103,7 @@ def load(folder, name):
 
 def main(argv=None):
     """Measure, print, write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     split = lambda text: [part.strip() for part in text.split(",")]  # noqa: E731
     parser.add_argument("--data", metavar="DIR", help="folder of the .npz files")
     parser.add_argument(
@@ -105,14 +111,12 @@ def main(argv=None):
     )
     parser.add_argument("--only", type=split, help="fits by name (default: all)")
     parser.add_argument("--max-time", type=float, default=30.0, help="max_time of a fit (default: 30 s)")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     folder = _data.data_folder(args.data)
     if args.child:
         child(folder, *args.child, args.max_time)
         return 0
-    args.command = "python benchmarks/peak_memory.py " + " ".join(sys.argv[1:] if argv is None else argv)
     names, failed, rows = args.only or list(fits(args.max_time)), False, []
     for key in names:
         row = [key]
@@ -134,7 +138,7 @@ def main(argv=None):
             )
         rows.append(row)
         titles = [title for name in args.sets for title in (name, "s")]
-        lines = ["# Peak memory of a fit beyond X, over the bytes of X", "", *_common.environment(args, [])]
+        lines = ["# Peak memory of a fit beyond X, over the bytes of X", "", *_common.environment([])]
         lines += _common.markdown_table(["fit", *titles], rows)
         _common.write_markdown(args.markdown, lines)
     return int(failed)

@@ -305,7 +305,6 @@ def main(argv=None):
     parser.add_argument("--workers", default="8,64,512", help="simulated clusters")
     parser.add_argument("--markdown")
     args = parser.parse_args(argv)
-    args.command = f"python benchmarks/scale_out.py {' '.join(sys.argv[1:] if argv is None else argv)}"
     X, y = base_set(args.data)
     C = 1.0 / (args.ratio * 0.5 * args.copies * float(np.abs(X.T @ (y - y.mean())).max()))
     with tempfile.TemporaryDirectory() as folder:
@@ -325,7 +324,7 @@ def main(argv=None):
         "received, MiB", "peak of a process, GiB", "objective",
     )  # fmt: skip
     lines = [
-        "# Data in blocks of rows", "", *_common.environment(args, []),
+        "# Data in blocks of rows", "", *_common.environment([]),
         f"{args.data}, {args.copies} times: {X.shape[0] * args.copies} rows, {X.shape[1]} columns, "
         f"{X.nnz * args.copies} non-zeros; lambda = {args.ratio:g} lambda_max.", "",
         *_common.markdown_table(columns, table),

@@ -12,9 +12,7 @@ labels, evaluated after some steps only. One thread.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -97,16 +95,12 @@ def steps_to(score, X, y, Xt, yt, c1, c2):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--conll", help="file with a tagged corpus")
     parser.add_argument("--sets", help="comma-separated; default: all")
     parser.add_argument("--penalties", default="0:1,1:0.1", help="c1:c2, comma-separated")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--markdown", help="file to write")
     args = parser.parse_args()
-    args.command = "python benchmarks/sequence_tagger.py " + " ".join(sys.argv[1:])
     sets = {name: lambda draw=draw: markov(*draw) for name, draw in {**TUNE, **CHECK}.items()}
     sets.update({name: lambda draw=draw: markov(*draw, spans=True) for name, draw in SPANS.items()})
     sets["digits"] = digits
@@ -137,7 +131,7 @@ def main():
                          f"{seen_s / good:.1f}", f"{score:.4f}",
                          f"{quality(yt, model.predict(Xt)):.4f}"])  # fmt: skip
             print(rows[-1], flush=True)
-    lines = [*_common.environment(args, []), *_common.markdown_table(COLUMNS, rows)]
+    lines = [*_common.environment([]), *_common.markdown_table(COLUMNS, rows)]
     print("\n".join(lines))
     _common.write_markdown(args.markdown, lines)
 

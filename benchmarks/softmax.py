@@ -10,7 +10,6 @@ column, and its own lowest objective.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import time
@@ -79,9 +78,7 @@ def reached(track, best, gap):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--data", help="folder of the data sets")
     add("--sets", nargs="+", default=["mnist", "sector", "news20"])
@@ -90,9 +87,7 @@ def main():
     add("--max-time", type=float, default=60.0)
     add("--repeats", type=int, default=3)
     add("--solvers", nargs="+", default=["lbfgs", "newton-cg", "newton-cholesky"])
-    add("--markdown")
     args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/softmax.py", *sys.argv[1:]])
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _alarm)
     folder = _data.data_folder(args.data)
@@ -150,7 +145,7 @@ def main():
         "SparsemaxClassifier, s",
     ]
     table = _common.markdown_table([*titles, "fastest of scikit-learn / SoftmaxClassifier"], rows)
-    text = ["# Softmax regression: seconds to a relative gap", "", *_common.environment(args, ()), *table]
+    text = ["# Softmax regression: seconds to a relative gap", "", *_common.environment(()), *table]
     _common.write_markdown(args.markdown, text)
     return 0
 

@@ -15,17 +15,16 @@ import sys
 import time
 
 _parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+_parser.add_argument("--markdown", metavar="FILE", help="write the tables")
 _parser.add_argument("--n-threads", type=int, default=2)
 _parser.add_argument("--scales", type=float, nargs="+", default=[0.1, 1.0, 10.0])
 _parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
 _parser.add_argument("--shapes", nargs="+", default=["100000x10", "10000x1000", "1000x10000", "100x1000000"])
 _parser.add_argument("--rounds", type=int, default=7)
-_parser.add_argument("--markdown")
 _parser.add_argument(
     "--no-entmax", action="store_true", help="leave out entmax and the sort, which take long"
 )
 args = _parser.parse_args()
-args.command = " ".join(["python benchmarks/sparsemax.py", *sys.argv[1:]])
 os.environ["OMP_NUM_THREADS"] = str(args.n_threads)  # before torch starts its threads
 
 import _common  # noqa: E402
@@ -138,7 +137,7 @@ def main():
             lines.append(f"- {title}: {own} takes at most {value:.2f} times a copy's time (K >= 1000)")
         else:
             lines.append(f"- {title}: {own} is at least {value:.2f} times as fast as {name}")
-    text = ["# Sparsemax: milliseconds a call", "", *_common.environment(args, ()), "", *lines]
+    text = ["# Sparsemax: milliseconds a call", "", *_common.environment(()), "", *lines]
     print("\n".join(text))
     _common.write_markdown(args.markdown, text)
     return 0

@@ -13,7 +13,6 @@ and its table the best lambda of each.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 
@@ -218,23 +217,19 @@ def figure_1(sets, path):
 
 def main():
     global MAX_TIME
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
     add("--data", help="folder of the data sets")
     add("--sets", nargs="+", default=list(NAMES), choices=NAMES)
     parts = ["tables", "times", "figure"]
     add("--parts", nargs="+", default=parts, choices=parts)
     add("--max-time", type=float, default=MAX_TIME, help="seconds of one fit (default %(default)s)")
-    add("--markdown")
     add("--plot", default="figure1.png", help="where to draw Figure 1 (default %(default)s)")
     args = parser.parse_args()
-    args.command = " ".join(["python benchmarks/sparsemax_paper.py", *sys.argv[1:]])
     MAX_TIME = args.max_time
     folder = _data.data_folder(args.data)
     sets = {name: data(folder, name) for name in args.sets}
-    text = ["# Sparsemax regression: the paper's tables", "", *_common.environment(args, ())]
+    text = ["# Sparsemax regression: the paper's tables", "", *_common.environment(())]
     if "tables" in args.parts:
         text += tables_2_and_3(sets)
     if "times" in args.parts:

@@ -10,9 +10,7 @@ ends. C = 1, and c2 = 0.5 of "l2sgd". One thread.
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 import tempfile
 import time
 import warnings
@@ -74,14 +72,10 @@ def passes_within(X, y, algorithm, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--sets", help="comma-separated; default: all")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--markdown", help="file to write")
     args = parser.parse_args()
-    args.command = "python benchmarks/tagger_stream.py " + " ".join(sys.argv[1:])
     sets = {name: lambda draw=draw: markov(*draw) for name, draw in {**TUNE, **CHECK}.items()}
     sets.update({name: lambda draw=draw: markov(*draw, spans=True) for name, draw in SPANS.items()})
     sets["digits"] = digits
@@ -108,7 +102,7 @@ def main():
             seconds = float(np.median([run[0] for run in runs]))
             rows.append([name, text, f"{n}", f"{seconds:.2f}", f"{quality(yt, predicted):.4f}"])
             print(rows[-1], flush=True)
-    lines = [*_common.environment(args, []), *_common.markdown_table(COLUMNS, rows)]
+    lines = [*_common.environment([]), *_common.markdown_table(COLUMNS, rows)]
     print("\n".join(lines))
     _common.write_markdown(args.markdown, lines)
 

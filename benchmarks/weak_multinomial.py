@@ -11,8 +11,6 @@ optimum.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 import warnings
 
@@ -91,23 +89,19 @@ def fit(X, y, C, repeats, max_time):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     parser.add_argument("--sets", default=",".join(GENERATED), help=f"of {','.join([*GENERATED, *REAL])}")
     parser.add_argument("--data", metavar="DIR", help="folder of the real sets")
     parser.add_argument("--C", default=",".join(f"{C:g}" for C in WEAK_TO_STRONG))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--max-time", type=float, default=30.0, help="of one fit, in seconds")
-    parser.add_argument("--markdown", metavar="FILE")
     args = parser.parse_args()
     values, rows = [float(C) for C in args.C.split(",")], []
     for name in args.sets.split(","):
         X, y = load(name, None if name in GENERATED else _data.data_folder(args.data))
         rows.append((name, *(fit(X, y, C, args.repeats, args.max_time) for C in values)))
         print(*rows[-1], sep="  ", flush=True)
-    args.command = " ".join(["python benchmarks/weak_multinomial.py", *sys.argv[1:]])
-    lines = _common.environment(args, [])
+    lines = _common.environment([])
     lines += _common.markdown_table(("data", *(f"C = {C:g}" for C in values)), rows)
     _common.write_markdown(args.markdown, lines)
 

@@ -3,7 +3,6 @@
     python benchmarks/weak_penalties.py --csv all.csv          # generated sets, and real ones if there
     python benchmarks/weak_penalties.py --sets one_hot_1000,a9a --C 1,100 --intercept none --peers skglm,blitz
     python benchmarks/weak_penalties.py --from a.csv,b.csv --plot time.png    # time against C
-    python benchmarks/weak_penalties.py --what anytime --sets text_10k --C 10,1000 --plot curves.png
 
 METHOD. LIBLINEAR is scikit-learn's LogisticRegression(solver="liblinear") with an L1 penalty, at its defaults
 (tol 1e-4, max_iter 100); ours is L1LogisticOBA at its defaults. Both in one process on one thread, in turn,
@@ -30,7 +29,6 @@ those of "check" say what to expect elsewhere. Generated sets have fixed seeds; 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from pathlib import Path
@@ -43,7 +41,6 @@ import _common
 import _data
 import _weak_data
 import _weak_report
-from _weak_anytime import anytime
 from _weak_cells import GAP, measure
 from _weak_fits import FREE, INTERCEPTS, NONE, Case
 
@@ -61,16 +58,8 @@ def _split(kind):
 
 def parse(argv=None):
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = _common.make_parser(__doc__)
     add = parser.add_argument
-    add(
-        "--what",
-        choices=("cells", "anytime"),
-        default="cells",
-        help="a row for each C, or curves (default: cells)",
-    )
     add(
         "--sets",
         type=_split(str),
@@ -114,8 +103,7 @@ def parse(argv=None):
     add("--csv", metavar="FILE", help="write all numbers, after every set and kind of intercept")
     add("--from", dest="sources", type=_split(str), metavar="CSV,...",
         help="measure nothing: tables and --plot of what was written, all files together")  # fmt: skip
-    add("--markdown", metavar="FILE", help="write the tables")
-    add("--plot", metavar="FILE", help="time against C (or with anytime gap against time), a panel for a set")
+    add("--plot", metavar="FILE", help="time against C, a panel for a set")
     args = parser.parse_args(argv)
     for option, values, known in (
         ("sets", args.sets or (), _weak_data.NAMES),
@@ -125,7 +113,6 @@ def parse(argv=None):
         unknown = [value for value in values if value not in known]
         if unknown:
             parser.error(f"--{option}: unknown {unknown[0]!r}; known are {', '.join(known)}")
-    args.command = "python benchmarks/weak_penalties.py " + " ".join(sys.argv[1:] if argv is None else argv)
     return args
 
 
@@ -218,14 +205,11 @@ def _number(text):
 def main(argv=None):
     """Run what was asked for."""
     args = parse(argv)
-    if args.what == "anytime":
-        anytime(args, *chosen_sets(args))
-        return 0
     rows = [row for path in args.sources for row in read(path)] if args.sources else cells(args)
     measured = {*LEFT_OUT[:2], *(name.removesuffix("_seconds") for row in rows for name in row)}
     used = [s for s in peers.all_solvers() if s.key in measured]
     # what was read was measured elsewhere or with other versions, which its own tables name
-    made = [f"Of {', '.join(args.sources)}.", ""] if args.sources else _common.environment(args, used)
+    made = [f"Of {', '.join(args.sources)}.", ""] if args.sources else _common.environment(used)
     lines = ["# From strong to very weak penalties", "", *made]
     lines += _weak_report.tables(rows)
     print("\n" + "\n".join(_weak_report.means(rows)))

@@ -1,7 +1,7 @@
 """Engine of ``sparsekit compare``: L1 logistic regression solvers side by side, by time to a given accuracy.
 
 - ``problem``: the problem that is solved (objective, lambda_max, certificate);
-- ``solver``: how a solver is called; ``peers``, ``liblinear_package``: one adapter each;
+- ``solver``: how a solver is called; ``peers``: one adapter each;
 - ``worker``: runs a solver in a process of its own; ``engine``: measures;
 - ``io``, ``tables``: read the user's files;
 - ``report``, ``json_output``, ``csv_output``, ``plot``: tables, files, the picture;

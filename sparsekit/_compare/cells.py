@@ -80,6 +80,28 @@ class Cell:
         return min((r.median for r in track.rungs if self.gap(r.objective) <= gap), default=float("inf"))
 
     @property
+    def columns(self):
+        """What the written files say of the problem and the penalty."""
+        problem = self.problem
+        n_samples, n_features = problem.X.shape
+        return {
+            "data": problem.name,
+            "n_samples": n_samples,
+            "n_features": n_features,
+            "fit_intercept": problem.fit_intercept,
+            **dict([problem.strength(self.C)]),
+            "lambda_ratio": 1.0 / (self.C * problem.lambda_max) if problem.lambda_max > 0 else math.nan,
+            "n_threads": self.n_threads,
+        }
+
+    def scores(self, track):
+        """Scores of the best fit on held-out rows by name; NaN where there is no fit or no such row."""
+        values = math.nan, math.nan
+        if track.best is not None:
+            values = self.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+        return dict(zip(self.problem.score_keys, values))
+
+    @property
     def unfinished(self):
         """Tracks that the budget of all measurements kept from their end."""
         return [t for t in self.tracks if t.stopped == OVER_BUDGET]

@@ -16,23 +16,11 @@ def write_csv(path, cells, gaps):
     """
     rows = []
     for cell in cells:
-        problem = cell.problem
-        cell_columns = {
-            "data": problem.name,
-            "n_samples": problem.X.shape[0],
-            "n_features": problem.X.shape[1],
-            "fit_intercept": problem.fit_intercept,
-            **dict([problem.strength(cell.C)]),
-            "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else math.nan,
-            "n_threads": cell.n_threads,
-        }
         for track in cell.tracks:
-            best, scores = track.best, (math.nan, math.nan)
-            if best is not None:
-                scores = problem.held_out(track.best_fit.coef, track.best_fit.intercept)
+            best = track.best
             rows.append(
                 {
-                    **cell_columns,
+                    **cell.columns,
                     "solver": track.solver.key,
                     "version": track.solver.version,
                     "stopped": _stopped(cell, track),
@@ -42,12 +30,12 @@ def write_csv(path, cells, gaps):
                     **{f"seconds_to_{gap:.0e}": _time(cell, track, gap) for gap in gaps},
                     "longest_fit_seconds": track.longest,
                     "nonzeros": best.nnz if best else math.nan,
-                    **dict(zip(problem.score_keys, scores)),
+                    **cell.scores(track),
                     "remark": track.failure,
                 }
             )
         rows += [
-            {**cell_columns, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
+            {**cell.columns, "solver": s.key, "version": s.version, "stopped": "left out", "remark": reason}
             for s, reason in cell.left_out
         ]
     write_rows(path, rows)

@@ -23,7 +23,6 @@ class SparsekitGLM(_FamilySolver):
     """This package's GLMOBA."""
 
     key, title, package = "sparsekit", "GLMOBA", "sparsekit"
-    multithreaded = True
 
     def fit(self, X, problem, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol is relative to the gradient of the model without features."""
@@ -42,7 +41,6 @@ class GlumGLM(_FamilySolver):
 
     key, title, package = "glum", "glum", "glum"
     layout = "column"
-    multithreaded = True
     ladder = LOOSE_TOLERANCES
 
     def refuses(self, problem):

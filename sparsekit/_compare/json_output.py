@@ -32,7 +32,6 @@ def as_dict(cells, solvers, settings, left_out=()):
 
 
 def _cell_dict(cell, gaps):
-    problem = cell.problem
     tracks = []
     for track in cell.tracks:
         entry = {
@@ -58,23 +57,11 @@ def _cell_dict(cell, gaps):
             ],
         }
         if track.best is not None:
-            entry |= {
-                **dict(
-                    zip(problem.score_keys, problem.held_out(track.best_fit.coef, track.best_fit.intercept))
-                ),
-                "objective": track.best.objective,
-                "nnz": track.best.nnz,
-            }
+            entry |= {**cell.scores(track), "objective": track.best.objective, "nnz": track.best.nnz}
         tracks.append(entry)
     return {
-        "data": problem.name,
-        "notes": problem.notes,
-        "n_samples": problem.X.shape[0],
-        "n_features": problem.X.shape[1],
-        "fit_intercept": problem.fit_intercept,
-        **dict([problem.strength(cell.C)]),
-        "lambda_ratio": 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else None,
-        "n_threads": cell.n_threads,
+        **cell.columns,
+        "notes": cell.problem.notes,
         "best_objective": cell.best_objective,
         "certified_gap": cell.certified_gap,
         "interrupted": cell.interrupted,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .peers import Adelie, Blitz, Celer, Glum, Skglm
+from .peers import Blitz, Celer, Glum, Skglm
 from .solver import Fit, Solver, hessian_too_large
 
 
@@ -15,7 +15,6 @@ class SparsekitLasso(Solver):
     """This package's LassoOBA."""
 
     key, title, package = "sparsekit", "LassoOBA", "sparsekit"
-    multithreaded = True
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """tol is relative to the gradient at zero."""
@@ -85,32 +84,20 @@ class BlitzLasso(Blitz):
         return self.solve("LassoProblem", X, y, 1.0 / C, tol, fit_intercept)
 
 
-class _Numbers:
-    """Targets as they are, where the adapter of the logistic loss makes them 0 and 1."""
+class GlumLasso(Glum):
+    """glum's coordinate descent on the Gram matrix."""
+
+    family = "normal"
 
     def data(self, problem):
         """X and the targets."""
         return problem.design(self.layout), problem.y
 
 
-class AdelieLasso(_Numbers, Adelie):
-    """adelie's coordinate descent with screening in C++, for one least-squares problem."""
-
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """One lambda = alpha; tol bounds the change of the objective relative to its spread."""
-        return self.solve("gaussian", X, y, C, tol, max_iter, fit_intercept, n_threads)
-
-
-class GlumLasso(_Numbers, Glum):
-    """glum's coordinate descent on the Gram matrix."""
-
-    family = "normal"
-
-
 def all_lasso_solvers():
     """One instance of every adapter, this package first."""
     of_sklearn = (SklearnLasso, SklearnLassoGram)
-    classes = (SparsekitLasso, *of_sklearn, SkglmLasso, CelerLasso, BlitzLasso, AdelieLasso, GlumLasso)
+    classes = (SparsekitLasso, *of_sklearn, SkglmLasso, CelerLasso, BlitzLasso, GlumLasso)
     return [cls() for cls in classes]
 
 

@@ -165,73 +165,14 @@ class SklearnLassoPath(PathSolver):
         return list(coefs.T), list(mean - means @ coefs)
 
 
-class SkglmPath(PathSolver):
-    """skglm's estimators, each penalty from the last one's solution."""
-
-    layout = "column"
-    compiles = True
-
-    def __init__(self, solver):
-        self.solver, self.estimator = solver, solver.estimator
-        self.key, self.title, self.package = solver.key, "skglm, warm starts", solver.package
-        self.ladder = solver.ladder
-
-    def refuses(self, problem):
-        """As the solver of one penalty."""
-        return self.solver.refuses(problem)
-
-    def path(self, problem, Cs, setting, n_threads, end):
-        """``setting`` is tol as a part of the penalty."""
-        import skglm
-
-        model = getattr(skglm, self.estimator)(
-            fit_intercept=problem.fit_intercept, warm_start=True, max_iter=MAX_ITER
-        )
-        X, y = self.solver.data(problem)
-        coefs, intercepts = [], []
-        for alpha in 1.0 / (len(y) * Cs):
-            if time.monotonic() > end:
-                break
-            model.set_params(alpha=alpha, tol=setting * alpha).fit(X, y)
-            coefs.append(np.ravel(model.coef_).copy())
-            intercepts.append(float(np.ravel(model.intercept_)[0]))
-        return coefs, intercepts
-
-
-class CelerPath(PathSolver):
-    """celer_path."""
-
-    layout = "column"
-    compiles = True
-
-    def __init__(self, solver):
-        self.solver = solver
-        self.key, self.title, self.package, self.ladder = "celer", "celer_path", "celer", solver.ladder
-
-    def refuses(self, problem):
-        """Intercepts, which it leaves to its estimators."""
-        return "fits no intercept along paths" if problem.fit_intercept else None
-
-    def path(self, problem, Cs, setting, n_threads, end):
-        """``setting`` is tol."""
-        from celer import celer_path
-
-        X, y = self.solver.data(problem)
-        is_lasso = isinstance(problem, LassoProblem)
-        alphas = np.array([problem.alpha(C) for C in Cs]) if is_lasso else 1.0 / Cs
-        options: Any = {} if is_lasso else {"use_PN": True}
-        _, coefs, _ = celer_path(
-            X, y, "lasso" if is_lasso else "logreg", alphas=alphas, tol=setting, max_iter=MAX_ITER, **options
-        )
-        return list(coefs.T), [0.0] * len(Cs)
-
-
 class EachPenalty(PathSolver):
     """A solver of single problems, fitted at each penalty."""
 
+    form = "{}, each alone"
+
     def __init__(self, solver):
         self.solver = solver
-        self.key, self.title = solver.key, f"{solver.title}, each alone"
+        self.key, self.title = solver.key, self.form.format(solver.title)
         self.package, self.layout, self.ladder = solver.package, solver.layout, solver.ladder
         self.multinomial, self.compiles = solver.multinomial, solver.compiles
 
@@ -258,6 +199,52 @@ class EachPenalty(PathSolver):
                 )
             )
         return [fit.coef for fit in fits], [fit.intercept for fit in fits]
+
+
+class SkglmPath(EachPenalty):
+    """skglm's estimators, each penalty from the last one's solution."""
+
+    form = "{}, warm starts"
+
+    def path(self, problem, Cs, setting, n_threads, end):
+        """``setting`` is tol as a part of the penalty."""
+        import skglm
+
+        model = getattr(skglm, self.solver.estimator)(
+            fit_intercept=problem.fit_intercept, warm_start=True, max_iter=MAX_ITER
+        )
+        X, y = self.solver.data(problem)
+        coefs, intercepts = [], []
+        for alpha in 1.0 / (len(y) * Cs):
+            if time.monotonic() > end:
+                break
+            model.set_params(alpha=alpha, tol=setting * alpha).fit(X, y)
+            coefs.append(np.ravel(model.coef_).copy())
+            intercepts.append(float(np.ravel(model.intercept_)[0]))
+        return coefs, intercepts
+
+
+class CelerPath(EachPenalty):
+    """celer_path."""
+
+    form = "{}_path"
+
+    def refuses(self, problem):
+        """Intercepts, which it leaves to its estimators."""
+        return "fits no intercept along paths" if problem.fit_intercept else None
+
+    def path(self, problem, Cs, setting, n_threads, end):
+        """``setting`` is tol."""
+        from celer import celer_path
+
+        X, y = self.solver.data(problem)
+        is_lasso = isinstance(problem, LassoProblem)
+        alphas = np.array([problem.alpha(C) for C in Cs]) if is_lasso else 1.0 / Cs
+        options: Any = {} if is_lasso else {"use_PN": True}
+        _, coefs, _ = celer_path(
+            X, y, "lasso" if is_lasso else "logreg", alphas=alphas, tol=setting, max_iter=MAX_ITER, **options
+        )
+        return list(coefs.T), [0.0] * len(Cs)
 
 
 def all_path_solvers(is_lasso, single):

@@ -6,25 +6,14 @@ failing.
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 
-from .liblinear_package import LiblinearMulticore, LiblinearOfficial
 from .solver import ITERATIONS, LOOSE_TOLERANCES, TOLERANCES, Fit, Solver, hessian_too_large
 
 
 class _SklearnSolver(Solver):
     package = "scikit-learn"
     solver = ""
-
-    def missing(self):
-        """Whether the installed scikit-learn knows this solver."""
-        if super().missing():
-            return super().missing()
-        if self.solver not in _sklearn_logistic_solvers():
-            return f"scikit-learn {self.version} does not have it"
-        return None
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """LogisticRegression with an L1 penalty."""
@@ -50,30 +39,34 @@ class Liblinear(_SklearnSolver):
     can_free_intercept = False
 
 
+class LiblinearOfficial(Solver):
+    """LIBLINEAR's own Python package, newest release, ``-s 6``."""
+
+    key, title, package = "liblinear-official", "LIBLINEAR (official)", "liblinear-official"
+    compiles = True  # its CSR conversion is a numba function where numba is installed
+    can_free_intercept = False  # its option -R does not exist for -s 6
+
+    def data(self, problem):
+        """CSR in every case: a dense array would be converted row by row in Python."""
+        from scipy import sparse
+
+        return sparse.csr_matrix(problem.design("row")), problem.y
+
+    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+        """train(y, X, "-s 6 -c C -e tol"); max_iter is fixed inside the library."""
+        from liblinear.liblinearutil import train
+
+        model = train(y, X, f"-s 6 -c {float(C)} -e {float(tol)} -q")
+        # of the labels -1 and +1 the library puts +1 first, whichever it meets first
+        return Fit(np.ctypeslib.as_array(model.w, (X.shape[1],)).copy(), 0.0, -1)
+
+
 class Saga(_SklearnSolver):
     """Stochastic average gradient; runs by epochs, because its tol is a step length."""
 
     key, title, solver = "saga", "saga (scikit-learn)", "saga"
     multinomial = True
     knob, ladder = "max_iter", ITERATIONS
-
-
-class NewtonCD(_SklearnSolver):
-    """Proximal Newton with coordinate descent on the data."""
-
-    key, title, solver = "newton-cd", "newton-cd (scikit-learn)", "newton-cd"
-    layout = "column"
-
-
-class NewtonCDGram(_SklearnSolver):
-    """Proximal Newton with coordinate descent on the Gram matrix."""
-
-    key, title, solver = "newton-cd-gram", "newton-cd-gram (scikit-learn)", "newton-cd-gram"
-    layout = "column"
-
-    def refuses(self, problem):
-        """Too many features for a p x p matrix."""
-        return super().refuses(problem) or hessian_too_large(problem)
 
 
 class Skglm(Solver):
@@ -145,58 +138,11 @@ class Blitz(Solver):
         return Fit(found.x, found.intercept, found._num_iterations)
 
 
-class Adelie(Solver):
-    """adelie's group elastic net with groups of one: IRLS, coordinate descent and screening in C++."""
-
-    key, title, package = "adelie", "adelie", "adelie"
-    layout = "column"
-    multithreaded = True
-
-    def missing(self):
-        """How to install it: its metadata ask for NumPy below 2, but it works with later ones."""
-        if super().missing():
-            return "not installed: pip install --no-deps adelie, then pip install ipython matplotlib"
-        if importlib.util.find_spec("IPython") is None or importlib.util.find_spec("matplotlib") is None:
-            return "needs what it imports: pip install ipython matplotlib"
-        return None
-
-    def data(self, problem):
-        """Targets in {0, 1}."""
-        return problem.design(self.layout), (problem.y > 0).astype(np.float64)
-
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """Mean-scaled: one lambda = 1 / (n C); tol for its IRLS and for its coordinate descent."""
-        limits = dict(irls_max_iters=max_iter, irls_tol=tol)
-        return self.solve("binomial", X, y, C, tol, max_iter, fit_intercept, n_threads, **limits)
-
-    @staticmethod
-    def solve(family, X, y, C, tol, max_iter, fit_intercept, n_threads, **limits):
-        """Fit of one of its families."""
-        import adelie
-        from scipy import sparse
-
-        view = adelie.matrix.sparse if sparse.issparse(X) else adelie.matrix.dense
-        state = adelie.grpnet(
-            view(X, method="naive", n_threads=n_threads),
-            getattr(adelie.glm, family)(y),
-            lmda_path=np.array([1.0 / (C * X.shape[0])]),
-            intercept=fit_intercept,
-            early_exit=False,
-            max_iters=100 * max_iter,
-            tol=tol,
-            n_threads=n_threads,
-            progress_bar=False,
-            **limits,
-        )
-        return Fit(state.betas[-1].toarray().ravel(), float(state.intercepts[-1]), -1)
-
-
 class Glum(Solver):
     """glum's IRLS with coordinate descent on the Hessian."""
 
     key, title, package = "glum", "glum", "glum"
     layout = "column"
-    multithreaded = True
     ladder = LOOSE_TOLERANCES
     family = "binomial"
 
@@ -229,7 +175,6 @@ class Sparsekit(Solver):
     """This package's L1LogisticOBA."""
 
     key, title, package = "sparsekit", "L1LogisticOBA", "sparsekit"
-    multithreaded = True
     multinomial = True
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
@@ -244,25 +189,13 @@ class Sparsekit(Solver):
 
 def all_solvers():
     """One instance of every adapter, this package first."""
-    of_others = (Skglm, Celer, Blitz, Adelie, Glum)
-    of_sklearn = (Saga, NewtonCD, NewtonCDGram)
-    classes = (Sparsekit, Liblinear, LiblinearOfficial, LiblinearMulticore, *of_others, *of_sklearn)
-    return [cls() for cls in classes]
+    return [cls() for cls in (Sparsekit, Liblinear, LiblinearOfficial, Skglm, Celer, Blitz, Glum, Saga)]
 
 
 def _as_pointer(array, pointer):
     """The array in the pointer's type, a copy only where that differs, and a pointer to it."""
     array = np.asarray(array, dtype=pointer._type_)
     return array, array.ctypes.data_as(pointer)
-
-
-def _sklearn_logistic_solvers():
-    from sklearn.linear_model import LogisticRegression
-
-    names = set()
-    for constraint in LogisticRegression._parameter_constraints["solver"]:
-        names |= set(getattr(constraint, "options", ()))
-    return names
 
 
 def sklearn_l1(version):

@@ -10,7 +10,6 @@ import textwrap
 from importlib import metadata
 
 from .engine import OVER_BUDGET
-from .solver import Solver
 
 OURS = "sparsekit"
 
@@ -74,8 +73,6 @@ def versions(solvers):
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = None
-    # a solver may stand in a folder that only it knows
-    found |= {s.package: s.version for s in solvers if isinstance(s, Solver)}
     return dict(sorted(found.items()))
 
 
@@ -113,15 +110,10 @@ def left_out_line(cells, solvers):
     refused = {solver.key: (solver, reason) for cell in cells for solver, reason in cell.left_out}
     for solver, reason in refused.values():
         reasons.setdefault(reason, []).append(solver.title)
-    packages = []
-    for solver in (s for s in solvers if s.missing() is not None):
-        if solver.version is None:
-            packages.append((solver.title, solver.pip or solver.package))
-        else:
-            reasons.setdefault(solver.missing(), []).append(solver.title)
-    if packages:
-        command = f"not installed: pip install {', '.join(dict.fromkeys(name for _, name in packages))}"
-        reasons[command] = [title for title, _ in packages]
+    absent = [s for s in solvers if s.missing() is not None]
+    if absent:
+        command = f"not installed: pip install {', '.join(dict.fromkeys(s.package for s in absent))}"
+        reasons[command] = [s.title for s in absent]
     listed = [f"{', '.join(titles)} ({reason})" for reason, titles in reasons.items()]
     return f"Left out: {'; '.join(listed)}" if listed else None
 
@@ -211,14 +203,13 @@ def _columns(cell, gaps, is_narrow):
         if best is None:
             rows.append([title, _why_no_fit(track)])
             continue
-        scores = cell.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
         row = [
             title,
             f"{best.objective:.8g}",
             f"{cell.gap(best.objective):.1e}",
             *(time_cell(cell, track, g) for g in gaps),
             str(best.nnz),
-            *map(_number, scores),
+            *map(_number, cell.scores(track).values()),
         ]
         rows.append(row)
     times = [f"t({g:.0e})" for g in gaps]

@@ -1,7 +1,7 @@
 """What every compared solver declares, and how it is called.
 
 The problem is stated in scikit-learn's scale, ``||w||_1 + C * sum_i log(1 + exp(-y_i z_i))``; an adapter
-(in ``peers`` and ``liblinear_package``) converts to its solver's own.
+(in ``peers``) converts to its solver's own.
 """
 
 from __future__ import annotations
@@ -41,21 +41,20 @@ class Solver(ABC):
     ----------
     key, title : str
         Name on the command line and in tables.
-    package, pip : str
-        Distribution that provides it and what to install.
+    package : str
+        Distribution that provides it.
     layout : {"row", "column"}
         Memory layout of X that it likes best; the conversion is not timed.
-    can_free_intercept, multithreaded, multinomial : bool
+    can_free_intercept, multinomial : bool
     compiles : bool
         Whether its first fit compiles code at run time.
     knob : {"tol", "max_iter"}
         What the rungs of the accuracy ladder set.
     """
 
-    key = title = package = pip = ""
+    key = title = package = ""
     layout = "row"
     can_free_intercept = True
-    multithreaded = False
     multinomial = False
     compiles = False
     knob = "tol"
@@ -77,7 +76,7 @@ class Solver(ABC):
     def missing(self):
         """Why it cannot be used here, with the command that changes that; None if it can."""
         if self.version is None and self.package != "sparsekit":  # which may be on the path alone
-            return f"not installed: pip install {self.pip or self.package}"
+            return f"not installed: pip install {self.package}"
         return None
 
     def refuses(self, problem):

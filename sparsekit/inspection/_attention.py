@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._axes import closes_its_figure, get_axes
+from ._axes import Display, as_texts, draws
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class AttentionDisplay:
+@dataclass(eq=False, repr=False)
+class AttentionDisplay(Display):
     """What each query attends to: a table of weights whose exact zeros are blank.
 
     Make one with `from_weights`, not directly.
@@ -56,10 +58,9 @@ class AttentionDisplay:
     3
     """
 
-    def __init__(self, weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> None:
-        self.weights = weights
-        self.queries = queries
-        self.keys = keys
+    weights: np.ndarray
+    queries: Sequence[str]
+    keys: Sequence[str]
 
     @classmethod
     def from_weights(
@@ -96,15 +97,13 @@ class AttentionDisplay:
             If weights are not finite or negative, or labels do not fit.
         """
         table = check_weights(weights, "weights", "(n_queries, n_keys)")
-        labels = []
-        for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape):
-            given = [str(k) for k in (range(count) if given is None else given)]
-            if len(given) != count:
-                raise ValueError(f"{argument} must be {count} labels; got {len(given)}.")
-            labels.append(given)
+        labels = [
+            as_texts(range(count) if given is None else given, count, argument, "labels")
+            for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape)
+        ]
         return cls(table, *labels).plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -137,6 +136,7 @@ class AttentionDisplay:
         -------
         AttentionDisplay
         """
+        ax = self.ax_
         n_queries, n_keys = self.weights.shape
         if frames is not None:
             frames = np.asarray(frames)
@@ -144,7 +144,6 @@ class AttentionDisplay:
                 raise ValueError(
                     f"frames must be a number of a key, below {n_keys}, for each of the {n_queries} queries."
                 )
-        ax = get_axes(ax)
         self.image_ = draw_cells(
             ax, self.weights, cmap=cmap, vmax=max(1.0, self.weights.max()) if vmax is None else vmax,
             row_labels=self.queries, column_labels=self.keys,
@@ -160,5 +159,4 @@ class AttentionDisplay:
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="weight (blank: 0)")
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -6,49 +6,47 @@ Matplotlib is imported here and in the displays' methods, when something is draw
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_NEEDED = "matplotlib is needed for plotting: pip install matplotlib"
 
 # distinguishable for readers with red-green blindness (Okabe and Ito, 2002)
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 DASHES = ("-", "--", "-.", ":")
 
 
-def get_axes(ax):
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(_NEEDED) from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    return ax
+class Display:
+    """Base of the displays, with what `draws` sets."""
+
+    ax_: Any
+    figure_: Any
 
 
-def closes_its_figure(plot: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a `plot`: an error leaves no empty figure open."""
+def draws(draw: Callable[P, R]) -> Callable[P, R]:
+    """Decorates a `plot`, which draws on ``self.ax_``. An error leaves no empty figure open."""
 
-    @functools.wraps(plot)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        before = _figures()
+    @functools.wraps(draw)
+    def plot(display: Any, ax: Any = None, **options: Any) -> Any:
         try:
-            return plot(*args, **kwargs)
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError("matplotlib is needed for plotting: pip install matplotlib") from error
+        own = plt.figure(layout="constrained") if ax is None else None
+        display.ax_ = ax if own is None else own.add_subplot()
+        display.figure_ = display.ax_.figure
+        try:
+            draw(display, display.ax_, **options)
         except Exception:
-            for number in _figures() - before:
-                sys.modules["matplotlib.pyplot"].close(number)
+            if own is not None:
+                plt.close(own)
             raise
+        return display
 
-    return guarded
-
-
-def _figures() -> set[int]:
-    plt = sys.modules.get("matplotlib.pyplot")
-    return set(plt.get_fignums()) if plt is not None else set()
+    return plot  # type: ignore[return-value]
 
 
 def with_options(style: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
@@ -59,6 +57,12 @@ def with_options(style: dict[str, Any], options: dict[str, Any]) -> dict[str, An
     return normalize_kwargs(style, Line2D) | normalize_kwargs(options, Line2D)
 
 
+def penalty_axis(ax, name, penalties):
+    """Positions of penalties C or alpha on an axis, the strongest at the left; labels the axis."""
+    ax.set_xlabel(r"$\log_{10} C$" if name == "C" else r"$-\log_{10} \alpha$")
+    return np.log10(penalties) * (1.0 if name == "C" else -1.0)
+
+
 def as_label(name: object) -> str:
     """What a legend shows of a name; matplotlib leaves out labels that begin with an underscore."""
     return f" {name}" if str(name).startswith("_") else str(name)
@@ -67,6 +71,20 @@ def as_label(name: object) -> str:
 def line_style(number):
     """Colour and dashes of a line; dashes let an equal line under it be seen."""
     return dict(color=COLORS[number % len(COLORS)], linestyle=DASHES[number % len(DASHES)])
+
+
+def as_texts(names, count, argument, what="names"):
+    """``count`` names as str, which may repeat.
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer.
+    """
+    names = [str(name) for name in names]
+    if len(names) != count:
+        raise ValueError(f"{argument} must be {count} {what}; got {len(names)}.")
+    return names
 
 
 def check_names(names, count, default, argument="names"):

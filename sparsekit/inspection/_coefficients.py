@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._estimator.linear_model import by_magnitude, coefficients_of, feature_names_of
 from .._messages import shown
-from ._axes import COLORS, as_label, closes_its_figure, get_axes
+from ._axes import COLORS, Display, as_label, as_texts, draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 _CLASSES = len(COLORS)
 
 
-class CoefficientDisplay:
+@dataclass(eq=False, repr=False)
+class CoefficientDisplay(Display):
     """The largest coefficients of a linear model: bars, or for several classes a dot each.
 
     Make one with `from_estimator` or `from_coefficients`, not directly.
@@ -63,15 +66,9 @@ class CoefficientDisplay:
     ['worst radius', 'worst concave points']
     """
 
-    def __init__(
-        self,
-        coef: np.ndarray | sp.sparray,
-        feature_names: Sequence[str],
-        output_names: Sequence[str] | None = None,
-    ) -> None:
-        self.coef: Any = coef  # too many classes to distinguish
-        self.feature_names = feature_names
-        self.output_names = output_names
+    coef: Any
+    feature_names: Sequence[str]
+    output_names: Sequence[str] | None = None
 
     @classmethod
     def from_estimator(
@@ -112,10 +109,7 @@ class CoefficientDisplay:
         if getattr(model, "coef_", None) is None:
             raise TypeError(f"estimator must have coef_; this {type(model).__name__} has none.")
         coef = coefficients_of(model)
-        if feature_names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
-            feature_names = names_behind(estimator[:-1])
-        if feature_names is None:
-            feature_names = list(feature_names_of(model))
+        feature_names = names_at_end(estimator) if feature_names is None else feature_names
         classes = getattr(model, "classes_", None)
         if classes is not None and coef.shape[0] == 1 and len(classes) == 2:
             classes = classes[1:]
@@ -162,18 +156,13 @@ class CoefficientDisplay:
         coef = sp.csr_array(coef) if sp.issparse(coef) else np.atleast_2d(np.asarray(coef))
         if coef.ndim != 2:
             raise ValueError(f"coef must have one or two dimensions, got the shape {coef.shape}.")
-        names = [f"x{j}" for j in range(coef.shape[1])] if feature_names is None else list(feature_names)
-        labels = None if output_names is None else [str(label) for label in output_names]
-        for argument, given, length in (
-            ("feature_names", names, coef.shape[1]),
-            ("output_names", labels, coef.shape[0]),
-        ):
-            if given is not None and len(given) != length:
-                raise ValueError(f"{argument} must be {length} names; got {len(given)}.")
-        display = cls(coef, [str(name) for name in names], labels)
+        n_outputs, n_features = coef.shape
+        names = [f"x{j}" for j in range(n_features)] if feature_names is None else feature_names
+        labels = None if output_names is None else as_texts(output_names, n_outputs, "output_names")
+        display = cls(coef, as_texts(names, n_features, "feature_names"), labels)
         return display.plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -204,6 +193,7 @@ class CoefficientDisplay:
         ValueError
             If ``max_features`` or ``target`` is out of range, or there are more classes than colours.
         """
+        ax = self.ax_
         n_outputs, n_features = self.coef.shape
         if max_features < 1:
             raise ValueError(f"max_features must be >= 1, got {shown(max_features)}.")
@@ -213,7 +203,6 @@ class CoefficientDisplay:
             raise ValueError(
                 f"there are {n_outputs} classes, of which {_CLASSES} can be told apart: choose one by target."
             )
-        ax = get_axes(ax)
         coef = self.coef if target is None else self.coef[[target]]
         order, count = by_magnitude(coef)
         self.drawn_ = order[: min(count, max_features)]
@@ -240,7 +229,6 @@ class CoefficientDisplay:
         ax.set_xlabel("coefficient" + self._speaks_for(0 if n_outputs == 1 else target))
         shows = f", the largest {len(rows)}" if len(rows) < count else ""
         ax.set_title(f"{count} of {n_features} features{shows}")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _speaks_for(self, target):
@@ -249,9 +237,11 @@ class CoefficientDisplay:
         return f" (positive: class {target if self.output_names is None else self.output_names[target]})"
 
 
-def names_behind(steps):
-    """What a pipeline calls its columns, or None where it does not say."""
-    try:
-        return list(steps.get_feature_names_out())
-    except (AttributeError, ValueError):
-        return None
+def names_at_end(estimator):
+    """Names of the features that reach a model, or a pipeline's last step; x0, x1 ... if it has none."""
+    if isinstance(estimator, Pipeline):
+        with contextlib.suppress(AttributeError, ValueError):
+            if len(estimator) > 1:
+                return list(estimator[:-1].get_feature_names_out())
+        estimator = estimator[-1]
+    return list(feature_names_of(estimator))

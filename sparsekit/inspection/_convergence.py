@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from .._messages import shown
-from ._axes import as_label, check_names, closes_its_figure, get_axes, line_style, with_options
+from ._axes import Display, as_label, check_names, draws, line_style, with_options
 from ._histories import Position, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ _LABELS = {
 }
 
 
-class ConvergenceDisplay:
+@dataclass(eq=False, repr=False)
+class ConvergenceDisplay(Display):
     """Progress of one or more fits: optimality measure, gap or objective against time or iterations.
 
     Make one with `from_estimator`, `from_result` or `from_history`, not directly.
@@ -68,8 +70,7 @@ class ConvergenceDisplay:
     'relative optimality measure'
     """
 
-    def __init__(self, histories: Mapping[str, Mapping[str, ArrayLike]]) -> None:
-        self.histories = histories
+    histories: Mapping[str, Mapping[str, ArrayLike]]
 
     @classmethod
     def from_estimator(
@@ -182,7 +183,7 @@ class ConvergenceDisplay:
                 raise ValueError(f"The history {shown(name)} must hold arrays of one length, at least 1.")
         return cls(histories).plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -221,10 +222,10 @@ class ConvergenceDisplay:
         ValueError
             If x or y is unknown, or a history lacks it.
         """
+        ax = self.ax_
         runs = [run for name, history in self.histories.items() for run in split_outputs(name, history)]
         y = self._choose("y", y, get_args(_Measure), ("optimality", "objective"))
         x = self._choose("x", x, get_args(Position), ("time", "iteration"))
-        ax = get_axes(ax)
         self.lines_: list[Line2D] = []
         self.edges_: list[Line2D] = []
         logarithmic = y != "objective"
@@ -244,7 +245,6 @@ class ConvergenceDisplay:
         ax.set_ylabel(self._gap_label(best, runs) if y == "gap" else _LABELS[y])
         ax.grid(True, which="major", color="0.9")
         ax.legend(frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _choose(self, argument, given, allowed, defaults):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, Spars
 from .._l1.estimators.lasso_cv import LassoOBACV
 from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._messages import shown
-from ._axes import COLORS, closes_its_figure, get_axes, with_options
+from ._axes import COLORS, Display, draws, penalty_axis, with_options
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class CVScoreDisplay:
+@dataclass(eq=False, repr=False)
+class CVScoreDisplay(Display):
     """Scores of the penalties that a cross-validation tried, the strongest at the left.
 
     Marked are the best mean score, and the one-standard-error choice: the strongest penalty whose mean is at
@@ -66,19 +68,11 @@ class CVScoreDisplay:
     (True, True)
     """
 
-    def __init__(
-        self,
-        penalties: ArrayLike,
-        scores: ArrayLike,
-        standard_errors: ArrayLike,
-        penalty_name: str,
-        score_name: str = "score",
-    ) -> None:
-        self.penalties = penalties
-        self.scores = scores
-        self.standard_errors = standard_errors
-        self.penalty_name = penalty_name
-        self.score_name = score_name
+    penalties: ArrayLike
+    scores: ArrayLike
+    standard_errors: ArrayLike
+    penalty_name: str
+    score_name: str = "score"
 
     @classmethod
     def from_estimator(
@@ -135,7 +129,7 @@ class CVScoreDisplay:
         display = cls(penalties, estimator.scores_, estimator.se_, name, scoring)
         return display.plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(self, ax: Axes | None = None, **line_options: Any) -> CVScoreDisplay:
         """Draw the scores.
 
@@ -150,6 +144,7 @@ class CVScoreDisplay:
         -------
         CVScoreDisplay
         """
+        ax = self.ax_
         penalties, scores = np.asarray(self.penalties), np.asarray(self.scores)
         mean, error = scores.mean(axis=0), np.asarray(self.standard_errors)
         if self.penalty_name not in ("C", "alpha"):
@@ -157,9 +152,7 @@ class CVScoreDisplay:
         if not np.isfinite(mean).all():
             wrong = penalties[~np.isfinite(mean)]
             raise ValueError(f"The scores of {self.penalty_name} = {wrong[0]:.3g} are not finite.")
-        ax = get_axes(ax)
-        sign = 1.0 if self.penalty_name == "C" else -1.0
-        position = sign * np.log10(penalties)
+        position = penalty_axis(ax, self.penalty_name, penalties)
         best = int(np.argmax(mean))
         lowest = mean[best] - error[best]
         simple = int(np.flatnonzero(mean >= lowest)[0])
@@ -180,8 +173,6 @@ class CVScoreDisplay:
         ):
             label = f"{what}: {self.penalty_name} = {penalties[k]:.3g}"
             ax.axvline(position[k], color=color, ls=dashes, lw=1.2, zorder=2, label=label)
-        ax.set_xlabel(r"$\log_{10} C$" if sign > 0 else r"$-\log_{10} \alpha$")
         ax.set_ylabel(self.score_name)
         ax.legend(fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
         return self

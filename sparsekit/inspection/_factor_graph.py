@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._factor_graph.graphs.graph import FactorGraph
 from .._factor_graph.graphs.solution import Solution
-from ._axes import COLORS, closes_its_figure, get_axes
+from ._axes import COLORS, Display, as_texts, draws
 from ._cells import weights_map
 from ._graph_layout import layout
 
@@ -26,7 +27,8 @@ _SMALLEST_TEXT = 5.0
 _FACTOR_COLORS = COLORS[1:5]
 
 
-class FactorGraphDisplay:
+@dataclass(eq=False, repr=False)
+class FactorGraphDisplay(Display):
     """A factor graph: circles are variables, squares factors, a line leads to each variable of a factor.
 
     With a solution a variable is darker the larger its marginal is, and blank where it is exactly 0. A matrix
@@ -72,10 +74,9 @@ class FactorGraphDisplay:
     ['Xor', 'Xor', 'AtMostOne', 'AtMostOne', 'AtMostOne']
     """
 
-    def __init__(self, graph: FactorGraph, marginals: np.ndarray | None, names: Sequence[str]) -> None:
-        self.graph = graph
-        self.marginals = marginals
-        self.names = names
+    graph: FactorGraph
+    marginals: np.ndarray | None
+    names: Sequence[str]
 
     @classmethod
     def from_graph(
@@ -132,12 +133,10 @@ class FactorGraphDisplay:
             )
         if names is None:
             names = _default_names(graph._shapes)
-        names = [str(name) for name in names]
-        if len(names) != graph.n_variables:
-            raise ValueError(f"names must be {graph.n_variables}, one a variable; got {len(names)}.")
+        names = as_texts(names, graph.n_variables, "names", "names, one a variable")
         return cls(graph, _marginals(graph, solution), names).plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self, ax: Axes | None = None, *, cmap: str = "Blues", colorbar: bool = True
     ) -> FactorGraphDisplay:
@@ -156,7 +155,7 @@ class FactorGraphDisplay:
         -------
         FactorGraphDisplay
         """
-        ax = get_axes(ax)
+        ax = self.ax_
         from matplotlib.collections import LineCollection, PatchCollection
         from matplotlib.patches import Circle, Rectangle
 
@@ -203,7 +202,6 @@ class FactorGraphDisplay:
         ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), aspect="equal")
         ax.set_axis_off()
         self._write_names(ax, variables, factors, colors)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _write_names(self, ax, variables, factors, colors):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._messages import shown
 from .._typing import MatrixLike
-from ._axes import closes_its_figure, get_axes, with_options
+from ._axes import Display, draws, with_options
 from ._training import training_function, unwrap
 from ._training_function import TrainingFunction
 
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 _ALPHAS = np.linspace(-1.0, 2.0, 25)
 
 
-class ParametricPlotDisplay:
+@dataclass(eq=False, repr=False)
+class ParametricPlotDisplay(Display):
     r"""Loss and accuracy on a line or an arc through two solutions.
 
     Section 4.2.2.1 of [1]_: the function at
@@ -79,26 +81,15 @@ class ParametricPlotDisplay:
     array([0.  , 0.25, 2.25, 0.  ])
     """
 
-    def __init__(
-        self,
-        alphas: ArrayLike,
-        loss: ArrayLike,
-        *,
-        test_loss: ArrayLike | None = None,
-        score: ArrayLike | None = None,
-        test_score: ArrayLike | None = None,
-        score_name: str = "accuracy",
-        curve: Literal["line", "arc"] = "line",
-        names: tuple[str, str] = ("first", "second"),
-    ) -> None:
-        self.alphas = alphas
-        self.loss = loss
-        self.test_loss = test_loss
-        self.score = score
-        self.test_score = test_score
-        self.score_name = score_name
-        self.curve = curve
-        self.names = names
+    alphas: ArrayLike
+    loss: ArrayLike
+    _: KW_ONLY
+    test_loss: ArrayLike | None = None
+    score: ArrayLike | None = None
+    test_score: ArrayLike | None = None
+    score_name: str = "accuracy"
+    curve: Literal["line", "arc"] = "line"
+    names: tuple[str, str] = ("first", "second")
 
     @classmethod
     def from_function(
@@ -243,7 +234,7 @@ class ParametricPlotDisplay:
         )  # fmt: skip
         return display.plot(ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(self, ax: Axes | None = None, *, log: bool = True, **line_options: Any) -> ParametricPlotDisplay:
         """Draw the losses, and the scores on an axis of their own to the right.
 
@@ -260,9 +251,9 @@ class ParametricPlotDisplay:
         -------
         ParametricPlotDisplay
         """
+        ax = self.ax_
         if len(self.names) != 2:
             raise ValueError(f"names must be those of the two solutions; got {shown(self.names)}.")
-        ax = get_axes(ax)
         self.lines_: dict = {}
 
         def draw(where, name, color, style, label):
@@ -297,7 +288,6 @@ class ParametricPlotDisplay:
             lines, [line.get_label() for line in lines], frameon=False, fontsize="small", ncols=2,
             loc="upper center", bbox_to_anchor=(0.5, -0.16),
         )  # fmt: skip
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

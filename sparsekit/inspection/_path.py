@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._l1.estimators.logistic_cv import L1LogisticOBACV
 from .._l1.paths.path import l1_logistic_path
 from .._l1.paths.path_solver import RegularizationPath
 from .._typing import Array
-from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
+from ._axes import COLORS, Display, as_label, draws, penalty_axis, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,8 @@ _SOLVER = ("fit_intercept", "tol", "max_iter", "n_jobs")
 _OBA = (*_SOLVER, "penalty_weights", "hessian", "memory")
 
 
-class RegularizationPathDisplay:
+@dataclass(eq=False, repr=False)
+class RegularizationPathDisplay(Display):
     """Coefficients of an L1, sparsemax or softmax model against its penalty, the strongest at the left.
 
     Make one with `from_estimator` or `from_path`, not directly.
@@ -68,18 +70,11 @@ class RegularizationPathDisplay:
     True
     """
 
-    def __init__(
-        self,
-        path: RegularizationPath | Bunch,
-        *,
-        feature_names: Sequence[str] | None = None,
-        chosen_C: float | None = None,
-        chosen_alpha: float | None = None,
-    ) -> None:
-        self.path = path
-        self.feature_names = feature_names
-        self.chosen_C = chosen_C
-        self.chosen_alpha = chosen_alpha
+    path: RegularizationPath | Bunch
+    _: KW_ONLY
+    feature_names: Sequence[str] | None = None
+    chosen_C: float | None = None
+    chosen_alpha: float | None = None
 
     @classmethod
     def from_path(
@@ -216,7 +211,7 @@ class RegularizationPathDisplay:
             )
         return cls.from_path(path, **chosen, ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -245,10 +240,11 @@ class RegularizationPathDisplay:
         -------
         RegularizationPathDisplay
         """
-        ax = get_axes(ax)
+        ax = self.ax_
         path = self.path
         is_logistic = _is_logistic(path)
-        position = np.log10(path.Cs) if is_logistic else -np.log10(path.alphas)
+        name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)
+        position = penalty_axis(ax, name, path.Cs if is_logistic else path.alphas)
         coefs = self._target_coefs(target)
         largest = np.abs(coefs).max(axis=1)
         if sp.issparse(largest):
@@ -269,16 +265,14 @@ class RegularizationPathDisplay:
                 style = dict(color="0.75", lw=0.7, zorder=2)
             self.lines_ += ax.plot(position, values, **with_options(style, line_options))
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
-        name, chosen = ("C", self.chosen_C) if is_logistic else ("alpha", self.chosen_alpha)
         if chosen is not None and 0 < chosen < np.inf:
-            line_at = np.log10(chosen) if is_logistic else -np.log10(chosen)
-            ax.axvline(line_at, color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}")
-        ax.set_xlabel(r"$\log_{10} C$" if is_logistic else r"$-\log_{10} \alpha$")
+            ax.axvline(
+                penalty_axis(ax, name, chosen), color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}"
+            )
         ax.set_ylabel("coefficient")
         ax.set_title(self._title(len(nonzero), target))
         if ax.get_legend_handles_labels()[0]:
             ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _target_coefs(self, target):

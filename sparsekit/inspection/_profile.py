@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._messages import shown
-from ._axes import check_names, closes_its_figure, get_axes, line_style, with_options
+from ._axes import Display, check_names, draws, line_style, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class PerformanceProfileDisplay:
+@dataclass(eq=False, repr=False)
+class PerformanceProfileDisplay(Display):
     r"""Share of the problems that each solver solves within a factor of the best solver's cost.
 
     With t_ps the cost of solver s on problem p, and n_p problems, it draws (Dolan and Moré [1]_, eqs. (1)
@@ -65,9 +67,8 @@ class PerformanceProfileDisplay:
     L-BFGS-B [1. 2.] [0.5  0.75]
     """
 
-    def __init__(self, costs: np.ndarray, names: Sequence[str]) -> None:
-        self.costs = costs
-        self.names = names
+    costs: np.ndarray
+    names: Sequence[str]
 
     @classmethod
     def from_table(
@@ -117,7 +118,7 @@ class PerformanceProfileDisplay:
         names = check_names(names, costs.shape[1], lambda k: f"solver {k + 1}")
         return cls(costs, names).plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -147,11 +148,11 @@ class PerformanceProfileDisplay:
         -------
         PerformanceProfileDisplay
         """
+        ax = self.ax_
         if base < 2:
             raise ValueError(f"base must be >= 2; got {shown(base)}.")
         if max_ratio is not None and not 1 < max_ratio < np.inf:
             raise ValueError(f"max_ratio must be a finite number > 1; got {shown(max_ratio)}.")
-        ax = get_axes(ax)
         self.ratios_, self.profiles_ = self._profiles()
         finite = self.ratios_[np.isfinite(self.ratios_)]
         largest = finite.max(initial=1.0)
@@ -175,7 +176,6 @@ class PerformanceProfileDisplay:
         ax.grid(True, which="major", color="0.9")
         if legend:
             ax.legend(loc="best")
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _profiles(self):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._arrays import host_only
 from .._bounded.solver.minimize_nqn import DIFFERENCE, minimize_nqn
-from .._messages import numbers, plain, shown
+from .._messages import check_whole, numbers, plain, shown
 from ._training import training_function
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def sharpness(
     Raises
     ------
     TypeError
-        If ``fun`` is none of the three, or an argument does not go with it.
+        If ``fun`` is none of the three, an argument does not go with it or is no whole number.
     ValueError
         If an argument is out of its range, or f(x) is not finite or at most -1.
 
@@ -149,7 +148,9 @@ def sharpness(
     >>> round(flat, 6), round(sharp, 2)
     (0.00015, 1.5)
     """
-    _check_options(max_iter, method, n_starts)
+    if method not in ("nqn", "l-bfgs-b"):
+        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {shown(method)}.")
+    max_iter, n_starts = check_whole(max_iter, "max_iter", 1), check_whole(n_starts, "n_starts", 1)
     radii = _check_epsilon(epsilon)
     rng = check_random_state(plain(random_state))
     is_function = callable(fun) and not hasattr(fun, "fit") and not hasattr(fun, "named_parameters")
@@ -172,7 +173,7 @@ def sharpness(
             f"fun must be a callable, a fitted estimator or a PyTorch module; got {type(fun).__name__}."
         )
     A = _directions(directions, n_directions, len(x), rng)
-    result = _maximise(_Box(function, x, A), radii, int(max_iter), method, int(n_starts), rng)
+    result = _maximise(_Box(function, x, A), radii, max_iter, method, n_starts, rng)
     if np.ndim(epsilon) == 0:
         for name in ("sharpness", "fun_max"):
             result[name] = float(result[name][0])
@@ -185,7 +186,9 @@ class _Box:
 
     def __init__(self, function, x, A):
         self.function, self.x, self.A = function, x, A
-        self.reach = np.abs(x if A is None else pseudo_inverse(A, x)) + 1.0
+        # A^+ x without a matrix of n rows and columns
+        z = x if A is None else np.linalg.lstsq(A, x, rcond=None)[0]
+        self.reach = np.abs(z) + 1.0
         self.p, self.nfev, self.epsilon = len(self.reach), 0, 0.0
         self.f, self.g = self.evaluate(np.zeros(self.p))
         if not np.isfinite(self.f):
@@ -281,16 +284,6 @@ def _run(box, v, max_iter, method):
     return minimize(fun, v, jac=True, bounds=bounds, method="L-BFGS-B", options=options).nit
 
 
-def random_directions(n, p, rng):
-    """A of shape (n, p) with entries from a standard normal distribution."""
-    return rng.standard_normal((n, p))
-
-
-def pseudo_inverse(A, x):
-    """The least-norm solution of min ||A z - x||, A^+ x, without a matrix of n rows and columns."""
-    return np.linalg.lstsq(A, x, rcond=None)[0]
-
-
 def _directions(directions, n_directions, n, rng):
     if directions is not None:
         if n_directions is not None:
@@ -303,12 +296,11 @@ def _directions(directions, n_directions, n, rng):
         return A
     if n_directions is None:
         return None
-    if not isinstance(n_directions, Integral) or not 1 <= int(n_directions) <= n:
+    if check_whole(n_directions, "n_directions", 1) > n:
         raise ValueError(
-            f"n_directions must be an integer from 1 to the number of variables, {n}; "
-            f"got {shown(n_directions)}."
+            f"n_directions must be at most the number of variables, {n}; got {shown(n_directions)}."
         )
-    return random_directions(n, int(n_directions), rng)
+    return rng.standard_normal((n, n_directions))
 
 
 def _user_function(fun, jac):
@@ -354,11 +346,3 @@ def _check_epsilon(epsilon):
     if radii.ndim > 1 or not radii.size or not np.isfinite(radii).all() or (radii <= 0).any():
         raise ValueError(f"epsilon must be a number > 0 or a list of them; got {shown(epsilon)}.")
     return np.atleast_1d(radii)
-
-
-def _check_options(max_iter, method, n_starts):
-    if method not in ("nqn", "l-bfgs-b"):
-        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {shown(method)}.")
-    for name, value in (("max_iter", max_iter), ("n_starts", n_starts)):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be an integer >= 1; got {shown(value)}.")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimator.linear_model import feature_names_of
 from .._messages import shown
 from .._stability.selection import StabilitySelection
-from ._axes import COLORS, as_label, closes_its_figure, get_axes, with_options
-from ._coefficients import names_behind
+from ._axes import COLORS, DASHES, Display, as_label, as_texts, draws, penalty_axis, with_options
+from ._coefficients import names_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _GREY = "0.75"
 
 
-class StabilityPathDisplay:
+@dataclass(eq=False, repr=False)
+class StabilityPathDisplay(Display):
     """Frequencies of the features along the penalties of a stability selection, the strongest at the left.
 
     Selected features are coloured and named, the threshold is a dashed line. Make one with `from_estimator`,
@@ -70,23 +71,13 @@ class StabilityPathDisplay:
     '3 of 10 features selected, at most 0.92 false to be expected'
     """
 
-    def __init__(
-        self,
-        paths: np.ndarray,
-        penalties: np.ndarray,
-        parameter: str,
-        threshold: float,
-        selected: np.ndarray,
-        feature_names: Sequence[str],
-        expected_false: float | None = None,
-    ) -> None:
-        self.paths = paths
-        self.penalties = penalties
-        self.parameter = parameter
-        self.threshold = threshold
-        self.selected = selected
-        self.feature_names = feature_names
-        self.expected_false = expected_false
+    paths: np.ndarray
+    penalties: np.ndarray
+    parameter: str
+    threshold: float
+    selected: np.ndarray
+    feature_names: Sequence[str]
+    expected_false: float | None = None
 
     @classmethod
     def from_estimator(
@@ -125,18 +116,15 @@ class StabilityPathDisplay:
         if not isinstance(model, StabilitySelection):
             raise TypeError(f"estimator must be a StabilitySelection; got {type(model).__name__}.")
         check_is_fitted(model)
-        if feature_names is None and isinstance(estimator, Pipeline) and len(estimator) > 1:
-            feature_names = names_behind(estimator[:-1])
-        names = [str(name) for name in (feature_names_of(model) if feature_names is None else feature_names)]
-        if len(names) != model.n_features_in_:
-            raise ValueError(f"feature_names must be {model.n_features_in_} names; got {len(names)}.")
+        names = names_at_end(estimator) if feature_names is None else feature_names
+        names = as_texts(names, model.n_features_in_, "feature_names")
         display = cls(
             model.stability_paths_, model.penalties_, model.parameter_, model.threshold, model.get_support(),
             names, model.expected_false_,
         )  # fmt: skip
         return display.plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self, ax: Axes | None = None, *, n_named: int = 8, max_lines: int = 200, **line_options: Any
     ) -> StabilityPathDisplay:
@@ -162,15 +150,15 @@ class StabilityPathDisplay:
         ValueError
             If ``max_lines`` is below 1.
         """
+        ax = self.ax_
         if max_lines < 1:
             raise ValueError(f"max_lines must be >= 1, got {shown(max_lines)}.")
-        ax = get_axes(ax)
         # among equally frequent ones, the one in use at most penalties
         order = np.lexsort((-self.paths.sum(axis=1), -self.paths.max(axis=1, initial=0.0), ~self.selected))
         n_selected = int(np.count_nonzero(self.selected))
         seen = int(np.count_nonzero(self.paths.any(axis=1)))
         self.drawn_ = order[: max(n_selected, min(seen, max_lines))]
-        position = np.log10(self.penalties) * (1 if self.parameter == "C" else -1)
+        position = penalty_axis(ax, self.parameter, self.penalties)
         self.lines_: list[Line2D] = []
         for rank, feature in enumerate(self.drawn_):
             style: dict[str, Any] = dict(color=_GREY, linewidth=0.8, zorder=1)
@@ -178,7 +166,7 @@ class StabilityPathDisplay:
                 style = dict(color="0.35", linewidth=1.2, zorder=2)
             if rank < min(n_selected, n_named):
                 color = COLORS[rank % len(COLORS)]
-                dashes = ("-", "--", "-.", ":")[rank // len(COLORS) % 4]
+                dashes = DASHES[rank // len(COLORS) % len(DASHES)]
                 label = as_label(self.feature_names[feature])
                 style |= dict(color=color, linestyle=dashes, linewidth=1.8, zorder=3, label=label)
             if len(position) == 1:
@@ -190,11 +178,9 @@ class StabilityPathDisplay:
                 title="selected", fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
             )  # beside lines
         ax.set_ylim(-0.02, 1.02)
-        ax.set_xlabel("log10(C)" if self.parameter == "C" else "-log10(alpha)")
         ax.set_ylabel("share of the halves that use the feature")
         title = f"{n_selected} of {len(self.paths)} features selected"
         if self.expected_false is not None:
             title += f", at most {self.expected_false:.2g} false to be expected"
         ax.set_title(title, fontsize="medium")
-        self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._messages import shown
-from ._axes import COLORS, closes_its_figure, get_axes
+from ._axes import COLORS, Display, as_texts, draws
 from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from sklearn.base import ClassifierMixin
 
 
-class SupportDisplay:
+@dataclass(eq=False, repr=False)
+class SupportDisplay(Display):
     """The classes that a classifier holds possible: row by row, or how many there are.
 
     A class is in the support of a row if its probability is not exactly 0. Make one with `from_estimator` or
@@ -65,15 +67,9 @@ class SupportDisplay:
     >>> display = SupportDisplay.from_estimator(model, X, kind="sizes")
     """
 
-    def __init__(
-        self,
-        probabilities: np.ndarray,
-        class_names: Sequence[str],
-        true_classes: np.ndarray | None = None,
-    ) -> None:
-        self.probabilities = probabilities
-        self.class_names = class_names
-        self.true_classes = true_classes
+    probabilities: np.ndarray
+    class_names: Sequence[str]
+    true_classes: np.ndarray | None = None
 
     @classmethod
     def from_estimator(
@@ -170,10 +166,8 @@ class SupportDisplay:
         table = check_weights(P, "P", "(n_samples, n_classes)")
         n_samples, n_classes = table.shape
         classes = np.arange(n_classes) if classes is None else np.asarray(classes)
-        names = [str(name) for name in (classes if class_names is None else class_names)]
-        for argument, length in (("classes", len(classes)), ("class_names", len(names))):
-            if length != n_classes:
-                raise ValueError(f"{argument} must be {n_classes} labels; got {length}.")
+        labels = as_texts(classes, n_classes, "classes", "labels")
+        names = labels if class_names is None else as_texts(class_names, n_classes, "class_names", "labels")
         true_classes = None
         if y is not None:
             y = np.asarray(y)
@@ -183,7 +177,7 @@ class SupportDisplay:
             true_classes = np.where(same.any(axis=1), same.argmax(axis=1), -1)
         return cls(table, names, true_classes).plot(ax=ax, **plot_options)
 
-    @closes_its_figure
+    @draws
     def plot(
         self,
         ax: Axes | None = None,
@@ -218,6 +212,7 @@ class SupportDisplay:
         -------
         SupportDisplay
         """
+        ax = self.ax_
         if kind not in ("rows", "sizes"):
             raise ValueError(f"kind must be 'rows' or 'sizes', got {shown(kind)}.")
         if kind == "rows" and bar_options:
@@ -225,13 +220,11 @@ class SupportDisplay:
         for argument, value in (("max_rows", max_rows), ("max_classes", max_classes)):
             if value < 1:
                 raise ValueError(f"{argument} must be >= 1, got {shown(value)}.")
-        ax = get_axes(ax)
         self.sizes_ = np.count_nonzero(self.probabilities, axis=1)
         if kind == "rows":
             self._draw_rows(ax, max_rows, max_classes, cmap, colorbar)
         else:
             self._draw_sizes(ax, bar_options)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_rows(self, ax, max_rows, max_classes, cmap, colorbar):

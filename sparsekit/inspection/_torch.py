@@ -5,13 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._messages import shown
+from .._messages import check_whole, shown
 from ._training_function import TrainingFunction
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def module_function(
     n = len(y)
     if len(X) != n or not n:
         raise ValueError(f"X and y must have as many rows, at least one; they have {len(X)} and {n}.")
-    size = check_batch_size(batch_size)
+    size = BATCH_SIZE if batch_size is None else check_whole(batch_size, "batch_size", 1)
     chunks = [slice(at, at + size) for at in range(0, n, size)]
 
     def carry(x: np.ndarray, track: bool) -> dict[str, Tensor]:
@@ -119,14 +118,6 @@ def as_rows(rows: ArrayLike | Tensor, like: Tensor, same: bool = True) -> Tensor
         return rows.to(like.dtype) if same and rows.is_floating_point() else rows
 
 
-def check_batch_size(batch_size: int | None) -> int:
-    if batch_size is None:
-        return BATCH_SIZE
-    if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or batch_size < 1:
-        raise ValueError(f"batch_size must be an integer of at least 1; got {shown(batch_size)}.")
-    return int(batch_size)
-
-
 def check_alike(first: Module, second: Module) -> None:
     """Raise ValueError if two modules differ in what is neither trained nor a running average."""
     import torch
@@ -165,7 +156,7 @@ def normalized_copy(
     work = copy.deepcopy(module)
     trained = [p for p in work.parameters() if p.requires_grad]
     norms = [part for part in work.modules() if isinstance(part, _BatchNorm) and part.track_running_stats]
-    size = check_batch_size(batch_size)
+    size = BATCH_SIZE if batch_size is None else check_whole(batch_size, "batch_size", 1)
 
     def adapt(x: np.ndarray) -> None:
         if not norms:

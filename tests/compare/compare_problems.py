@@ -1,10 +1,32 @@
 """Small problems for the tests of `sparsekit compare`."""
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 
 from sparsekit._compare.lasso_problem import LassoProblem
 from sparsekit._compare.problem import Problem
+
+GAP = 1e-6
+
+
+def climb(solver, problem, C, best):
+    """Relative gaps of a solver's fits, from its loosest setting to the first that is accurate."""
+    X, y = solver.data(problem)
+    gaps = []
+    for knob in solver.ladder:
+        settings = {"tol": 0.0, "max_iter": 10000, solver.knob: knob}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of tolerances that were missed
+            fit = solver.fit(X, y, C, fit_intercept=problem.fit_intercept, **settings)
+        assert fit.coef.shape == (problem.X.shape[1],)
+        assert problem.fit_intercept or fit.intercept == 0
+        gaps.append(problem.objective(fit.coef, fit.intercept, C) / best - 1)
+        if gaps[-1] <= GAP:
+            break
+    assert -1e-10 < gaps[-1] <= GAP, gaps
+    return gaps
 
 
 def make_problem(kind="dense", fit_intercept=False, *, n=120, p=15, is_lasso=False, first_label=1.0):

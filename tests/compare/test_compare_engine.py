@@ -289,11 +289,11 @@ def test_a_first_fit_that_overruns_its_share_is_not_tried_again():
 
 def test_a_table_fits_its_width():
     """Of 80 columns with the longest names; on a wide terminal nothing is left out."""
-    cell = made_up_cell({"sparsekit": 1.234e-4, "liblinear": 1234.0, "newton-cd-gram": -5.0})
+    cell = made_up_cell({"sparsekit": 1.234e-4, "liblinear": 1234.0, "saga": -5.0})
     for track in cell.tracks:
         track.best_fit = peers.Fit(np.zeros(12), 0.0, 1)
         track.rungs[0].nnz = 123456
-    cell.tracks.append(Track(peers.LiblinearMulticore(), failure="ValueError: " + "no luck " * 20))
+    cell.tracks.append(Track(peers.Celer(), failure="ValueError: " + "no luck " * 20))
     cell.problem.name = "a data set with a long name"
     wide, narrow = (report.table(cell, (1e-3, 1e-6), width) for width in (None, 80))
     assert max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines()))

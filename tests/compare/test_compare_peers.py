@@ -1,20 +1,15 @@
 """Every adapter of the comparison states the same problem, and its knob makes the answer more accurate."""
 
 import sys
-import textwrap
 from types import ModuleType, SimpleNamespace
-from unittest import mock
 
 import numpy as np
 import pytest
-from compare_problems import make_problem
-from scipy import sparse
+from compare_problems import GAP, climb, make_problem
 
 from sparsekit import L1LogisticOBA
-from sparsekit._compare import liblinear_package, peers, report
+from sparsekit._compare import peers, report
 from sparsekit._compare.engine import Bench, BenchOptions
-
-GAP = 1e-6
 
 
 @pytest.mark.usefixtures("own_environment")
@@ -23,7 +18,6 @@ GAP = 1e-6
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("first_label", [1.0, -1.0])
 @pytest.mark.parametrize("solver", peers.all_solvers(), ids=lambda s: s.key)
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_knob_leads_from_rough_to_accurate_on_the_stated_problem(
     solver, first_label, kind, ratio, fit_intercept
 ):
@@ -39,131 +33,9 @@ def test_the_knob_leads_from_rough_to_accurate_on_the_stated_problem(
     exact = L1LogisticOBA(C=C, fit_intercept=fit_intercept, tol=1e-11).fit(problem.X, problem.y)
     best = problem.objective(exact.coef_[0], exact.intercept_[0], C)
     assert exact.dual_gap_ <= 1e-8 * exact.objective_
-    X, y = solver.data(problem)
-    gaps = []
-    for knob in solver.ladder:
-        settings = {"tol": 0.0, "max_iter": 10000, solver.knob: knob}
-        fit = solver.fit(X, y, C, fit_intercept=fit_intercept, **settings)
-        assert fit.coef.shape == (problem.X.shape[1],)
-        assert fit_intercept or fit.intercept == 0
-        gaps.append(problem.objective(fit.coef, fit.intercept, C) / best - 1)
-        if gaps[-1] <= GAP:
-            break
-    assert -1e-10 < gaps[-1] <= GAP, gaps
+    gaps = climb(solver, problem, C, best)
     assert gaps[0] > 100 * GAP, gaps  # the loosest does not do all of the work
     assert gaps[-1] == min(gaps)
-
-
-def make_package(folder, name, text):
-    """A package ``liblinear`` with its distribution's metadata, as pip leaves it."""
-    package = folder / "liblinear"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text("")
-    (package / "liblinear.py").write_text(text)
-    (package / "liblinearutil.py").write_text(
-        textwrap.dedent(
-            """
-            from .liblinear import *
-            import ctypes
-            from types import SimpleNamespace
-
-            seen = []
-
-            def train(y, X, options):
-                seen.append((X.shape, options))
-                return SimpleNamespace(w=(ctypes.c_double * X.shape[1])(*range(X.shape[1])))
-            """
-        )
-    )
-    record = folder / f"{name.replace('-', '_')}-9.9.dist-info"
-    record.mkdir()
-    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
-    return folder
-
-
-@pytest.fixture
-def multicore(tmp_path, monkeypatch):
-    folder = make_package(tmp_path / "multicore", "liblinear-multicore", "nr_thread = 1\n")
-    monkeypatch.setenv(liblinear_package.FOLDER, str(folder))
-    with mock.patch.dict(sys.modules):
-        for name in [n for n in sys.modules if n.split(".")[0] == liblinear_package.ALIAS]:
-            del sys.modules[name]
-        yield folder
-
-
-def test_multicore_liblinear_in_a_folder_of_its_own(multicore):
-    solver, problem = peers.LiblinearMulticore(), make_problem("dense", False)
-    assert solver.missing() is None and solver.version == "9.9"
-    assert report.versions([solver])["liblinear-multicore"] == "9.9"
-    fit = solver.fit(*solver.data(problem), 2.5, 1e-3, 100, n_threads=2)
-    np.testing.assert_array_equal(fit.coef, np.arange(15))
-    (seen,) = liblinear_package._multicore().seen
-    assert seen == ((120, 15), "-s 6 -c 2.5 -e 0.001 -q -m 2")
-    # the serial one may be in use under the name that both have
-    assert sys.modules.get("liblinear.liblinearutil") is not liblinear_package._multicore()
-
-
-def test_a_folder_without_the_multicore_liblinear_is_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(liblinear_package.FOLDER, str(tmp_path))
-    assert str(tmp_path) in peers.LiblinearMulticore().missing()
-    make_package(tmp_path / "serial", "liblinear-official", "nothing = 0\n")
-    monkeypatch.setenv(liblinear_package.FOLDER, str(tmp_path / "serial"))
-    assert "where it is not" in peers.LiblinearMulticore().missing()
-    assert peers.LiblinearMulticore().version is None
-
-
-def test_one_liblinear_installed_over_the_other(tmp_path, monkeypatch):
-    """Both distributions then say that they are there, and the module is the later one's."""
-    monkeypatch.delenv(liblinear_package.FOLDER, raising=False)
-    for name in [n for n in sys.modules if n.split(".")[0] == "liblinear"]:
-        monkeypatch.delitem(sys.modules, name)  # one that is loaded is found before all folders
-    folder = make_package(tmp_path, "liblinear-multicore", "nr_thread = 1\n")
-    over = folder / "liblinear_official-9.8.dist-info"
-    over.mkdir()
-    (over / "METADATA").write_text("Metadata-Version: 2.1\nName: liblinear-official\nVersion: 9.8\n")
-    monkeypatch.syspath_prepend(folder)
-    assert "installed over it" in peers.LiblinearOfficial().missing()
-    assert peers.LiblinearMulticore().missing() is None
-    (folder / "liblinear" / "liblinear.py").write_text("nothing = 0\n")
-    assert peers.LiblinearOfficial().missing() is None
-    assert "--target DIR liblinear-multicore" in peers.LiblinearMulticore().missing()
-
-
-def test_adelie_says_what_it_needs(monkeypatch):
-    solver = peers.Adelie()
-    monkeypatch.setattr(peers.Adelie, "version", None)
-    assert "pip install --no-deps adelie" in solver.missing()
-    monkeypatch.setattr(peers.Adelie, "version", "1.1.52")
-    monkeypatch.setattr(peers.importlib.util, "find_spec", lambda name: None)
-    assert "ipython" in solver.missing()
-
-
-def test_adelie_gets_the_mean_scaled_penalty(monkeypatch):
-    """By a stand-in: one lambda = 1 / (n C), targets 0 and 1, no early exit."""
-    seen = {}
-
-    def grpnet(X, glm, **settings):
-        seen.update(settings, X=X, glm=glm)
-        return SimpleNamespace(betas=sparse.csr_matrix([[1.0, 0.0, 2.0]]), intercepts=np.array([0.5]))
-
-    def view(kind):
-        return lambda X, method, n_threads: (kind, X.shape)
-
-    fake = ModuleType("adelie")
-    fake.grpnet = grpnet
-    fake.matrix = SimpleNamespace(dense=view("dense"), sparse=view("sparse"))
-    fake.glm = SimpleNamespace(binomial=lambda y: y)
-    monkeypatch.setitem(sys.modules, "adelie", fake)
-    for kind in ("dense", "sparse"):
-        problem = make_problem(kind, True, n=50, p=3)
-        solver = peers.Adelie()
-        fit = solver.fit(*solver.data(problem), 4.0, 1e-5, 100, fit_intercept=True)
-        np.testing.assert_array_equal(fit.coef, [1, 0, 2])
-        assert fit.intercept == 0.5
-        assert seen["lmda_path"] == pytest.approx([1 / (50 * 4.0)])
-        assert seen["intercept"] and not seen["early_exit"]
-        assert seen["tol"] == seen["irls_tol"] == 1e-5
-        assert seen["X"] == (kind, (50, 3)) and set(seen["glm"]) == {0.0, 1.0}
 
 
 def test_blitz_gets_the_summed_penalty_and_arrays_that_it_can_read(monkeypatch):

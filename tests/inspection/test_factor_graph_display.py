@@ -156,7 +156,7 @@ def test_graph_errors():
         (dict(solution=other.solve()), "solution is of another graph"),
         (dict(solution=[0.5]), "solution must have 4 marginals"),
         (dict(solution=[0.5, 0.5, 0.5, 1.5]), r"marginals in \[0, 1\]"),
-        (dict(names="abc"), "names must be 4, one a variable; got 3"),
+        (dict(names="abc"), "names must be 4 names, one a variable; got 3"),
         (dict(max_nodes=7), r"8 nodes \(4 variables, 4 factors\), more than max_nodes=7"),
     ):
         with pytest.raises(ValueError, match=message):

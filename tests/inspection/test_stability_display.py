@@ -51,7 +51,7 @@ def test_classes_pipelines_and_one_penalty():
     logistic = StabilitySelection(n_pairs=3, penalties=[0.01], max_false=None, random_state=0)
     pipeline = make_pipeline(StandardScaler(), logistic).fit(X, y > 140)
     display = StabilityPathDisplay.from_estimator(pipeline)
-    assert display.ax_.get_xlabel() == "log10(C)" and "bmi" in display.feature_names
+    assert display.ax_.get_xlabel() == r"$\log_{10} C$" and "bmi" in display.feature_names
     np.testing.assert_allclose(display.lines_[0].get_xdata(), [-2.0])
     assert display.lines_[0].get_marker() == "o"
 

@@ -268,7 +268,7 @@ def test_bad_input(data):
     with pytest.raises(ValueError, match="as many rows"):
         sharpness(net, X, y[:3], loss=functional.cross_entropy)
     for size in (0, 2.7, "a"):
-        with pytest.raises(ValueError, match="batch_size must be an integer of at least 1"):
+        with pytest.raises((ValueError, TypeError), match="batch_size must be a"):
             sharpness(net, X, y, loss=functional.cross_entropy, batch_size=size)
     with pytest.raises(ValueError, match="bfloat16, which is too coarse"):
         sharpness(network(dtype=torch.bfloat16), X, y, loss=functional.cross_entropy)

@@ -7,7 +7,7 @@ from source_imports import circles
 
 SIDES = ("_cython", "gpu")
 # who else has kernels of its own
-NO_WINGS = {"shared", "datasets"}
+NO_WINGS = {"shared"}
 # modules over the wings
 ABOVE = {"_torch", "_compare", "__init__.py"}
 INCLUDE = re.compile(r'^\s*(?:#include|cdef extern from) "([^"]+)"', re.MULTILINE)

@@ -22,8 +22,8 @@ DISTRIBUTIONS = {
     "cupy": "cupy-cuda12x",
     "cupyx": "cupy-cuda12x",
 }
-# solvers to compare with that no extra names: source only, for NumPy below 2, or for dense data alone
-BY_HAND = {"blitzl1", "adelie", "pybiglasso", "glmnetrs", "statsmodels"}
+# solvers to compare with that no extra names: source only, or for dense data alone
+BY_HAND = {"blitzl1", "pybiglasso", "glmnetrs", "statsmodels"}
 EXTRAS = {"gpu", "torch", "plot", "parquet", "compare", "dask", "doc", "test"}
 
 

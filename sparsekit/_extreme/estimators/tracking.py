@@ -163,9 +163,7 @@ class Tracker:
             return
         decay, spent = self.options.decay, self.options.max_iter >= epochs_until_spent(self.options)
         fall, limit = self.fall(latest=spent), self.limit
-        if (
-            spent and self.ridge_was_chosen
-        ):  # by rows set aside, as was the number of epochs: no objective counts
+        if spent and self.ridge_was_chosen:  # by new rows, whose log-loss comes to rest before
             return
         if spent:  # at a rate that went on to decay, all of what is left would come to this
             limit *= WORTHLESS * (1.0 - decay) / decay

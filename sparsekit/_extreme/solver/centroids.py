@@ -169,7 +169,7 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
 
 
 def move_center(state, plan, weights, intercepts=None):
-    """Let the ridge shrink to these weights, and move those of ``state`` along; set its intercepts, or not."""
+    """Let the ridge shrink to these weights, and move those of ``state`` along; set intercepts, if given."""
     weights = sp.csr_array(weights)[plan.order].astype(state.W.dtype)
     flat = state.W.reshape(-1)
     entries = _entries(weights if state.center is None else weights - state.center.weights, state.W.shape[1])

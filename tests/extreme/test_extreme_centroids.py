@@ -41,8 +41,9 @@ def losses_without_each_row(X, y, weight, K, log_d, q):
     return np.average(out, weights=weight)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_loss_and_gradient(weighted):
+@pytest.mark.parametrize("weighted, pair_cost", [(False, 0.0), (True, np.inf)])
+def test_leave_one_out_loss_and_gradient(weighted, pair_cost, monkeypatch):
+    monkeypatch.setattr(centroids, "PAIR_COST", pair_cost)
     X, y = few_rows(6, 30, 25, 0)
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.7, 1.3, 25) if weighted else np.ones(25)
@@ -273,8 +274,8 @@ def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, 
 def linear_classes(n=2000, seed=9):
     """Rows of ten classes without noise, for which the weakest ridge is the best."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, 300), density=0.1, rng=rng, format="csr")
-    return X, (X @ rng.standard_normal((300, 10))).argmax(axis=1)
+    X = sp.random_array((n, 100), density=0.1, rng=rng, format="csr")
+    return X, (X @ rng.standard_normal((100, 10))).argmax(axis=1)
 
 
 def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_for_noise():
@@ -285,11 +286,11 @@ def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_fo
         assert model.alpha_ == pytest.approx(1 / (C * 2000))
 
 
-@pytest.mark.parametrize("seed, C", [(0, 1), (2, 3)])
+@pytest.mark.parametrize("seed, C", [(1, 1), (0, 3)])
 def test_a_fall_below_its_standard_error_leaves_the_stronger_ridge(seed, C):
-    """The next C has a lower log-loss, by 0.7 and 0.9 standard errors of the difference."""
+    """The next C has a lower log-loss, by 0.6 and 0.3 standard errors of the difference."""
     X, y = linear_classes(1000, seed)
-    model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=seed).fit(X, y)
+    model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, y)
     assert model.alpha_ == pytest.approx(1 / (C * 1000))
 
 
@@ -325,7 +326,7 @@ def test_standard_errors_of_weighted_losses():
     assert _variance_of_mean(losses) == pytest.approx(losses.var(ddof=1) / 3)
 
 
-@pytest.mark.parametrize("n_epochs", [1, 4])
+@pytest.mark.parametrize("n_epochs", [1, 2])
 def test_a_callback_ends_the_choice_of_the_ridge(n_epochs):
     X, y = linear_classes()
     epochs = []

@@ -57,16 +57,19 @@ def fit_rows(model, X, y, sample_weight):
     def start():
         return settings.new_state(model, n_classes, X, options, counts)
 
-    state = start()
+    centroids = None
     if prior is not None and model.alpha is not None:
-        examples = rows_of_examples(X, rows)
-        move_center(state, options.plan, *fit_centroids(examples, rows.y, n_classes, rng, rows.weight))
+        centroids = fit_centroids(rows_of_examples(X, rows), rows.y, n_classes, rng, rows.weight)
     run = RowsRun(
         rows, options, rng,
         lambda: init_work(rows, n_classes, options, rng, counts=counts, noise=noise), start,
     )  # fmt: skip
     if prior is not None and model.alpha is None:
-        choose_ridge(model, X, targets, run, state, counts, noise)
+        state = choose_ridge(model, X, targets, run, counts, noise)
+    else:
+        state = start()
+    if centroids is not None:
+        move_center(state, options.plan, *centroids)
     metadata = None if given is None else {"sample_weight": given}
     use = used_rows(targets)
     tracker = tracker_of(

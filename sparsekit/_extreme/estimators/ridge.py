@@ -18,8 +18,8 @@ from .sample import Sample, examples_of
 from .settings import CENTROIDS_C
 from .targets import label_counts, make_rows, used_rows
 
-# Epochs for each C. A third one changes nothing on bibtex and a graph. One fit whose C rises on the way chooses
-# it too high on graphs, since more epochs lower the log-loss as well.
+# Epochs for each C. A third one changes nothing on bibtex and a graph. If C rises within one fit,
+# it is too high on graphs, since more epochs lower the log-loss as well.
 TRIAL_EPOCHS = 2
 
 

@@ -293,26 +293,26 @@ def _resume_columns(model, n_classes, dtype, options):
     coef = model.coef_.toarray() if sp.issparse(model.coef_) else model.coef_
     K, p = coef.shape
     table, stride = coef.T, options.plan.stride
-    room = table.base
+    buffer = table.base
     whole = (
-        isinstance(room, np.ndarray)
-        and room.ndim == 2
-        and len(room) == p
-        and room.shape[1] % BLOCK == 0
-        and room.flags.c_contiguous
-        and room.flags.writeable
-        and room.dtype == dtype
-        and room.ctypes.data == table.ctypes.data
-        and table.strides == (room.strides[0], room.itemsize)
+        isinstance(buffer, np.ndarray)
+        and buffer.ndim == 2
+        and len(buffer) == p
+        and buffer.shape[1] % BLOCK == 0
+        and buffer.flags.c_contiguous
+        and buffer.flags.writeable
+        and buffer.dtype == dtype
+        and buffer.ctypes.data == table.ctypes.data
+        and table.strides == (buffer.strides[0], buffer.itemsize)
     )
     if not whole:
-        room = np.zeros((p, stride), dtype=dtype)
-        room[:, :K] = table
+        buffer = np.zeros((p, stride), dtype=dtype)
+        buffer[:, :K] = table
     bias = None
     if model.fit_intercept:
-        bias = np.zeros(room.shape[1], dtype=dtype)
+        bias = np.zeros(buffer.shape[1], dtype=dtype)
         bias[:K] = model.intercept_
-    state = prepare(SoftmaxState(room, bias, K, rows_seen=model.t_), options)
+    state = prepare(SoftmaxState(buffer, bias, K, rows_seen=model.t_), options)
     _restore_sums(model, state)
     state = grow(state, n_classes)
     state.W[:, K:n_classes] = 0

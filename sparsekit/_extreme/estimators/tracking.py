@@ -188,11 +188,11 @@ class Tracker:
         past = [one for one in self.evaluations if one.epoch <= n_epochs]
         arrays = {f"sample.{name}": getattr(self.sample, name) for name in _ARRAYS}
         for number, one in enumerate(past):
-            arrays |= {f"look.{number}.losses": one.losses, f"look.{number}.norms": one.norms}
+            arrays |= {f"evaluation.{number}.losses": one.losses, f"evaluation.{number}.norms": one.norms}
         header = {
             "spare": self.sample.spare,
             "schedule": [self.schedule.n_rows, self.schedule.every, self.schedule.gradient],
-            "looks": [one.epoch for one in past],
+            "evaluations": [one.epoch for one in past],
             "curve": self.curve[:n_epochs],
             "errors": self.errors[:n_epochs],
         }
@@ -207,8 +207,8 @@ class Tracker:
         self.sample = Sample(spare=header["spare"], **{name: arrays[f"sample.{name}"] for name in _ARRAYS})
         self.schedule = Schedule(*header["schedule"])
         self.evaluations = [
-            Evaluation(epoch, arrays[f"look.{i}.losses"], arrays[f"look.{i}.norms"])
-            for i, epoch in enumerate(header["looks"])
+            Evaluation(epoch, arrays[f"evaluation.{i}.losses"], arrays[f"evaluation.{i}.norms"])
+            for i, epoch in enumerate(header["evaluations"])
         ]
         self.curve, self.errors = header["curve"], header["errors"]
 

@@ -199,10 +199,10 @@ def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
 
 def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
     """Every row once: (index of a bad step or -1, mean sampled objective, complete)."""
-    bad, total, looked, complete = sweep(
+    bad, total, n_values, complete = sweep(
         state, rows, options, work, learning_rate, rng, value=value, limits=limits
     )
-    return bad, total / looked if looked else np.nan, complete
+    return bad, total / n_values if n_values else np.nan, complete
 
 
 def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):

@@ -60,7 +60,7 @@ class ExtremeSoftmaxSGD(
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
         `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set
-        aside in the first two epochs.
+        aside in the first three epochs.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"

@@ -264,10 +264,10 @@ def test_progress_and_callback(many, capsys):
     assert len(out) == 4 and "[####################] epoch 4/4  objective " in out[-1]
     assert [r.nit for r in seen] == [1, 2, 3, 4] and [r.nfev for r in seen] == [600, 1200, 1800, 2400]
     curve = model.objective_curve_
-    looks = [r for r in seen if not np.isnan(curve[r.nit - 1])]
-    assert looks[-1].nit == 4
-    np.testing.assert_array_equal([r.fun for r in looks], curve[~np.isnan(curve)])
-    assert looks[-1].objective_error == model.objective_error_curve_[3] == model.objective_error_ > 0
+    estimates = [r for r in seen if not np.isnan(curve[r.nit - 1])]
+    assert estimates[-1].nit == 4
+    np.testing.assert_array_equal([r.fun for r in estimates], curve[~np.isnan(curve)])
+    assert estimates[-1].objective_error == model.objective_error_curve_[3] == model.objective_error_ > 0
     np.testing.assert_allclose([r.learning_rate for r in seen], 10 * 0.9 ** np.arange(4))
     stopped = ExtremeSoftmaxSGD(
         "implicit", learning_rate=10.0, callback=lambda r: r.nit == 2, random_state=0
@@ -364,7 +364,7 @@ def test_tools_of_scikit_learn(digits):
 def test_large_tables_are_searched_for_many_rows(monkeypatch):
     import sparsekit._extreme.estimators.fit as module
 
-    monkeypatch.setattr(module, "LOOKED_AT", 10)
+    monkeypatch.setattr(module, "CHECKED_WHOLE", 10)
     W = np.zeros((1000, 3))
     W[1:] = np.nan
     assert not module._is_finite(W, np.tile(np.arange(1000), 1000))

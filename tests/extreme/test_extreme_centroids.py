@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import check_grad, minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.objective import _variance_of_mean
+from sparsekit._extreme.estimators.ridge import _rows_aside
+from sparsekit._extreme.estimators.targets import ExtremeTargets
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids
 
@@ -38,8 +41,9 @@ def losses_without_each_row(X, y, weight, K, log_d, q):
     return np.average(out, weights=weight)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_loss_and_gradient(weighted):
+@pytest.mark.parametrize("weighted, pair_cost", [(False, 0.0), (True, np.inf)])
+def test_leave_one_out_loss_and_gradient(weighted, pair_cost, monkeypatch):
+    monkeypatch.setattr(centroids, "PAIR_COST", pair_cost)
     X, y = few_rows(6, 30, 25, 0)
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.7, 1.3, 25) if weighted else np.ones(25)
@@ -167,7 +171,7 @@ def test_equal_seeds_give_equal_weights():
     first, second = (ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.coef_, second.coef_)
     assert first.alpha_ == second.alpha_
-    assert first.n_iter_ == 13  # 0.7 ** 13 < 0.01
+    assert first.n_iter_ == 7  # 0.5 ** 7 < 0.01
 
 
 def test_the_default_is_the_one_of_the_two_that_fits_the_data():
@@ -267,14 +271,34 @@ def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, 
     np.testing.assert_allclose(around.coef_, M, rtol=1e-5, atol=1e-5 * M.max())
 
 
+def linear_classes(n=2000, seed=9):
+    """Rows of ten classes without noise, for which the weakest ridge is the best."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 100), density=0.1, rng=rng, format="csr")
+    return X, (X @ rng.standard_normal((100, 10))).argmax(axis=1)
+
+
 def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_for_noise():
-    """By the log-loss of rows that steps use, the weakest ridge is the best in both."""
-    rng = np.random.default_rng(9)
-    X = sp.random_array((2000, 300), density=0.1, rng=rng, format="csr")
-    linear = (X @ rng.standard_normal((300, 10))).argmax(axis=1)
-    for labels, C in ((linear, 10), (rng.integers(0, 10, 2000), 1)):
+    """By the log-loss of rows that steps use, the weakest ridge is the best in both: C of 10."""
+    X, linear = linear_classes()
+    for labels, C in ((linear, 3), (np.random.default_rng(3).integers(0, 10, 2000), 1)):
         model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, labels)
         assert model.alpha_ == pytest.approx(1 / (C * 2000))
+
+
+def test_a_fall_below_its_standard_error_leaves_the_stronger_ridge():
+    """C of 10 has a lower log-loss than C of 3, by 0.8 standard errors of the difference."""
+    X, y = linear_classes(1000, 3)
+    model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, y)
+    assert model.alpha_ == pytest.approx(1 / (3 * 1000))
+
+
+def test_rows_set_aside_count_by_their_weights_where_other_rows_have_their_class():
+    targets = ExtremeTargets(np.array([0, 1, 2, 1, 0]), None, np.arange(3), np.arange(1.0, 6.0))
+    sample = _rows_aside(ExtremeSoftmaxSGD(), targets, np.array([1, 2, 4]), np.array([1, 1, 0]))
+    np.testing.assert_array_equal(sample.rows, [1, 4])
+    np.testing.assert_array_equal(sample.codes, [1, 0])
+    np.testing.assert_allclose(sample.weight, [2 / 7, 5 / 7])
 
 
 @pytest.mark.parametrize("n", [3, 12])
@@ -287,10 +311,9 @@ def test_few_rows_have_the_strongest_ridge(n):
 
 
 def test_no_time_for_a_comparison_leaves_the_strongest_ridge():
-    X = sp.random_array((2000, 300), density=0.1, rng=np.random.default_rng(9), format="csr")
-    y = (X @ np.random.default_rng(1).standard_normal((300, 10))).argmax(axis=1)
+    X, y = linear_classes()
     params = {"prior": "centroids", "tol": None, "random_state": 0}
-    assert ExtremeSoftmaxSGD(**params).fit(X, y).alpha_ == pytest.approx(1 / (10 * 2000))
+    assert ExtremeSoftmaxSGD(**params).fit(X, y).alpha_ == pytest.approx(1 / (3 * 2000))
     assert ExtremeSoftmaxSGD(**params, max_time=1e-9).fit(X, y).alpha_ == pytest.approx(1 / 2000)
 
 
@@ -300,3 +323,32 @@ def test_standard_errors_of_weighted_losses():
     expected = (0.25 * (1 - mean) ** 2 + 0.09 * (2 - mean) ** 2 + 0.04 * (4 - mean) ** 2) * 1.5
     assert _variance_of_mean(losses, weight) == pytest.approx(expected)
     assert _variance_of_mean(losses) == pytest.approx(losses.var(ddof=1) / 3)
+
+
+@pytest.mark.parametrize("n_epochs", [1, 2])
+def test_a_callback_ends_the_choice_of_the_ridge(n_epochs):
+    X, y = linear_classes()
+    epochs = []
+
+    def stop(intermediate_result):
+        epochs.append(intermediate_result.nit)
+        return len(epochs) == n_epochs
+
+    model = ExtremeSoftmaxSGD(prior="centroids", callback=stop, random_state=0).fit(X, y)
+    assert len(epochs) == n_epochs
+    assert model.n_iter_ == epochs[-1] == len(model.objective_curve_)
+    assert model.alpha_ == pytest.approx(1 / 2000)  # no other C had an estimate
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(4))
+def test_tiny_sets_do_not_warn(seed):
+    """The schedule ends where log-losses of new rows do, whatever is left of the objective."""
+    rng = np.random.default_rng(seed)
+    n_classes, n = 2 + seed, 75
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    X = np.abs(rng.standard_normal((n_classes, 20)))[y] * (rng.random((n, 20)) < 0.4)
+    X = normalize(X + 0.3 * rng.random((n, 20)))
+    assert ExtremeSoftmaxSGD(prior="centroids", random_state=seed).fit(X, y).score(X, y) > 0.6
+    with pytest.warns(ConvergenceWarning):
+        ExtremeSoftmaxSGD(prior="centroids", max_iter=5, random_state=seed).fit(X, y)

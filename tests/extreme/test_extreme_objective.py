@@ -336,14 +336,14 @@ def test_partial_fit_evaluates_its_rows_when_due(table, monkeypatch):
     X, y = table
     nothing_free(monkeypatch)
     model = ExtremeSoftmaxSGD("implicit", learning_rate=1.0, random_state=0)
-    looks = []
+    estimates = []
     for _ in range(40):
         model.partial_fit(X, y, classes=np.arange(K))
-        looks.append(np.isfinite(model.objective_curve_[0]))
-    assert 0 < sum(looks) < 40 and not looks[0]
+        estimates.append(np.isfinite(model.objective_curve_[0]))
+    assert 0 < sum(estimates) < 40 and not estimates[0]
     # an older estimate stays
     assert np.isfinite(model.objective_)
-    scored = sum(looks) * min(samples.LEAST, 400) * K
+    scored = sum(estimates) * min(samples.LEAST, 400) * K
     assert scored <= allowance(400, 6, 40)
     everything(monkeypatch)
     model.partial_fit(X[:50], y[:50])

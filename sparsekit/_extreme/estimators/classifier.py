@@ -59,7 +59,8 @@ class ExtremeSoftmaxSGD(
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
-        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set aside.
+        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set
+        aside in the first three epochs.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
     learning_rate : float or "auto", default="auto"
@@ -69,8 +70,8 @@ class ExtremeSoftmaxSGD(
         lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves. With a ridge to zeros it is 0.85 for them, to centroids 0.7. For the other
-        methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.7 after 13
+        get shorter by themselves. With a ridge to zeros it is 0.85 for them, to centroids 0.5. For the other
+        methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.5 after 7
         epochs.
     max_iter : int, default=50
         Largest number of epochs.
@@ -117,8 +118,8 @@ class ExtremeSoftmaxSGD(
         five epochs, two standard errors included. It also stops when the objective itself is at most 50 times
         that. A ConvergenceWarning says that it still fell by more, two standard errors deducted, after
         ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too (see
-        ``optimality_``). 0: all epochs are run, without a warning. None: the objective is not estimated
-        either.
+        ``optimality_``). A fit that chose C gives no warning after all epochs of its decay. 0: all epochs are
+        run, without a warning. None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the epochs in seconds; None: no limit. The choice of a rate is not counted, nor are
         centroids. The choice of C takes at most as much again.
@@ -138,7 +139,7 @@ class ExtremeSoftmaxSGD(
         Called as ``callback(intermediate_result)`` after each epoch with a
         :class:`scipy.optimize.OptimizeResult`: nit (epochs), nfev (steps), learning_rate, time (seconds), fun
         and objective_error (the newest estimate and its standard error). A true value or StopIteration stops.
-        scikit-learn's own are supported.
+        The epochs that choose C are repeated for each. scikit-learn's own are supported.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ from .monitor import EpochMonitor
 from .tracking import forget
 
 # a table of more weights is not checked whole after every call, but some hundred rows of it
-LOOKED_AT, FEW = 2**26, 500
+CHECKED_WHOLE, N_CHECKED = 2**26, 500
 # epochs before Newton's method goes on
 WARM_UP = 5
 
@@ -109,7 +109,7 @@ def attributes_of(state, options, targets):
 
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
-    if W.size > LOOKED_AT and not is_device(W):
+    if W.size > CHECKED_WHOLE and not is_device(W):
         codes = np.unique(codes)
-        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // FEW])
+        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // N_CHECKED])
     return bool(np.isfinite(W).all())

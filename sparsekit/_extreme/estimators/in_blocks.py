@@ -84,7 +84,7 @@ class BlocksRun:
         header = {
             "state": {name: part for name, part in values.items() if isinstance(part, int)},
             "generator": self.rng.bit_generator.state,
-            "course": {name: getattr(progress, name) for name in ("epoch", "done", "total", "looked")},
+            "course": {name: getattr(progress, name) for name in ("epoch", "done", "total", "n_values")},
             "objective": seen,
             "learning_rate": float(self.options.learning_rate),
             "learning_rate_losses": None

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
-from ..solver.centroids import fit_centroids, start_at
+from ..solver.centroids import fit_centroids, move_center
 from ..solver.refine import newton_follows, refine_in_memory
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from . import settings
@@ -25,12 +25,13 @@ class RowsRun:
     def __init__(self, rows, options, rng, make_work, start=None):
         self.rows, self.options, self.rng, self.start = rows, options, rng, start
         self.make_work, self.work = make_work, make_work()
-        self.codes = rows.y
+        self.codes, self.n_done = rows.y, 0
 
     def minimize(self, state, monitor, max_time):
         return minimize_sampled_softmax(
-            self.rows, state, self.options, self.work, self.rng, callback=monitor, max_time=max_time
-        )
+            self.rows, state, self.options, self.work, self.rng, callback=monitor, max_time=max_time,
+            begin=self.n_done,
+        )  # fmt: skip
 
     def restart(self):
         state = self.start()
@@ -53,24 +54,22 @@ def fit_rows(model, X, y, sample_weight):
     options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
-    centroids = None
-    if prior is not None and model.alpha is None:
-        C, centroids = choose_ridge(model, X, targets, rows, options, noise, rng)
-        options.alpha = 1.0 / (C * counts.sum())
-    elif prior is not None:
-        centroids = fit_centroids(rows_of_examples(X, rows), rows.y, n_classes, rng, rows.weight)
-
     def start():
-        state = settings.new_state(model, n_classes, X, options, counts)
-        if centroids is not None:
-            start_at(state, options.plan, *centroids)
-        return state
+        return settings.new_state(model, n_classes, X, options, counts)
 
-    state = start()
+    centroids = None
+    if prior is not None and model.alpha is not None:
+        centroids = fit_centroids(rows_of_examples(X, rows), rows.y, n_classes, rng, rows.weight)
     run = RowsRun(
         rows, options, rng,
         lambda: init_work(rows, n_classes, options, rng, counts=counts, noise=noise), start,
     )  # fmt: skip
+    if prior is not None and model.alpha is None:
+        state = choose_ridge(model, X, targets, run, counts, noise)
+    else:
+        state = start()
+    if centroids is not None:
+        move_center(state, options.plan, *centroids)
     metadata = None if given is None else {"sample_weight": given}
     use = used_rows(targets)
     tracker = tracker_of(
@@ -78,7 +77,7 @@ def fit_rows(model, X, y, sample_weight):
     )
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
-    if centroids is None and newton_follows(options, rows, n_classes):
+    if prior is None and newton_follows(options, rows, n_classes):
         refine = partial(refine_in_memory, model, X, targets, use)
     run_epochs(model, run, state, options, rng, data, targets, tracker, refine=refine)
     model._counts, model._closed = counts, False

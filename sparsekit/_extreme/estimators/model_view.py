@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import namespace, thread_arguments
+from ..._arrays import is_device, namespace, thread_arguments
 from .scores import HashedScores, linear_scores
+
+# Norms of one in so many classes cost as much, class by class, as those of all by features (fb15k).
+WHOLE_TABLE = 16
 
 
 class ModelView:
@@ -32,8 +35,10 @@ class ModelView:
         self.table, bias = table, state.bias
         # what the ridge shrinks to, classes in the order of the columns; None: zeros
         self.center = None if state.center is None else state.center.weights
+        self.by_feature = None
         if options.plan is not None:
             self.table = table[:, :K].T
+            self.by_feature = None if is_device(table) else table
             bias = None if bias is None else bias[:K]
             self.factor = None if self.factor is None else self.factor[:K]
         self.threads = thread_arguments(table, options.n_threads)
@@ -72,6 +77,10 @@ class ModelView:
         if self.shift:
             zeros = np.zeros(self.n_classes, dtype=table.dtype, like=table)
             return HashedScores(table.reshape(-1), zeros, self.shift, self.n_threads).block(X, lo, hi)
+        if self.by_feature is not None and sp.issparse(X) and (lo, hi) == (0, self.n_classes):
+            # without a copy of the table
+            rows = self.by_feature if self.columns is None else self.by_feature[self.columns]
+            return (X.astype(dtype, copy=False) @ rows)[:, :hi]
         coef = table[lo:hi]
         if self.columns is not None:
             coef = coef[:, self.columns]
@@ -83,6 +92,16 @@ class ModelView:
         Intercepts are included; their center is 0.
         """
         out = np.empty(len(classes), like=self.intercept)
+        if self.by_feature is not None and len(classes) * WHOLE_TABLE >= self.n_classes:
+            table = self.by_feature[:, : self.n_classes]
+            squares = np.einsum("ij,ij->j", table, table, dtype=np.float64)
+            if self.center is not None:  # (w - m)^2 = w^2 + m (m - 2 w)
+                entries = self.center.tocoo()
+                k, m = entries.row, entries.data.astype(np.float64)
+                squares += np.bincount(k, m * (m - 2.0 * table[entries.col, k]), minlength=len(squares))
+            if self.factor is not None:
+                squares *= self.factor**2
+            return (squares + self.intercept.astype(np.float64) ** 2)[classes]
         size = max(1, 2**22 // max(1, self.table.shape[1]))
         for begin in range(0, len(classes), size):
             chosen = np.asarray(classes[begin : begin + size], like=self.intercept)

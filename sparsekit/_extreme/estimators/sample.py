@@ -55,8 +55,8 @@ def plan_estimates(n_examples, n_rows, n_classes, classes_a_step, max_iter):
     paying = min(max_iter, PAYING)
     enough = min(n_examples, LEAST)
     for every, wanted in ((1, GOOD), (APART, LEAST), (1, LEAST)):
-        looks = ceil(paying / every) + (every > 1) + GRADIENT
-        size = int(an_epoch * paying / looks)
+        n_estimates = ceil(paying / every) + (every > 1) + GRADIENT
+        size = int(an_epoch * paying / n_estimates)
         if size >= min(n_examples, wanted) and (every == 1 or max_iter >= PAYING):
             return Schedule(min(size, n_examples, GOOD if every > 1 else MOST), every, True)
     times = int(an_epoch * max_iter / enough)

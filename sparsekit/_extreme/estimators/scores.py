@@ -34,7 +34,7 @@ def linear_scores(X, coef, dtype, n_threads):
             X = sp.csr_array(
                 (X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns))
             )
-            coef = coef[:, columns]
+            coef = coef.T[columns].T
         return X @ np.ascontiguousarray(coef.T, dtype=dtype)
     with blas_threads(n_threads):
         return X @ np.asarray(coef, dtype=dtype).T

@@ -66,6 +66,7 @@ class Tracker:
         self.limit = tol * np.log(max(2, state.n_classes))
         self.estimate: SampledObjective | None = None
         self.starts_at_zeros = False
+        self.ridge_was_chosen = False
         self.exact: float | None = None  # where all rows and classes were evaluated in the end
         self.restart()
 
@@ -95,7 +96,7 @@ class Tracker:
 
     def after_epoch(self, epoch):
         """(estimate, standard error) of the objective: the newest ones, NaN where there are none yet."""
-        del self.curve[epoch - 1 :], self.errors[epoch - 1 :]
+        self._start_curves_at(epoch)
         value = error = np.nan
         self.has_settled = False
         if self.schedule.is_due(epoch, self.options.max_iter):
@@ -114,12 +115,21 @@ class Tracker:
         known = [(v, e) for v, e in zip(self.curve, self.errors) if not np.isnan(v)]
         return known[-1] if known else (np.nan, np.nan)
 
-    def fall(self):
-        """(mean fall an epoch over the last ones, its standard error), or None where it is not known."""
+    def _start_curves_at(self, epoch):
+        """Cut what epochs from this one on left; those before that have no estimate get NaN."""
+        for curve in (self.curve, self.errors):
+            del curve[epoch - 1 :]
+            curve += [np.nan] * (epoch - 1 - len(curve))
+
+    def fall(self, latest=False):
+        """(mean fall an epoch over the last ones, its standard error), or None where it is not known.
+
+        ``latest`` is that since the last estimate.
+        """
         if len(self.evaluations) < 2:
             return None
         before, after = self._base(), self.evaluations[-1]
-        before = self.evaluations[0] if before is None else before
+        before = self.evaluations[-2 if latest else 0] if latest or before is None else before
         value, error = self.estimate.fall(before, after)
         n = after.epoch - before.epoch
         return value / n, error / n
@@ -129,6 +139,8 @@ class Tracker:
         known = (getattr(model, "objective_", np.nan), getattr(model, "objective_error_", np.nan))
         forget(model)
         state, options = self.state, self.options
+        if not self.curve:
+            self._start_curves_at(result.nit + 1)
         model.objective_curve_, model.objective_error_curve_ = np.array(self.curve), np.array(self.errors)
         model.objective_ = model.objective_error_ = model.optimality_ = np.nan
         if self.sample is None:
@@ -149,8 +161,10 @@ class Tracker:
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
         if result.status != outcome.CONVERGED or self.has_settled or self.exact is not None or not self.limit:
             return
-        fall, limit = self.fall(), self.limit
         decay, spent = self.options.decay, self.options.max_iter >= epochs_until_spent(self.options)
+        fall, limit = self.fall(latest=spent), self.limit
+        if spent and self.ridge_was_chosen:  # by new rows, whose log-loss comes to rest before
+            return
         if spent:  # at a rate that went on to decay, all of what is left would come to this
             limit *= WORTHLESS * (1.0 - decay) / decay
         if fall is None or not fall[0] - SURE * fall[1] > limit:
@@ -174,11 +188,11 @@ class Tracker:
         past = [one for one in self.evaluations if one.epoch <= n_epochs]
         arrays = {f"sample.{name}": getattr(self.sample, name) for name in _ARRAYS}
         for number, one in enumerate(past):
-            arrays |= {f"look.{number}.losses": one.losses, f"look.{number}.norms": one.norms}
+            arrays |= {f"evaluation.{number}.losses": one.losses, f"evaluation.{number}.norms": one.norms}
         header = {
             "spare": self.sample.spare,
             "schedule": [self.schedule.n_rows, self.schedule.every, self.schedule.gradient],
-            "looks": [one.epoch for one in past],
+            "evaluations": [one.epoch for one in past],
             "curve": self.curve[:n_epochs],
             "errors": self.errors[:n_epochs],
         }
@@ -193,8 +207,8 @@ class Tracker:
         self.sample = Sample(spare=header["spare"], **{name: arrays[f"sample.{name}"] for name in _ARRAYS})
         self.schedule = Schedule(*header["schedule"])
         self.evaluations = [
-            Evaluation(epoch, arrays[f"look.{i}.losses"], arrays[f"look.{i}.norms"])
-            for i, epoch in enumerate(header["looks"])
+            Evaluation(epoch, arrays[f"evaluation.{i}.losses"], arrays[f"evaluation.{i}.norms"])
+            for i, epoch in enumerate(header["evaluations"])
         ]
         self.curve, self.errors = header["curve"], header["errors"]
 
@@ -259,6 +273,7 @@ def tracker_of(model, targets, use, state, options, rows_of, width, rng):
     sample = _draw(examples, schedule.n_rows, state, options, width, rng)
     tracker = Tracker(sample, schedule, rows_of, state, options, model.tol, N_ITER_NO_CHANGE)
     tracker.begin_at_zeros()
+    tracker.ridge_was_chosen = state.center is not None and model.alpha is None
     return tracker
 
 

@@ -30,7 +30,7 @@ class Progress:
     epoch : the current one, from 1.
     order : its order of the blocks, or None before it has begun.
     done : number of blocks of ``order`` that are finished.
-    total, looked : sum of the epoch's sampled objectives, and their number.
+    total, n_values : sum of the epoch's sampled objectives, and their number.
     u : of each block read so far, or None if rows are read once and u is not stored.
     """
 
@@ -39,12 +39,12 @@ class Progress:
     order: np.ndarray | None = None
     done: int = 0
     total: float = 0.0
-    looked: float = 0.0
+    n_values: float = 0.0
 
     def next_epoch(self) -> None:
         """Begin the next epoch."""
         self.epoch += 1
-        self.order, self.done, self.total, self.looked = None, 0, 0.0, 0.0
+        self.order, self.done, self.total, self.n_values = None, 0, 0.0, 0.0
 
 
 def minimize_over_blocks(
@@ -82,7 +82,7 @@ def minimize_over_blocks(
     while progress.epoch <= options.max_iter and status == outcome.CONVERGED:
         rate = options.learning_rate * options.decay ** (progress.epoch - 1)
         status = _finish_epoch(source, state, options, rng, progress, make_work, rate, limits, after_block)
-        fun = progress.total / progress.looked if progress.looked else np.nan
+        fun = progress.total / progress.n_values if progress.n_values else np.nan
         if status != outcome.CONVERGED:
             break
         report = OptimizeResult(
@@ -113,13 +113,13 @@ def _finish_epoch(source, state, options, rng, progress, make_work, rate, limits
             work = make_work(rows)
             if progress.u is not None and work.u is not None:
                 work.u = progress.u.setdefault(number, work.u)
-            bad, total, looked, complete = sweep(
+            bad, total, n_values, complete = sweep(
                 state, rows, options, work, rate, rng, value=True, limits=limits
             )
             if not complete:
                 return outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
             progress.total += total
-            progress.looked += looked
+            progress.n_values += n_values
             del work
         progress.done += 1
         after_block(False)

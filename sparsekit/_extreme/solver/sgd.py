@@ -120,9 +120,9 @@ def shares_classes(n_classes, options, noise):
     )  # fmt: skip
 
 
-def init_work(rows, n_classes, options, rng, *, counts=None, noise=None):
-    """Allocate for a run over ``rows``; ``counts`` (n_classes,) are needed by a ridge."""
-    order, x = np.arange(rows.n_rows, dtype=np.int64), rows.data
+def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=None):
+    """Allocate for a run over ``rows``, or those whose numbers are in ``order``; a ridge needs ``counts``."""
+    order, x = np.arange(rows.n_rows, dtype=np.int64) if order is None else order, rows.data
     sampled = rows.first is not None
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
@@ -199,10 +199,10 @@ def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
 
 def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
     """Every row once: (index of a bad step or -1, mean sampled objective, complete)."""
-    bad, total, looked, complete = sweep(
+    bad, total, n_values, complete = sweep(
         state, rows, options, work, learning_rate, rng, value=value, limits=limits
     )
-    return bad, total / looked if looked else np.nan, complete
+    return bad, total / n_values if n_values else np.nan, complete
 
 
 def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
@@ -240,8 +240,10 @@ def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits
     return bad, float(loss[:, 0].sum()), float(loss[:, 1].sum()), complete
 
 
-def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, max_time=None, value=False):
-    """Run ``options.max_iter`` epochs from ``state``, which is changed.
+def minimize_sampled_softmax(
+    rows, state, options, work, rng, *, callback=None, max_time=None, value=False, begin=0
+):
+    """Run epochs ``begin`` + 1 to ``options.max_iter`` from ``state``, which is changed.
 
     Parameters
     ----------
@@ -258,6 +260,8 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
         Seconds after which the run ends, within about a tenth of a second of it.
     value : bool, default=False
         Whether to estimate the objective as it goes (``fun``), which the callback also asks for.
+    begin : int, default=0
+        Epochs that earlier runs from this state have done.
 
     Returns
     -------
@@ -268,8 +272,8 @@ def minimize_sampled_softmax(rows, state, options, work, rng, *, callback=None, 
     """
     limits = Limits(max_time=np.inf if max_time is None else max_time)
     value = value or callback is not None
-    rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, 0
-    for nit in range(1, options.max_iter + 1):
+    rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, begin
+    for nit in range(begin + 1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
         if is_due(options, nit - 1):
             update_hard_blocks(state, rows, options, work, limits)

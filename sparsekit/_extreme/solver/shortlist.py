@@ -178,10 +178,10 @@ class Shortlist:
         n, k = best.shape
         failed = np.zeros(n, dtype=np.int8)
         # an undecided class costs some hundred times as much as an excluded one
-        room = 512 + 4 * k + self.n_classes // 1024
+        capacity = 512 + 4 * k + self.n_classes // 1024
         kernels.rank_shortlisted(
-            data, indices, indptr, self.order, self.rounded, self.parts, self.has_bias, coef, intercept, room,
-            best, codes, failed, self.looked, n_threads,
+            data, indices, indptr, self.order, self.rounded, self.parts, self.has_bias, coef, intercept,
+            capacity, best, codes, failed, self.looked, n_threads,
         )  # fmt: skip
         self.rows += n
         self.failures += int(failed.sum())

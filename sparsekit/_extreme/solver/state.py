@@ -147,20 +147,20 @@ def _longer(table, n_rows):
     old, width = table.shape
     if is_device(table):
         return np.concatenate([table, np.zeros((n_rows - old, width), dtype=table.dtype, like=table)])
-    room = table.base
-    has_room = (
-        isinstance(room, np.ndarray)
-        and room.ndim == 2
-        and room.shape[1] == width
-        and room.dtype == table.dtype
-        and len(room) >= n_rows
-        and room.ctypes.data == table.ctypes.data
+    buffer = table.base
+    fits = (
+        isinstance(buffer, np.ndarray)
+        and buffer.ndim == 2
+        and buffer.shape[1] == width
+        and buffer.dtype == table.dtype
+        and len(buffer) >= n_rows
+        and buffer.ctypes.data == table.ctypes.data
     )
-    if not has_room:
+    if not fits:
         # pages of zeros that were never written take no memory
-        room = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
-        room[:old] = table
-    return room[:n_rows]
+        buffer = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
+        buffer[:old] = table
+    return buffer[:n_rows]
 
 
 def settle(state, options):

@@ -5,7 +5,7 @@ the letter of an algorithm is undefined, or never ends, the code is marked with 
 Nothing here comes from sparsekit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from reference_min_norm import min_norm_weights
@@ -19,12 +19,13 @@ EPS_SKIP = 1e-8  # curvature below which a pair is not taken
 
 VARIANTS = ("gradient", "subgradient", "corrected", "corrected-subgradient")
 
-STATIONARY, MAX_ITER, NO_DIRECTION, LINE_SEARCH, UNBOUNDED = range(5)
+STATIONARY, MAX_ITER, MAX_FUN, NO_DIRECTION, LINE_SEARCH, UNBOUNDED = range(6)
 # step size at which a function that still falls is taken to be unbounded below
 LONGEST = 1e30
 MESSAGES = {
     STATIONARY: "T(x, -grad f(x)) = 0 (Algorithm 5, step 4)",
     MAX_ITER: "iteration limit",
+    MAX_FUN: "evaluation limit",
     NO_DIRECTION: "no search direction (Algorithm 4, step 6)",
     LINE_SEARCH: "line search error (Algorithm 4, step 28)",
     UNBOUNDED: "f falls without bound (not in the thesis)",
@@ -128,7 +129,7 @@ class Step:
 
 
 def modified_wolfe(evaluate, x, f, g, p, lower, upper, c1=C1, c2=C2, eps_abs=EPS_ABS, eps_rel=EPS_REL):
-    """Algorithm 4. evaluate(x) gives (f, gradient)."""
+    """Algorithm 4. evaluate(x) gives (f, gradient) and may raise LineSearchError(MAX_FUN)."""
     p_bar = feasible_part(x, p, lower, upper)  # step 4
     slope = g @ p_bar
     # departure: a direction that is not one of descent, or not finite, is as bad as none. In exact
@@ -174,13 +175,14 @@ def modified_wolfe(evaluate, x, f, g, p, lower, upper, c1=C1, c2=C2, eps_abs=EPS
 
 @dataclass
 class Result:
-    """x, f, status (see MESSAGES), nit, nfev."""
+    """x, f, status (see MESSAGES), nit, nfev; history has one dict for each iteration."""
 
     x: np.ndarray
     f: float
     status: int
     nit: int
     nfev: int
+    history: list = field(default_factory=list)
 
 
 def nqn(
@@ -193,14 +195,17 @@ def nqn(
     memory=MEMORY,
     n_gradients=N_GRADIENTS,
     max_iter=10_000,
+    max_fun=np.inf,
     gtol=0.0,
     eps_skip=EPS_SKIP,
     **line_search,
 ):
     """Algorithm 5 for min f(x), lower <= x <= upper, by one of the four variants of Section 3.2.6.
 
-    Stops at max_j |T(x, -grad)_j| <= gtol (step 3 has gtol = 0), at the exits of Algorithm 4, or after
-    max_iter iterations. f decreases at every iteration, so that the last point is the best.
+    Stops at max_j |T(x, -grad)_j| <= gtol (step 3 has gtol = 0) or at the exits of Algorithm 4. It also stops
+    after max_iter iterations or before the evaluation max_fun + 1. f decreases at every iteration, so that
+    the last point is the best. The exception is a line search cut short by max_fun: it may have seen a better
+    point, which is returned.
     """
     if variant not in VARIANTS:
         raise ValueError(f"variant must be one of {VARIANTS}; got {variant!r}")
@@ -208,15 +213,20 @@ def nqn(
     n = len(x)
     lower, upper = np.broadcast_to(lower, n).astype(float), np.broadcast_to(upper, n).astype(float)
     x = project(x, lower, upper)
-    nfev = nit = 0
+    nfev, best_seen = 0, (np.inf, x)
 
     def evaluate(point):
-        nonlocal nfev
+        nonlocal nfev, best_seen
+        if nfev >= max_fun:
+            raise LineSearchError(MAX_FUN)
         nfev += 1
-        return fun_and_jac(point)
+        value, gradient = fun_and_jac(point)
+        if value < best_seen[0]:
+            best_seen = (value, point)
+        return value, gradient
 
     f, g = evaluate(x)
-    pairs, gradients = [], [g]
+    pairs, gradients, history = [], [g], []
     status = MAX_ITER
     for _ in range(max_iter):
         if np.abs(feasible_part(x, -g, lower, upper)).max() <= gtol:
@@ -229,9 +239,10 @@ def nqn(
 
         initial = predict_active_set(x, gradients, lower, upper, variant)
         if variant.startswith("corrected"):
-            _, p, _ = correct_active_set(x, initial, step, lower, upper)
+            active, p, corrections = correct_active_set(x, initial, step, lower, upper)
         else:
-            p = step(initial)
+            active, p, corrections = initial, step(initial), 0
+        before = nfev
         try:
             found = modified_wolfe(evaluate, x, f, g, p, lower, upper, **line_search)
         except LineSearchError as error:
@@ -242,5 +253,19 @@ def nqn(
         if taken:
             pairs = [*pairs, (s, y)][-memory:]
         x, f, g = found.x, found.f, found.g
-        gradients, nit = [*gradients, g][-n_gradients:], nit + 1
-    return Result(x, f, status, nit, nfev)
+        gradients = [*gradients, g][-n_gradients:]
+        history.append(
+            {
+                "f": f,
+                "alpha": found.alpha,
+                "wolfe": found.wolfe,
+                "nfev": nfev - before,
+                "n_initial": int(initial.sum()),
+                "n_active": int(active.sum()),
+                "corrections": corrections,
+                "taken": bool(taken),
+            }
+        )
+    if best_seen[0] < f:
+        f, x = best_seen
+    return Result(x, f, status, len(history), nfev, history)

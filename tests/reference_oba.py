@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import strategies as st
 from scipy import optimize, special
 
 
@@ -256,3 +257,35 @@ def split_lbfgsb(smooth, l1, max_iter=20_000):
         fun, np.zeros(2 * n), jac=True, bounds=bounds, method="L-BFGS-B", options=options
     )
     return result.x[:n] - result.x[n:]
+
+
+# Small problems to draw.
+
+
+def small_problem(seed, kind, fit_intercept=False, weighted=False, n_free=0):
+    """A problem with a minimiser: rows come with both labels wherever a variable is free."""
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(1, 12), rng.integers(1, 8)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.7)
+    s = rng.uniform(0.1, 3.0, n) if weighted else np.ones(n)
+    if kind == "least_squares":
+        y = rng.standard_normal(n)
+    else:
+        y = rng.choice([-1.0, 1.0], n)
+        X, y, s = np.vstack([X, X]), np.concatenate([y, -y]), np.concatenate([s, 0.3 * s])
+    smooth = {"logistic": logistic, "least_squares": least_squares, "probit": probit}[kind](
+        X, y, s, fit_intercept
+    )
+    largest = np.abs(smooth.grad(np.zeros(smooth.size))).max()
+    l1 = np.append(rng.uniform(0.02, 1.2, p) * max(largest, 1e-3), np.zeros(int(fit_intercept)))
+    l1[rng.permutation(p)[: min(n_free, p)]] = 0.0
+    return X, y, s, smooth, l1
+
+
+problems = st.tuples(
+    st.integers(0, 10_000),
+    st.sampled_from(["logistic", "least_squares", "probit"]),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2),
+)

@@ -1,17 +1,12 @@
-"""BoundedRegressor and BoundedClassifier: what is refused and how, warnings, callbacks, the history."""
-
-import warnings
+"""BoundedRegressor and BoundedClassifier: what is refused and how, large numbers."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from reference_bounded import CLASSIFICATION, REGRESSION
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import BoundedClassifier, BoundedRegressor
 
-LOSSES = REGRESSION + CLASSIFICATION
 every_model = pytest.mark.parametrize(
     "model", [BoundedRegressor(), BoundedClassifier()], ids=["regressor", "classifier"]
 )
@@ -58,7 +53,9 @@ REFUSED = {
     },
     **{
         f"no number {k}": (bounds, "bounds")
-        for k, bounds in enumerate(({0: ("a", 1)}, {0: ([1, 2], 1)}, ("0", "1"), (None, [[1.0, "x"]])))
+        for k, bounds in enumerate(
+            ({0: 3}, {0: ("a", 1)}, {0: ([1, 2], 1)}, ("0", "1"), (None, [[1.0, "x"]]))
+        )
     },
 }
 
@@ -91,86 +88,10 @@ def test_bounds_of_several_classes_and_of_names_that_are_refused(rows):
     refused(BoundedRegressor(bounds={"a": (0, 1), 0: (1, 2)}), frame, y, "bounds.*twice")
 
 
-def test_fit_changes_no_parameter(rows):
-    X, y = rows
-    lower, upper = np.full(5, -0.1), np.full(5, 0.1)
-    model = BoundedRegressor(bounds=(lower, upper)).fit(X, y)
-    assert model.bounds[0] is lower and model.bounds[1] is upper
-    assert (lower == -0.1).all() and (upper == 0.1).all()
-    model.coef_[:] = 7.0
-    assert (lower == -0.1).all() and (upper == 0.1).all()
-
-
-def test_a_loss_of_the_other_kind(rows):
-    X, y = rows
-    for loss in CLASSIFICATION:
-        refused(BoundedRegressor(loss), X, y, "'loss' parameter")
-    for loss in REGRESSION:
-        refused(BoundedClassifier(loss), X, y, "'loss' parameter")
-
-
-def test_targets(rows):
-    X, y = rows
-    refused(BoundedRegressor(), X, np.full(60, "spam"), "y must hold numbers; it holds 'spam'")
-    refused(BoundedRegressor(), X, None, "y")
-    refused(BoundedClassifier(), X, np.linspace(0, 1, 60), "Unknown label type.*continuous")
-    refused(BoundedClassifier(), X, np.ones(60), "class")
-    refused(BoundedClassifier(), X, np.full(60, "spam"), "class")
-    # one class is left when the other's rows weigh nothing
-    refused(BoundedClassifier(), X, y, "class|sample_weight", sample_weight=(y > 0).astype(float))
-
-
-# Warnings, callbacks, history.
-
-
-@pytest.fixture(scope="module")
-def slow():
-    """Rows that no solver is done with at once."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((400, 30)) * np.logspace(-1, 1, 30)
-    z = X @ rng.standard_normal(30) + rng.standard_t(2, 400)
-    return X, z
-
-
-def problem(loss, slow):
-    X, z = slow
-    cls = BoundedRegressor if loss in REGRESSION else BoundedClassifier
-    return cls(loss, alpha=1e-3, bounds=(-0.5, 0.6)), X, z if loss in REGRESSION else np.where(z > 0, 1, -1)
-
-
-def test_certificate_of_an_early_stop(slow):
-    """However early the stop, the minimum is at most dual_gap_ below."""
-    for loss in LOSSES:
-        model, X, y = problem(loss, slow)
-        best = np.ravel(model.fit(X, y).objective_)[0]
-        for max_iter in (1, 2, 5, 20):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                early = clone(model).set_params(max_iter=max_iter).fit(X, y)
-            value, gap = np.ravel(early.objective_)[0], np.ravel(early.dual_gap_)[0]
-            assert value - gap <= best * (1 + 1e-9) and value >= best * (1 - 1e-6) and gap >= 0
-
-
 def test_columns_whose_squares_overflow(rows):
     X, y = rows
     for scale in (1e200, 1e-200):
         refused(BoundedRegressor(), X * [1, 1, scale, 1, 1], y, "column 2")
-
-
-def test_an_objective_of_zero_is_no_warning(rows):
-    X, _ = rows
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for loss in ("absolute", "quantile", "huber", "squared", "epsilon_insensitive"):
-            for l1_ratio in (0, 0.5, 1):
-                model = BoundedRegressor(loss, alpha=1.0, l1_ratio=l1_ratio).fit(X, np.zeros(len(X)))
-                assert model.objective_ == model.dual_gap_ == 0.0
-
-
-def test_weights_whose_sum_overflows(rows):
-    X, y = rows
-    huge = BoundedRegressor("squared").fit(X, y, sample_weight=np.full(len(y), 1e307))
-    assert huge.objective_ == pytest.approx(BoundedRegressor("squared").fit(X, y).objective_, rel=1e-9)
 
 
 def test_float32_objective_is_that_of_the_coefficients():
@@ -183,18 +104,6 @@ def test_float32_objective_is_that_of_the_coefficients():
     value = np.mean(np.abs(X.astype(np.float64) @ model.coef_.astype(np.float64) + model.intercept_ - y))
     assert model.objective_ == pytest.approx(value, rel=1e-9)
     assert 0 <= model.objective_ - exact.objective_ <= min(model.dual_gap_ + 1e-12, 1e-5 * value)
-
-
-@pytest.mark.parametrize("scale", [1e10, 1e12, 1e100, 1e200])
-def test_huber_far_from_its_square_claims_only_what_it_proves(scale):
-    """A gap of fourteen times the objective passed for the rounding of squares, of which there are none."""
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 30)), rng.standard_normal(200) * scale
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model = BoundedRegressor(loss="huber").fit(X, y)
-    assert caught or model.dual_gap_ <= 1e-6 * model.objective_
-    assert model.optimality_ == pytest.approx(model.dual_gap_ / model.objective_)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "quantile", "huber", "epsilon_insensitive"])

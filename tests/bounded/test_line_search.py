@@ -37,12 +37,6 @@ def test_backtracking_by_parabolas():
     assert backtrack(evaluate, 1.0, -1.0).t == 0.5
 
 
-def test_backtracking_by_a_fixed_factor():
-    evaluate, seen = recorded(lambda t: (t - 0.1) ** 2, lambda t: np.nan)
-    assert backtrack(evaluate, 0.01, -0.2, shrink=(0.5, 0.5)).t == 0.125
-    np.testing.assert_array_equal(seen, [1.0, 0.5, 0.25, 0.125])
-
-
 def test_backtracking_needs_armijos_condition():
     evaluate, seen = recorded(lambda t: -0.5 * t, lambda t: np.nan)
     assert backtrack(evaluate, 0.0, -1.0, armijo=0.5).t == 1.0
@@ -60,16 +54,6 @@ def test_backtracking_from_what_is_not_finite(bad):
     evaluate, seen = recorded(lambda t: bad if t > 0.05 else -t, lambda t: np.nan)
     assert backtrack(evaluate, 0.0, -1.0).t == seen[-1]
     np.testing.assert_allclose(seen, [1.0, 0.1, 0.01])
-
-
-def test_slopes_decide_where_values_cannot():
-    rounding = 1e-12
-    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: 0.5 * (2.0 * t - 1.0) * 1e-12)
-    assert backtrack(evaluate, 1.0, -1e-12) is None
-    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == 1.0
-    # a slope that has risen to more than the first one's opposite is that of a step too long
-    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: (4.0 * t - 1.0) * 1e-12)
-    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == pytest.approx(0.25, rel=1e-3)
 
 
 def test_both_conditions_of_wolfe():
@@ -115,29 +99,6 @@ def test_the_root_of_a_slope():
         assert by_slopes.t == found.t
 
 
-def test_a_slope_that_gets_steep():
-    """The slope is small and below zero as far as 0.4, and steep behind."""
-
-    def slope(t):
-        return -1.0 + 0.5 * t if t < 0.4 else -0.8 + 1e8 * (t - 0.4)
-
-    evaluate, seen = recorded(lambda t: -np.inf, slope)
-    found = find_slope_root(evaluate, -1.0)
-    assert abs(found.slope) <= 0.1 and found.t == pytest.approx(0.4)
-    assert len(seen) <= 15
-
-
-def test_roots_beyond_limits():
-    evaluate, seen = recorded(lambda t: -t, lambda t: -1.0)
-    assert find_slope_root(evaluate, -1.0, longest=5.0).t in seen
-    np.testing.assert_array_equal(seen, [1.0, 2.0, 4.0, 5.0])
-    # past what numbers hold
-    found = find_slope_root(lambda t: Trial(t, slope=np.nan if t > 0.3 else t - 0.2), -0.2)
-    assert abs(found.slope) <= 0.02
-    # values that do not fall
-    assert find_slope_root(lambda t: Trial(t, 1.0, t - 0.5), -0.5, f=0.0) is None
-
-
 def test_trials_in_a_bracket():
     # the cubic a^3 - 3 a of minimum 1, but in the nearer half only, and a tenth away from the end
     def cubic(a):
@@ -152,3 +113,13 @@ def test_trials_in_a_bracket():
     for f, slope in ((np.inf, np.nan), (np.nan, 1.0), (-np.inf, 1.0), (1e308, np.inf), (2.0, -np.inf)):
         assert 0.1 <= cubic_step(start, Trial(1.0, f, slope)) <= 0.5
     assert cubic_step(start, Trial(1.0, np.nan, np.nan)) == 0.5
+
+
+def test_slopes_decide_where_values_cannot():
+    rounding = 1e-12
+    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: 0.5 * (2.0 * t - 1.0) * 1e-12)
+    assert backtrack(evaluate, 1.0, -1e-12) is None
+    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == 1.0
+    # a slope that has risen to more than the first one's opposite is that of a step too long
+    evaluate, _ = recorded(lambda t: 1.0 + rounding, lambda t: (4.0 * t - 1.0) * 1e-12)
+    assert backtrack(evaluate, 1.0, -1e-12, flat=1e-10).t == pytest.approx(0.25, rel=1e-3)

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsekit._bounded.solver.min_norm_point import min_norm_weights
-from sparsekit._cython.bounded import _min_norm
 from sparsekit._solver.tolerances import ROUNDING
 
 # points (k, n) of all kinds from a generator
@@ -73,18 +72,3 @@ def test_degenerate_matrices():
         gram = points @ points.T
     np.testing.assert_array_equal(min_norm_weights(gram), [0.0, 1.0, 0.0])
     np.testing.assert_array_equal(min_norm_weights(np.full((2, 2), np.nan)), [1.0, 0.0])
-
-
-def test_bad_shapes():
-    for gram in (np.empty((0, 0)), np.empty((2, 3))):
-        with pytest.raises(ValueError, match="square"):
-            min_norm_weights(gram)
-    with pytest.raises(ValueError, match="weight"):
-        _min_norm.min_norm_weights(np.eye(3), ROUNDING, np.empty(2), np.empty(3, dtype=np.intp))
-
-
-def test_support():
-    chosen, weights = np.full(4, -1), np.empty(4)
-    points = np.array([[2.0, 3.0], [1.0, 1.0], [4.0, 4.0], [1.0, -1.0]])
-    size = _min_norm.min_norm_weights(points @ points.T, ROUNDING, weights, chosen)
-    assert size == 2 and set(chosen[:2]) == {1, 3} == set(np.flatnonzero(weights))

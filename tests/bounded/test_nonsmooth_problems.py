@@ -64,49 +64,6 @@ def test_gradients_are_central_differences(name, n):
         assert_allclose(g, numeric, atol=1e-7 * max(np.abs(g).max(), abs(problem.fun(x))), rtol=1e-6)
 
 
-@pytest.mark.parametrize("n", [5, 300])
-@pytest.mark.parametrize("name", NAMES)
-def test_fun_jac_and_both_at_once_agree(name, n):
-    problem = named(name, n)
-    for x in problem.starts(3):
-        before = x.copy()
-        f, g = problem.fun_and_jac(x)
-        assert isinstance(f, float) and g.shape == (n,) and g.dtype == np.float64
-        assert f == problem.fun(x)
-        assert_array_equal(g, problem.jac(x))
-        assert_array_equal(x, before)
-        g[:] = 0.0  # the caller's own array
-        assert problem.jac(x).any()
-
-
-CONVEX = [
-    "Chained_CB3_1",
-    "Chained_CB3_2",
-    "Chained_LQ",
-    "Chained_Mifflin_2",
-    "Convex_Nonsmooth",
-    "L1",
-    "L1HILB",
-    "L2",
-    "MAXHILB",
-    "MAXQ",
-    "Myopic_Coupled",
-    "Myopic_Decoupled",
-    "Nesterov_3",
-    "TEST29_2",
-]
-
-
-@pytest.mark.parametrize("name", CONVEX)
-def test_subgradient_inequality_also_at_kinks(name):
-    """f(y) >= f(x) + g(x).(y - x): of the convex problems, at grid points too, which are kinks."""
-    problem, rng = named(name, 6), np.random.default_rng(3)
-    for _ in range(200):
-        x, y = rng.integers(-2, 3, 6) / 2.0, 2 * rng.standard_normal(6)
-        f, g = problem.fun_and_jac(x)
-        assert problem.fun(y) >= f + g @ (y - x) - 1e-12 * max(1.0, abs(f))
-
-
 @pytest.mark.parametrize("n", [2, 3, 5, 20, 100, 1000])
 @pytest.mark.parametrize("name", NAMES)
 def test_unconstrained_minimum(name, n):
@@ -117,18 +74,6 @@ def test_unconstrained_minimum(name, n):
         assert problem.fun(x) >= problem.minimum - 1e-11 * max(1.0, abs(problem.minimum))
     for x in 3 * rng.standard_normal((20, n)):
         assert problem.fun(x) > problem.minimum
-
-
-@pytest.mark.parametrize("n", [2, 3, 8, 100, 10_000])
-def test_chained_mifflin_2_is_optimal_by_duality(n):
-    """t_i recovered from x_i = 1 / (2 (t_{i-1} + t_i)) is feasible and its dual value is the minimum."""
-    problem = named("Chained_Mifflin_2", n)
-    w = 0.5 / problem.minimizer[:-1]
-    t = np.empty(n - 1)
-    for i in range(n - 1):
-        t[i] = w[i] - (t[i - 1] if i else 0.0)
-    assert t.min() >= 0.25 - 1e-10 * n and t.max() <= 3.75 + 1e-10 * n
-    assert_allclose(-(0.25 / w + t).sum(), problem.minimum, rtol=1e-12)
 
 
 def minimiser_within_bounds(name, n):
@@ -226,24 +171,6 @@ def test_hilbert_products_by_transforms(n):
     product = functions.Hilbert(n).product
     for x in (rng.standard_normal(n), np.sign(rng.standard_normal(n)), 100 * rng.random(n)):
         assert_allclose(product(x), H @ x, rtol=0, atol=2e-15 * np.linalg.norm(x))
-
-
-@pytest.mark.parametrize("n", [5, 20, 101])
-def test_convex_nonsmooth_has_the_conditions_of_the_paper(n):
-    f = functions.ConvexNonsmooth(n, np.random.default_rng(0))
-    m = (n + 1) // 2
-    for matrix, order in ((f.inner, m), (f.outer, n)):
-        dense = np.stack([f.product(matrix, e)[0] for e in np.eye(order)])
-        assert_allclose(dense, dense.T, atol=1e-15)
-        assert_allclose(np.linalg.cond(dense), order**2, rtol=1e-8)
-        x = np.arange(1.0, order + 1)
-        assert_allclose(f.product(matrix, x)[1], x @ dense @ x, rtol=1e-12)
-        # not diagonal: the test set would be separable
-        assert np.abs(dense - np.diag(np.diag(dense))).max() > 0.01 * np.abs(dense).max()
-    x = np.random.default_rng(1).standard_normal(n)
-    A, B = np.zeros((n, n)), np.stack([f.product(f.outer, e)[0] for e in np.eye(n)])
-    A[:m, :m] = np.stack([f.product(f.inner, e)[0] for e in np.eye(m)])
-    assert_allclose(f(x, False)[0], np.sqrt(x @ A @ x) + x @ B @ x, rtol=1e-12)
 
 
 def test_overflow_is_infinite_and_silent(recwarn):

@@ -7,7 +7,6 @@ import pytest
 import reference_nqn as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from sparsekit import minimize_nqn
 from sparsekit._bounded.solver import nqn
@@ -166,63 +165,6 @@ def test_known_optima_of_the_nonsmooth_problems(active_set):
     assert len(solved) == 14 and sum(solved) >= 13
 
 
-@pytest.mark.parametrize("variant", reference.VARIANTS)
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_reference_solves_quadratics_with_bounds(variant, seed):
-    rng = np.random.default_rng(seed)
-    A, b = rng.standard_normal((12, 8)), rng.standard_normal(12)
-    lower, upper = rng.uniform(-0.5, 0.1, 8), rng.uniform(0.1, 0.5, 8)
-    lower[rng.random(8) < 0.3], upper[rng.random(8) < 0.3] = -np.inf, np.inf
-
-    def fun_and_jac(x):
-        r = A @ x - b
-        return 0.5 * r @ r, A.T @ r
-
-    found = reference.nqn(fun_and_jac, np.zeros(8), lower, upper, variant, gtol=1e-6, max_iter=500)
-    best = optimize.lsq_linear(A, b, (lower, upper), method="bvls", tol=1e-14)
-    assert found.status == reference.STATIONARY and found.nit < 60
-    np.testing.assert_allclose(found.f, best.cost, rtol=1e-11)
-    np.testing.assert_allclose(found.x, best.x, atol=1e-5)
-
-
-def test_smooth_problems_take_as_many_evaluations_as_scipy():
-    """In the median about as many as L-BFGS-B takes, and fewer than by halves and doubles."""
-    rng = np.random.default_rng(0)
-    A, y, scales = rng.standard_normal((80, 40)), np.sign(rng.standard_normal(80)), np.logspace(-2, 2, 50)
-
-    def logistic(w):
-        z = y * (A @ w)
-        return np.logaddexp(0, -z).sum() + 0.05 * w @ w, -A.T @ (y / (1 + np.exp(z))) + 0.1 * w
-
-    def ellipse(x):
-        return 0.5 * scales @ x**2 - x.sum(), scales * x - 1.0
-
-    def rosenbrock(x):
-        return optimize.rosen(x), optimize.rosen_der(x)
-
-    ratios, gains = [], []
-    for fun, x0, low, high in (
-        (logistic, np.zeros(40), -np.inf, np.inf), (logistic, np.zeros(40), -0.2, 0.3),
-        (ellipse, np.zeros(50), -1.0, 0.1), (ellipse, np.ones(50), -np.inf, 20.0),
-        (rosenbrock, np.tile([-1.2, 1.0], 2), -np.inf, np.inf), (rosenbrock, np.full(20, 0.3), -2.0, 0.8),
-        (rosenbrock, np.full(20, -0.5), -2.0, 3.0),
-    ):  # fmt: skip
-        lower, upper = np.full(len(x0), low), np.full(len(x0), high)
-        ours, halving = (
-            minimize(fun, x0, lower, upper, NQNOptions(gtol=1e-6, ftol=-1.0, interpolate=interpolate))
-            for interpolate in (True, False)
-        )
-        theirs = optimize.minimize(
-            fun, x0, jac=True, bounds=optimize.Bounds(lower, upper), method="L-BFGS-B",
-            options=dict(gtol=1e-6, ftol=0, maxcor=20, maxiter=10**4, maxfun=10**5),
-        )  # fmt: skip
-        assert ours.status == halving.status == 0 and ours.optimality <= 1e-6
-        np.testing.assert_allclose(ours.fun, theirs.fun, rtol=1e-8, atol=1e-9)
-        ratios.append(ours.nfev / theirs.nfev)
-        gains.append(ours.nfev / halving.nfev)
-    assert np.median(ratios) <= 1.1 and np.mean(gains) < 1.0
-
-
 @pytest.mark.parametrize("active_set", ["corrected", "corrected-subgradient"])
 def test_buffers_grow_with_the_number_of_pairs(active_set):
     """What is asked for here would take 7 TiB."""
@@ -240,22 +182,6 @@ def test_buffers_grow_with_the_number_of_pairs(active_set):
     some = minimize_nqn(fun, x0, memory=500, n_gradients=500, **options)
     np.testing.assert_array_equal(many.x, some.x)
     assert many.nit == some.nit > 2
-
-
-def test_gradients_survive_the_growth_of_buffers(monkeypatch):
-    rng, n = np.random.default_rng(0), 7
-    rows, kept = nqn.RecentGradients(n, 5, np.empty(0)), []
-    monkeypatch.setattr(nqn.NQNOptions, "n_gradients", 2)
-    growing = nqn.RecentGradients(n, 5, np.empty(0))
-    for _ in range(12):
-        g = rng.standard_normal(n)
-        rows.put(g)
-        growing.put(g)
-        kept = [*kept, g][-5:]
-        np.testing.assert_array_equal(growing.least(), rows.least())
-        sizes = np.sort(np.diag(growing.gram[: growing.count, : growing.count]))
-        np.testing.assert_allclose(sizes, np.sort([g @ g for g in kept]))
-    assert rows.rows.shape == growing.rows.shape == (5, n)
 
 
 def test_restarts_drop_a_singular_matrix(monkeypatch):

@@ -18,7 +18,8 @@ BOUNDS = [(None, -0.5), (None, None)]
 
 
 def test_as_a_method_of_scipy():
-    for bounds in (BOUNDS, optimize.Bounds([-np.inf, -np.inf], [-0.5, np.inf])):
+    box = np.array([[-np.inf, -0.5], [-np.inf, np.inf]])
+    for bounds in (BOUNDS, box, optimize.Bounds(*box.T)):
         result = optimize.minimize(
             corner, [-0.7, 3.0], jac=True, bounds=bounds, method=minimize_nqn, options={"ftol": 1e-12}
         )
@@ -46,16 +47,6 @@ def test_scipys_names_of_tolerances_and_limits(capsys):
     for double in (dict(max_iter=3, maxiter=3), dict(max_fun=3, maxfun=3)):
         with pytest.raises(TypeError, match="give one of them"):
             minimize_nqn(corner, [-0.7, 3.0], jac=True, **double)
-
-
-def test_as_the_local_method_of_basinhopping():
-    local = dict(
-        method=minimize_nqn, jac="2-point", tol=1e-8, options={"maxiter": 50}, bounds=[(0, None)] * 2
-    )
-    result = optimize.basinhopping(
-        lambda x: np.abs(x - [1.0, -1.0]).sum(), [3.0, 3.0], niter=2, minimizer_kwargs=local
-    )
-    np.testing.assert_allclose(result.x, [1.0, 0.0], atol=1e-6)
 
 
 def test_a_pair_without_jac_is_refused_by_name():
@@ -257,11 +248,6 @@ def test_no_variables_and_no_memory():
         (dict(x0=[1.0, np.inf]), ValueError, "finite"),
         (dict(fun=3), TypeError, "fun"),
         (dict(fun=lambda x: x @ x), ValueError, "jac=True"),
-        (dict(fun=lambda x: (x, x)), ValueError, "number"),
-        (dict(fun=lambda x: ("1", x)), ValueError, "number"),
-        (dict(fun=lambda x: (np.nan, x)), ValueError, "finite at x0"),
-        (dict(fun=lambda x: (1.0, x * np.inf)), ValueError, "entry 0"),
-        (dict(fun=lambda x: (1.0, x[:1])), ValueError, "gradient must have shape"),
     ],
 )
 def test_bad_input(kwargs, error, words):

@@ -35,11 +35,6 @@ def test_each_fold_has_its_share_of_the_rarest_labels_of_sorted_rows(wrap):
         assert (~Y[fold].any(axis=1)).sum() == 4
 
 
-@pytest.mark.parametrize("Y", [np.ones((7, 2)), np.zeros((7, 2)), np.full((7, 3), 1 / 3), np.zeros((7, 0))])
-def test_rows_that_are_all_of_a_kind_are_cut_as_they_come(Y):
-    assert parts_of(splitter_of(None, Y, True), Y) == parts_of(KFold(5), Y)
-
-
 @pytest.mark.parametrize("n", [2, 3, 6, 9])
 def test_few_rows(n):
     Y = np.eye(3)[np.arange(n) % 3]
@@ -57,3 +52,8 @@ def test_sorted_rows_are_scored_as_shuffled_ones(model):
     assert scores[0] == pytest.approx(scores[1], abs=0.05)
     # without, every fold asks for the one label that its fit has not seen
     assert model([0.1], cv=KFold(5)).fit(X, Y).scores_.mean() < scores[0] - 0.2
+
+
+@pytest.mark.parametrize("Y", [np.ones((7, 2)), np.zeros((7, 2)), np.full((7, 3), 1 / 3), np.zeros((7, 0))])
+def test_rows_that_are_all_of_a_kind_are_cut_as_they_come(Y):
+    assert parts_of(splitter_of(None, Y, True), Y) == parts_of(KFold(5), Y)

@@ -207,27 +207,3 @@ def test_functions(call):
         with pytest.raises(ValueError, match=r"(X|y_true) is no valid CS[RC] matrix: "):
             call(X)
             pytest.fail(said)
-
-
-def unaligned(values):
-    out = np.zeros(values.nbytes + 1, dtype=np.int8)[1:].view(values.dtype).reshape(values.shape)
-    out[...] = values
-    return out
-
-
-@pytest.mark.parametrize("loss", [optimize.LogisticLoss, optimize.LeastSquaresLoss])
-def test_arrays_that_are_not_aligned_reach_no_kernel_of_a_loss(loss):
-    X, y, s = map(unaligned, (A, np.sign(NUMBERS), np.ones(N)))
-    made = loss(X, y, s)
-    assert all(array.flags.aligned for array in (made.design.X, made.y, made.s))
-
-
-def test_checks_give_aligned_arrays():
-    from sparsekit._estimator.training_data import with_distributions, with_labels, with_numbers
-
-    X, s = unaligned(A), unaligned(np.ones(N))
-    for check, y, more in ((with_numbers, NUMBERS, ()), (with_labels, LABELS, (None,)),
-                           (with_distributions, np.eye(3)[LABELS], (None,))):  # fmt: skip
-        given = check(sk.LassoOBA(), X, unaligned(y), s, *more)
-        assert all(array.flags.aligned for array in (given.X, given.values, given.weight))
-        assert check(sk.LassoOBA(), A, y, None, *more).X is A

@@ -12,21 +12,6 @@ from sklearn.preprocessing import scale
 
 from sparsekit import BoundedRegressor, L1LogisticOBA, LassoOBA
 
-TIGHT = 1e-9
-
-
-def test_lasso_dual_gap_is_that_of_the_objective():
-    X, y = load_diabetes(return_X_y=True)
-    n, alpha = len(y), 0.05
-    # (the gap of a small fit with exact second derivatives is always that of rounding)
-    model = LassoOBA(alpha, tol=0.2, fit_intercept=False, hessian="lbfgs").fit(X, y)
-    residual = y - X @ model.coef_
-    theta = residual * min(1.0, alpha * n / np.abs(X.T @ residual).max())
-    dual = (theta @ y - 0.5 * theta @ theta) / n
-    assert model.dual_gap_ == pytest.approx(model.objective_ - dual, rel=1e-6)
-    best = LassoOBA(alpha, tol=TIGHT, fit_intercept=False).fit(X, y).objective_
-    assert 0 < model.objective_ - best <= model.dual_gap_
-
 
 @pytest.mark.parametrize("container", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
@@ -47,37 +32,6 @@ def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
         assert np.shares_memory(seen[0].data, X.data) and np.shares_memory(seen[0].indices, X.indices)
     else:
         assert np.shares_memory(seen[0], X)
-
-
-@pytest.mark.parametrize("data", ["cancer", "iris", "lasso"])
-def test_warm_start_saves_iterations(data, request):
-    if data == "lasso":
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((200, 2000))
-        y = X[:, :20].sum(axis=1) + rng.standard_normal(200)
-        cls, name, values = LassoOBA, "alpha", (0.05, 0.0475)
-    else:
-        X, y = request.getfixturevalue(data)
-        cls, name, values = L1LogisticOBA, "C", (1.0, 1.05)
-    model = cls(**{name: values[0]}, warm_start=True, tol=1e-6).fit(X, y)
-    cold = cls(**{name: values[1]}, tol=1e-6).fit(X, y)
-    model.set_params(**{name: values[1]}).fit(X, y)
-    assert 0 < np.max(model.n_iter_) < np.max(cold.n_iter_)
-    assert model.objective_ == pytest.approx(cold.objective_, rel=1e-6)
-    model.fit(X, y)
-    assert np.max(model.n_iter_) == 0
-    # another number of features cannot be warm-started and is not an error
-    assert model.fit(X[:, :3], y).coef_.shape[-1] == 3
-
-
-def test_warm_start_from_sparsified_coefficients(cancer):
-    X, y = cancer
-    model = L1LogisticOBA(warm_start=True).fit(X, y)
-    expected = model.predict_proba(X)
-    model.sparsify()
-    assert sp.issparse(model.coef_)
-    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-10)
-    assert model.fit(X, y).n_iter_[0] == 0 and not sp.issparse(model.coef_)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -3,7 +3,6 @@
 import io
 import json
 import random
-import struct
 import zipfile
 
 import numpy as np
@@ -70,10 +69,7 @@ def refused(path, why, **options):
     "name, array, change, why",
     [
         ("L1LogisticOBA", "coef_", lambda a: a[:, :-1], r"coef_ must have the shape \(1, 6\); got \(1, 5\)"),
-        ("L1LogisticOBA", "coef_", lambda a: np.vstack([a, a]), r"must have the shape \(1, 6\)"),
-        ("L1LogisticOBA", "coef_", lambda a: a.ravel(), "coef_ must"),
         ("L1LogisticOBA", "coef_", lambda a: a.astype("i8"), "coef_ has the dtype int64"),
-        ("L1LogisticOBA", "coef_", lambda a: a.astype("f2"), "coef_ has the dtype float16"),
         ("L1LogisticOBA", "coef_", lambda a: a * np.nan, "coef_ holds NaN or infinity"),
         ("L1LogisticOBA", "intercept_", lambda a: a + np.inf, "intercept_ holds NaN or infinity"),
         ("L1LogisticOBA", "intercept_", lambda a: a[:0], r"intercept_ must have the shape .*got \(0,\)"),
@@ -86,23 +82,13 @@ def refused(path, why, **options):
         ("LassoOBA", "coef_", lambda a: a[None], r"coef_ must have the shape \(6,\); got \(1, 6\)"),
         ("LassoOBA", "intercept_", lambda a: np.full(1, a), "no single number"),
         ("BoundedClassifier", "dual_gap_", lambda a: a[:2], "dual_gap_ must have the shape"),
-        ("SparsemaxClassifier", "coef_", lambda a: a[:2], "coef_ must have the shape"),
-        ("SoftmaxClassifier", "intercept_", lambda a: a[:2], "intercept_ must have the shape"),
         ("ExtremeSoftmaxSGD", "coef_", lambda a: a.T, "coef_ must have the shape"),
         ("ExtremeSoftmaxSGD", "_counts", lambda a: -a, "_counts holds a number below 0"),
         ("ExtremeSoftmaxSGD hashed", "table_", lambda a: a[:-1], r"table_ must have the shape .*got \(63,\)"),
         ("OrdinalOBA", "thresholds_", lambda a: a[::-1], "thresholds_ do not rise"),
         ("OrdinalOBA", "ranks_", np.zeros_like, "ranks_ are no order"),
         ("StabilitySelection", "_counts", lambda a: a + 9, "_counts holds more than _n_halves"),
-        ("StabilitySelection", "stability_scores_", lambda a: a[1:], "stability_scores_ must have the shape"),
         ("LPSparseMAPClassifier", "pairs_", lambda a: a + 4, "pairs_ holds numbers from 4 to 7"),
-        ("LPSparseMAPClassifier", "pairs_", lambda a: -a, "pairs_ holds numbers from -"),
-        (
-            "LPSparseMAPClassifier",
-            "pair_coef_",
-            lambda a: a[1:],
-            "pair_coef_ must|pairs_ must",
-        ),
     ],
 )
 def test_arrays_that_do_not_go_together(name, array, change, why, path):
@@ -207,35 +193,26 @@ def test_missing_and_further_members(path):
         (lambda h: h.update(schema="another"), "its schema is 'another'"),
         (lambda h: h.pop("schema"), "its schema is None"),
         (lambda h: h.update(version=2), "its format has version 2, .* reads up to 1: update sparsekit"),
-        (lambda h: h.update(version=0), "its version is 0"),
         (lambda h: h.update(version=True), "its version is True"),
-        (lambda h: h.update(version="1"), "its version is '1'"),
         (lambda h: h.update({"class": "os.system"}), "none of sparsekit's estimators"),
-        (lambda h: h.update({"class": ["LassoOBA"]}), "none of sparsekit's estimators"),
         (lambda h: h.update({"class": "LassoOBA"}), "LassoOBA has no parameter"),
         (lambda h: h.update(arrays=[]), "its header lists no arrays"),
         (lambda h: h.update(parameters=None), "it has no parameters"),
         (lambda h: h["parameters"].update(evil=1), "L1LogisticOBA has no parameter 'evil'"),
         (lambda h: h["parameters"].update(C=-1.0), "The 'C' parameter of L1LogisticOBA must be"),
-        (lambda h: h["parameters"].update(callback="print"), "The 'callback' parameter"),
         (lambda h: h["parameters"].update(C={"call": "os.system"}), "a value of the kind 'call'"),
         (lambda h: h["parameters"].update(C={"rule": "Dense"}), "names the factor 'Dense', which is none"),
-        (lambda h: h["parameters"].update(C={"rule": "Or"}), "The 'C' parameter"),
         (lambda h: h["parameters"].update(C={"array": "coef_"}), "is missing or used twice"),
-        (lambda h: h["parameters"].update(C={"array": ["a"]}), "is missing or used twice"),
         (lambda h: h["parameters"].update(C={"tuple": 3}), "must hold a list"),
         (lambda h: h["parameters"].update(C={"dict": [[1, 2, 3]]}), "must hold pairs"),
         (lambda h: h["parameters"].update(C={"dict": [[{"list": []}, 2]]}), "a dict with keys"),
         (lambda h: h["parameters"].update(C={"strings": [1]}), "must hold strings"),
         (lambda h: h["parameters"].update(C={"sparse": {}}), "incomplete sparse matrix"),
         (lambda h: h["parameters"].update(C=[1]), "never written"),
-        (lambda h: h["parameters"].update(C={"a": 1, "b": 2}), "never written"),
         (lambda h: h["attributes"].update(fit=1), "L1LogisticOBA has no attribute 'fit'"),
         (lambda h: h["attributes"].update(__class__=1), "has no attribute '__class__'"),
-        (lambda h: h["attributes"].update(predict="x"), "has no attribute 'predict'"),
         (lambda h: h["attributes"].update(n_features_in_=10**9), "must have the shape .1000000000"),
         (lambda h: h["attributes"].update(n_features_in_=-6), "must be a whole number"),
-        (lambda h: h["attributes"].update(n_features_in_=True), "must be a whole number"),
         (lambda h: h["attributes"].update(coef_=3.0), "must be an array|nothing refers"),
         (lambda h: h["attributes"].update(dual_gap_="small"), "must be a number"),
         (lambda h: h["attributes"].update(feature_names_in_={"strings": ["a"]}), "names_in_ must have"),
@@ -326,49 +303,6 @@ def test_files_that_are_none(path, tmp_path):
         refused(path, "")
     np.savez(path, coef_=np.zeros((1, 6)))
     refused(path, r"it has no header\.json")
-
-
-def predictions(model):
-    methods = ("predict", "decision_function")
-    return [getattr(model, name)(X) for name in methods if hasattr(model, name)]
-
-
-@pytest.mark.parametrize("compress", [False, True])
-@pytest.mark.parametrize(
-    "name",
-    ["L1LogisticOBA sparsified", "LassoOBA float32", "ExtremeSoftmaxSGD umax", "LPSparseMAPClassifier"],
-)
-def test_mutated_files_are_refused_or_the_same_model(name, compress, path):
-    content = saved(name, path, compress=compress).read_bytes()
-    expected, rng, counts = (
-        predictions(fitted(name)),
-        random.Random(name + str(compress)),
-        {"same": 0, "refused": 0},
-    )
-    for kind in range(300):
-        changed = bytearray(content)
-        for _ in range(rng.choice([1, 1, 1, 2, 8])):
-            at = rng.randrange(len(changed))
-            if kind % 5 == 0:  # the directory at the end, which zipfile reads
-                at = rng.randrange(max(0, len(changed) - 1500), len(changed))
-            if kind % 5 < 3:
-                changed[at] ^= 1 << rng.randrange(8)
-            elif kind % 5 == 3:
-                changed[at : at + 4] = struct.pack("<I", rng.choice([0, 1, 2**31, 2**32 - 1]))
-            else:
-                del changed[at : at + rng.choice([1, 100, 10**9])]
-                changed = changed or bytearray(b"x")
-        path.write_bytes(changed)
-        try:
-            model = sk.load(path)
-        except ValueError as error:
-            assert "is no model that load takes" in str(error)
-            counts["refused"] += 1
-            continue
-        for one, other in zip(predictions(model), expected):
-            np.testing.assert_array_equal(one, other)
-        counts["same"] += 1
-    assert counts["refused"] > 200, counts
 
 
 @pytest.mark.parametrize(

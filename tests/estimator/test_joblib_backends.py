@@ -7,14 +7,12 @@ import os
 import sys
 import types
 import uuid
-from importlib.util import find_spec
 from unittest import mock
 
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from children import run_limited
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
@@ -23,14 +21,11 @@ from sparsekit import (
     ExtremeSoftmaxSGD,
     L1LogisticOBA,
     L1LogisticOBACV,
-    LassoOBA,
     SequenceTagger,
     SoftmaxClassifier,
     SparsemaxClassifierCV,
-    l1_logistic_path,
 )
 from sparsekit._linalg.threads import count_threads
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 # arrays of more bytes than joblib's max_nbytes (1 MiB) are memory-mapped
 ROWS, COLUMNS = 1500, 120
@@ -169,54 +164,10 @@ def test_threads_outside_of_tasks_are_what_was_asked_for(monkeypatch):
         assert [count_threads(n) for n in (2, -1)] == [2, 1]
 
 
-@pytest.mark.thorough
-def test_who_asks_for_inner_threads_gets_them():
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=3):
-        found = joblib.Parallel(n_jobs=2)(joblib.delayed(count_threads)(n) for n in (2, 3, 4))
-    assert found == [2, 3, 3]
-
-
 def test_threads_of_tasks_that_are_no_joblib_tasks(cluster):
     """A worker of Dask has as many threads as it runs tasks at once."""
     found = cluster.gather(cluster.map(count_threads, [None, 2, 50, -1], pure=False))
     assert found == [1, 1, 1, 1]
-
-
-RAY = """
-import joblib
-import numpy as np
-import ray
-from ray.util.joblib import register_ray
-from sklearn.datasets import make_classification
-from sklearn.model_selection import GridSearchCV
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, SparsemaxClassifierCV
-from sparsekit._linalg.threads import count_threads
-
-X, y = make_classification(400, 30, n_informative=10, n_classes=3, random_state=0)
-models = [
-    GridSearchCV(L1LogisticOBA(n_jobs=2), {"C": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise"),
-    L1LogisticOBACV(Cs=3, eps=0.1, cv=3, n_jobs=2),
-    SparsemaxClassifierCV(alphas=[0.1, 0.01], cv=3, n_jobs=2),
-]
-scores = lambda found: getattr(found, "scores_", None) if hasattr(found, "scores_") else found.best_score_
-expected = [scores(model.fit(X, y)) for model in models]
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-register_ray()
-with joblib.parallel_config(backend="ray", n_jobs=2):
-    for model, before in zip(models, expected):
-        np.testing.assert_allclose(scores(model.fit(X, y)), before, rtol=0, atol=1e-12)
-    inside = joblib.Parallel()(joblib.delayed(count_threads)(n) for n in (None, 2, -1))
-assert inside == [1, 1, 1], inside
-ray.shutdown()
-print("all as without Ray")
-"""
-
-
-@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-def test_ray_gives_the_same(tmp_path):
-    """In a folder of its own: Ray's processes import modules from there, and a checkout has no kernels."""
-    done = run_limited([sys.executable, "-P", "-c", RAY], timeout=240, cwd=tmp_path)
-    assert done.stdout.strip().endswith("all as without Ray"), done.stderr[-3000:]
 
 
 def test_dask_knows_the_size_of_sparse_arrays():
@@ -227,27 +178,6 @@ def test_dask_knows_the_size_of_sparse_arrays():
         parts = [there.data, *getattr(there, "coords", ())]
         assert sizeof(there) >= sum(part.nbytes for part in parts)
     assert sizeof(sp.csr_matrix(dense)) >= dense.nbytes and sizeof(dense) >= dense.nbytes
-
-
-@pytest.mark.thorough(keep=4)
-def test_paths_run_as_tasks(backend, data):
-    X, y = data
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        found = joblib.Parallel()(
-            joblib.delayed(path)(X, y, n_lambdas=4, n_jobs=2) for path in (l1_logistic_path, LassoOBA.path)
-        )
-    for got, path in zip(found, (l1_logistic_path, LassoOBA.path)):
-        # BLAS sums in another order on another number of threads
-        np.testing.assert_allclose(got.coefs, path(X, y, n_lambdas=4).coefs, rtol=0, atol=1e-9)
-
-
-def test_folds_of_blocks_stay_in_this_process(data):
-    X, y = data
-    blocks = ListOfBlocks([X[:500], X[500:]])
-    options = dict(Cs=2, eps=0.1, cv=2, n_jobs=2)
-    expected = L1LogisticOBACV(**options).fit(blocks, y).scores_
-    with joblib.parallel_config(backend="loky", n_jobs=2):
-        np.testing.assert_array_equal(L1LogisticOBACV(**options).fit(blocks, y).scores_, expected)
 
 
 def estimators():
@@ -295,7 +225,6 @@ def test_arrays_that_are_memory_mapped_are_never_written_to(kind, tmp_path):
         np.asfortranarray(X),
         X.astype(np.float32),
         sp.csr_array(X),
-        sp.csr_matrix(X),
         backwards,
     ):
         there = mapped(given)
@@ -309,16 +238,3 @@ def test_arrays_that_are_memory_mapped_are_never_written_to(kind, tmp_path):
         np.testing.assert_array_equal(answer(model, there), expected)
         if "warm_start" in model.get_params():
             model.set_params(warm_start=True).fit(there, y)
-
-
-@pytest.mark.parametrize("options", [{}, {"alpha": 0.1}, {"hash_bits": 8}])
-@pytest.mark.thorough(keep=1)
-def test_a_stream_goes_on_from_a_model_on_disk(options, tmp_path):
-    X, y = make_classification(120, 12, n_informative=6, n_classes=3, random_state=0)
-    model = ExtremeSoftmaxSGD(learning_rate=0.1, random_state=0, **options).partial_fit(X, y)
-    joblib.dump(model, tmp_path / "model")
-    there = joblib.load(tmp_path / "model", mmap_mode="r")
-    for _ in range(2):
-        model.partial_fit(X, y)
-        there.partial_fit(X, y)
-    np.testing.assert_array_equal(there.predict_proba(X), model.predict_proba(X))

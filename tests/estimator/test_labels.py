@@ -5,10 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
 import sparsekit
 from sparsekit import (
@@ -157,13 +155,6 @@ def test_more_classes_than_half_the_rows_are_warned_of(fit, request):
     assert issubclass(told[0].category, UserWarning)
 
 
-def test_few_rows_say_nothing():
-    X, _ = rows(20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        L1LogisticOBA(tol=0.1).fit(X, np.arange(20) % 15)
-
-
 NOT_TRIED_ON_A_GPU = (
     OrdinalOBA, L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV, LPSparseMAPClassifierCV,
 )  # fmt: skip
@@ -246,15 +237,6 @@ def test_more_classes_are_of_the_same_kind():
         model.partial_fit(X, numbers)
 
 
-def test_indicators_are_not_sorted():
-    """A matrix of numbers has its own check."""
-    X, _ = rows()
-    Y = (np.abs(X) > 0.5).astype(int)
-    Y[:, 0] = 1  # every row has a label
-    for y in (Y, sp.csr_array(Y), pd.DataFrame(Y), Y.tolist()):
-        SparsemaxClassifier(tol=0.1).fit(X, y)
-
-
 @every
 def test_lists_of_labels_are_sent_to_the_binarizer(fit):
     X, _ = rows(4)
@@ -299,10 +281,3 @@ def test_weights_of_labels_that_the_sequences_lack():
         np.testing.assert_array_equal(_coef(fit(many)), _coef(fit(few)))
         with pytest.raises(ValueError, match="the key 'c', which is not a class, and none for the class 'b'"):
             fit({"a": 1.0, "c": 9.0})
-
-
-def test_folds_by_time_lack_classes():
-    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.repeat([0, 1, 0, 1, 2], 12)
-    model = L1LogisticOBA(class_weight={0: 1.0, 1: 2.0, 2: 3.0})
-    scores = cross_val_score(model, X, y, cv=TimeSeriesSplit(3), error_score="raise")
-    assert np.isfinite(scores).all()

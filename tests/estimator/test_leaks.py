@@ -10,7 +10,6 @@ from pathlib import Path
 
 import leaks
 import pytest
-import saved_models
 from children import run_limited
 
 import sparsekit
@@ -38,14 +37,3 @@ def test_memory_stays_as_it_is(name):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["fits"] == FITS and found["grew"] < MOST, found
-
-
-def test_a_leak_is_seen(monkeypatch):
-    kept = []
-
-    def leak():
-        kept.append(bytearray(2**14))
-        return saved_models.fitted("LassoOBA")
-
-    monkeypatch.setattr(leaks, "cases", lambda: {"leaking": [leak]})
-    assert leaks.growth("leaking", 200)["grew"] > MOST

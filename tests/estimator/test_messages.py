@@ -1,36 +1,17 @@
 """Errors and warnings show numbers as a user types them: 0.5, where NumPy 2 would write np.float64(0.5)."""
 
 import ast
-import inspect
-import re
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 import sparsekit
-from sparsekit import FactorGraph, datasets, inspection, metrics, optimize
+from sparsekit import FactorGraph, optimize
 from sparsekit._messages import numbers, plain, shown
-
-# mistakes that come out of arrays: numbers for words, words for numbers, numbers out of range
-MISTAKES = [
-    np.float64(-1.5),
-    np.float32(np.nan),
-    np.int64(-7),
-    np.str_("nonsense"),
-    np.bool_(True),
-    [np.float64(-1.5), np.int32(2)],
-    (np.float64(2.5), np.float64(-2.5)),
-    {np.str_("x"): np.float64(-1.0)},
-    {np.int64(0): np.float64(-1.0)},
-    {np.int64(0): (np.float64(1.0), np.float64(-1.0))},
-    np.array([np.float64(0.5), None], dtype=object),
-]
-NUMPY = re.compile(r"\bnp\.\w+\(")
 
 
 def test_shown():
@@ -51,11 +32,11 @@ def test_shown():
 @pytest.mark.parametrize(
     "value",
     [
-        "a" * 10**6,
-        ["a"] * 10**6,
-        (1.5,) * 10**6,
-        dict.fromkeys(range(10**6)),
-        {"x": {"y" * 10**6}},
+        "a" * 10**5,
+        ["a"] * 10**5,
+        (1.5,) * 10**5,
+        dict.fromkeys(range(10**5)),
+        {"x": {"y" * 10**5}},
         [[0] * 999] * 999,
     ],
     ids=lambda value: type(value).__name__,
@@ -141,90 +122,6 @@ def test_repr_is_made_in_one_function():
     home = [line for line in wrong if line.split(":")[0] in ("_messages.py", "datasets/_files.py")]
     assert len(home) == 2 and sorted(wrong) == sorted(home)
     assert seen > 2
-
-
-def said(call):
-    """All that a call says: warnings, and the error that it ends with."""
-    texts = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            call()
-        except Exception as error:
-            while error is not None:  # what is chained to it is printed as well
-                texts.append(f"{type(error).__name__}: {error}")
-                error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    return texts + [str(w.message) for w in caught]
-
-
-PUBLIC = [getattr(sparsekit, name) for name in sparsekit.__all__]
-ESTIMATORS = [thing for thing in PUBLIC if isinstance(thing, type) and issubclass(thing, BaseEstimator)]
-
-
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-def test_parameters_of_estimators(cls):
-    X = np.random.default_rng(0).standard_normal((24, 3))
-    y = np.arange(24) % 2
-    few = {"max_iter": 2, "tol": 1e-2, "n_pairs": 2}
-    model = cls(**{name: few[name] for name in few.keys() & cls().get_params().keys()})
-    found = set()
-    for name in sorted(model.get_params(deep=False)):
-        for value in MISTAKES:
-            texts = said(lambda name=name, value=value: clone(model).set_params(**{name: value}).fit(X, y))
-            for text in texts:
-                assert not NUMPY.search(text), f"{cls.__name__}({name}={value!r}): {text}"
-                found.add((name, text))
-    assert len({name for name, _ in found}) > 5  # most parameters have something to say
-
-
-def functions():
-    """Public functions, with arguments that they take."""
-    X = np.random.default_rng(0).standard_normal((24, 3))
-    y = np.arange(24) % 2
-    model = sparsekit.L1LogisticOBA(tol=1e-2).fit(X, y)
-
-    def square(x):
-        return float(x @ x), 2 * x
-
-    graph = FactorGraph()
-    graph.add(sparsekit.Xor(graph.variable((3,))))
-    yield sparsekit.l1_logistic_path, (X, y), {"max_iter": 2}
-    yield sparsekit.lasso_path, (X, y), {"max_iter": 2}
-    yield sparsekit.fenchel_young_path, (X, y), {"alphas": [1.0], "max_iter": 2}
-    yield optimize.minimize_nqn, (square, np.ones(3)), {}
-    yield optimize.minimize_oba, (optimize.LogisticLoss(X, 2.0 * y - 1), 1.0), {"max_iter": 2}
-    yield optimize.LogisticLoss, (X, 2.0 * y - 1), {}
-    yield optimize.nonsmooth_problems, (), {}
-    yield inspection.sharpness, (square, np.ones(3)), {"n_starts": 1}
-    yield inspection.sharpness, (model, X, y), {}
-    yield sparsekit.sparsemax, (X,), {}
-    yield sparsekit.sparsemax_loss, (X, y), {}
-    yield metrics.kkt_violation, (model, X, y), {}
-    yield metrics.precision_at_k, (X, y), {}
-    yield graph.solve, (), {}
-    yield sparsekit.Budget, (graph.variable((3,)),), {"budget": 1}
-    yield sparsekit.Knapsack, (graph.variable((3,)), np.ones(3)), {"capacity": 1.0}
-    for name in datasets.__all__:
-        if name.startswith("make_"):
-            yield getattr(datasets, name), (), {}
-
-
-@pytest.mark.parametrize("case", list(functions()), ids=lambda case: case[0].__qualname__)
-def test_arguments_of_functions(case, monkeypatch):
-    import matplotlib
-
-    matplotlib.use("agg")
-    function, args, kwargs = case
-    bound = inspect.signature(function).bind_partial(*args).arguments
-    names = [name for name in inspect.signature(function).parameters if name not in bound]
-    spoken = 0
-    for name in names:
-        for value in MISTAKES:
-            texts = said(lambda name=name, value=value: function(*args, **{**kwargs, name: value}))
-            for text in texts:
-                assert not NUMPY.search(text), f"{name}={value!r}: {text}"
-            spoken += len(texts)
-    assert spoken or not names
 
 
 def test_parameters_keep_their_values():

@@ -1,8 +1,6 @@
-"""What all solvers share: statuses, limits, callbacks, histories."""
+"""The numbers of the statuses, which all solvers share."""
 
 import re
-
-import pytest
 
 from sparsekit._extreme.solver.state import METHODS
 from sparsekit._factor_graph.factors import factors
@@ -28,12 +26,3 @@ def test_kernels_use_the_same_numbers(checkout):
         assert found[name] == getattr(factors, name)
     methods = re.search(r"enum \{ (SK_IMPLICIT[\w, ]*) \}", text)[1].split(", ")
     assert {name[3:].lower(): k for k, name in enumerate(methods)} == dict(METHODS)
-
-
-def test_messages():
-    found = outcome.messages("all is well", ", gtol or ftol", unbounded="It falls without bound.")
-    assert found[outcome.CONVERGED] == "Converged: all is well."
-    assert found[outcome.MAX_FUN] == "Stopped after max_fun evaluations; raise max_fun, gtol or ftol."
-    assert found[outcome.UNBOUNDED] == "It falls without bound." and outcome.DIVERGED not in found
-    with pytest.raises(KeyError):
-        outcome.messages("", no_such_status="")

@@ -10,7 +10,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from saved_models import CSR, FRAME, KINDS, MODELS, NUMBERS, SHORT, TEXT, Extreme, X, fitted
+from saved_models import CSR, KINDS, MODELS, NUMBERS, Extreme, X, fitted
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso
@@ -116,20 +116,6 @@ def test_partial_fit_goes_on_to_the_same_bits(name, tmp_path):
         same(value, vars(found)[key], key)
 
 
-@pytest.mark.parametrize(
-    "name", ["L1LogisticOBA", "LassoOBA", "BoundedClassifier two", "SparsemaxClassifier"]
-)
-def test_a_warm_start_goes_on(name, tmp_path):
-    model, path = copy.deepcopy(fitted(name)).set_params(warm_start=True, max_iter=1), tmp_path / "model.npz"
-    sk.save(model, path)
-    y = NUMBERS if name == "LassoOBA" else model.predict(FRAME)
-    data = FRAME if hasattr(model, "feature_names_in_") else X
-    found = sk.load(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of one iteration
-        np.testing.assert_array_equal(found.fit(data, y).coef_, model.fit(data, y).coef_)
-
-
 def test_what_is_no_fitted_estimator_of_ours_is_refused(tmp_path):
     path = tmp_path / "model.npz"
 
@@ -214,27 +200,12 @@ def test_changed_attributes_are_refused_before_anything_is_written(tmp_path):
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["model.npz"]
 
 
-def test_compressed_files_are_smaller(tmp_path):
-    wide = sp.random_array((40, 5000), density=0.01, rng=0, format="csr")
-    model = sk.L1LogisticOBA().fit(wide, TEXT)
-    sk.save(model, tmp_path / "plain.npz")
-    sk.save(model, tmp_path / "small.npz", compress=True)
-    assert os.path.getsize(tmp_path / "small.npz") < 0.2 * os.path.getsize(tmp_path / "plain.npz")
-    np.testing.assert_array_equal(sk.load(tmp_path / "small.npz").coef_, model.coef_)
-
-
 def test_arrays_can_be_read_by_numpy_alone(tmp_path):
     model, path = fitted("ExtremeSoftmaxSGD blocks"), tmp_path / "model.npz"
     sk.save(model, path)
     with np.load(path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["coef_"], model.coef_)
         assert file["header.json"].startswith(b"{")
-
-
-def test_models_go_through_a_fresh_random_state(tmp_path):
-    sk.save(Extreme(**SHORT).fit(X, KINDS), tmp_path / "model.npz")
-    found = sk.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(found.fit(X, KINDS).coef_, fitted("ExtremeSoftmaxSGD").coef_)
 
 
 def test_the_guide_names_types_for_skops_as_they_are(checkout):

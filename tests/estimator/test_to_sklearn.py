@@ -1,4 +1,4 @@
-"""`to_sklearn`: what scikit-learn's estimators predict with our coefficients, and their way to ONNX."""
+"""`to_sklearn`: what scikit-learn's estimators predict with our coefficients."""
 
 import pickle
 import subprocess
@@ -210,24 +210,6 @@ def test_the_converted_model_is_a_copy_with_feature_names():
         converted.predict(X.rename(columns=str.upper))
 
 
-def test_a_converted_model_can_be_refitted_to_the_same_coefficients():
-    """Where scikit-learn has all the parameters."""
-    X, y = data(2)
-    for model, tight in (
-        (L1LogisticOBA(C=0.5, tol=1e-9), dict(tol=1e-9, max_iter=20000)),
-        (SoftmaxClassifier(), None),
-    ):
-        converted = model.fit(X, y).to_sklearn()
-        if tight:
-            found = converted.coef_
-            np.testing.assert_allclose(converted.set_params(**tight).fit(X, y).coef_, found, atol=1e-4)
-    X, y = scale(load_diabetes().data), scale(load_diabetes().target)
-    for model in (LassoOBA(0.05, tol=1e-10), BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5, tol=1e-12)):
-        found = model.fit(X, y).to_sklearn()
-        again = found.__class__(**found.get_params()).set_params(tol=1e-10).fit(X, y)
-        np.testing.assert_allclose(again.coef_, found.coef_, atol=1e-5)
-
-
 def test_it_needs_nothing_of_this_package(tmp_path):
     X, y = data(3)
     model = SparsemaxClassifier().fit(X, y)
@@ -271,38 +253,6 @@ def test_both_need_a_fit(method):
             getattr(kind(), method)()
 
 
-ONNX = {**{name: (model, True) for name, (model, *_) in CLASSIFIERS.items()},
-        **{name: (model, False) for name, (model, _) in REGRESSORS.items()}}  # fmt: skip
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("name", ONNX)
-def test_onnx_predicts_the_same(name, n_classes):
-    missing = "skl2onnx and onnxruntime are not installed: to_sklearn's way to ONNX is not tested"
-    skl2onnx = pytest.importorskip("skl2onnx", reason=missing)
-    onnxruntime = pytest.importorskip("onnxruntime", reason=missing)
-    model, classifies = ONNX[name]
-    if not classifies and n_classes == 3:
-        pytest.skip("a regression has no classes")
-    X, y = data(n_classes, "f4")
-    X = X if classifies else scale(load_diabetes().data).astype("f4")
-    y = y if classifies else scale(load_diabetes().target)
-    converted = model.fit(X, y).to_sklearn()
-    options = {"zipmap": False} if hasattr(converted, "predict_proba") else None
-    graph = skl2onnx.to_onnx(converted, X[:1], options=None if options is None else {id(converted): options})
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
-    found = session.run(None, {session.get_inputs()[0].name: X})
-    if not classifies:
-        np.testing.assert_allclose(found[0].ravel(), model.predict(X), atol=1e-5)
-        return
-    scores = model.decision_function(X)
-    clear = np.abs(scores if scores.ndim == 1 else np.diff(np.sort(scores)[:, -2:]).ravel()) > 1e-4
-    assert clear.mean() > 0.9
-    np.testing.assert_array_equal(found[0][clear], model.predict(X)[clear])
-    if hasattr(converted, "predict_proba"):
-        np.testing.assert_allclose(found[1], model.predict_proba(X), atol=1e-5)
-
-
 def test_tables_of_coefficients():
     X, y = load_iris(return_X_y=True, as_frame=True)
     X["<noise> & co"] = np.random.default_rng(0).standard_normal(len(y))
@@ -327,21 +277,6 @@ def test_tables_of_coefficients():
     hashed = ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.9).fit(X, y)
     with pytest.raises(ValueError, match="no coefficients by feature: its weights are hashed"):
         hashed.coefficients()
-
-
-def test_tables_need_pandas(run_python):
-    code = """
-import sys
-sys.modules["pandas"] = None
-import numpy as np
-from sparsekit import LassoOBA
-model = LassoOBA(0.1).fit(np.eye(3), [1.0, 2.0, 3.0])
-try:
-    model.coefficients()
-except ImportError as error:
-    print(error)
-"""
-    assert run_python(code) == "coefficients() makes a table of pandas: pip install pandas\n"
 
 
 def test_notebooks_name_the_selected_features():

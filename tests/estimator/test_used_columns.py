@@ -137,15 +137,3 @@ def test_scorers_get_all_columns():
     ):  # fmt: skip
         model.set_params(scoring=score).fit(WIDE, target(model))
     assert widths == {(P, P, P)}
-
-
-@pytest.mark.parametrize("estimator", [sk.L1LogisticOBA(), sk.LassoOBA()], ids=["classes", "numbers"])
-def test_stability_selection_does_not_count_empty_columns(estimator):
-    y = target(estimator)
-    model = sk.StabilitySelection(estimator, n_pairs=3, penalties=5, random_state=0)
-    wanted, found, dense = (clone(model).fit(X, y) for X in (SMALL, WIDE, WIDE.toarray()))
-    for one in (found, dense):
-        assert one.max_selected_ == wanted.max_selected_ and one.stability_paths_.shape == (P, 5)
-        assert_allclose(one.stability_paths_[KEPT], wanted.stability_paths_)
-        assert_array_equal(one.get_support(indices=True), KEPT[wanted.get_support()])
-        assert one.expected_false_ == wanted.expected_false_

@@ -78,17 +78,6 @@ def test_value_gradient_and_products(transform, intercept, kind, make):
     assert not found[:, 4:].any()
 
 
-@pytest.mark.parametrize("transform", MAPS)
-def test_loss_is_zero_at_its_own_predictions(transform):
-    X, _, _, w, rng = random_problem()
-    T = rng.standard_normal((10, 4))
-    Z = X @ T[:-1] + T[-1]
-    P = softmax(Z, axis=1) if transform == "softmax" else reference.rows(Z)[0]
-    loss = FenchelYoungLoss(transform, X, P, 4, w)
-    value, R = loss.derivatives(loss.scores(T))
-    assert abs(value) < 1e-14 and np.abs(R).max() < 1e-15
-
-
 def scipy_solution(transform, X, Q, w, alpha, intercept, free):
     p, K = X.shape[1], Q.shape[1]
     shape = (p + intercept, K)

@@ -1,12 +1,11 @@
 """SparsemaxClassifier, SoftmaxClassifier and their versions with cross-validation, as a user sees them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_multilabel_classification
-from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_checks
 
@@ -68,7 +67,7 @@ def test_multilabel_indicator_and_distributions(cls):
     X, Y = multilabel()
     model = cls(alpha=1e-3, tol=1e-8).fit(X, Y)
     Q = Y / Y.sum(axis=1, keepdims=True)
-    for other in (Q, sp.csr_matrix(Y), Y.astype(float), Y.astype(bool), Y.tolist()):
+    for other in (Q, sp.csr_matrix(Y), Y.astype(float), Y.astype(bool), Y.tolist(), pd.DataFrame(Y)):
         np.testing.assert_allclose(clone(model).fit(X, other).coef_, model.coef_, atol=1e-9)
     assert model.multilabel_ and list(model.classes_) == list(range(5))
     P = model.predict_proba(X)
@@ -238,15 +237,6 @@ def test_cross_validation_without_rows_to_score(cls):
         cls(alphas=[1e-2], cv=5).fit(X, Y)
     with pytest.raises(ValueError, match=r"scoring gave NaN for alpha=0\.01 in fold 0"):
         cls(alphas=[1e-2], scoring=lambda *args: np.nan).fit(*load_iris(return_X_y=True))
-
-
-def test_cross_validation_routes_groups():
-    X, y = load_iris(return_X_y=True)
-    groups = np.arange(150) % 7
-    with config_context(enable_metadata_routing=True):
-        model = SoftmaxClassifierCV(alphas=[1e-2], cv=GroupKFold(3)).fit(X, y, groups=groups)
-    assert model.scores_.shape == (3, 1)
-    assert model.score(X, y) < 0  # by the default scoring, a divergence
 
 
 @pytest.mark.parametrize("cls", BOTH)

@@ -7,9 +7,7 @@ A fuzzer is a property that draws its example itself::
 
 ``share`` is its part of all examples. There are so many in all: `TOTAL` by hypothesis' profile
 (tests/conftest.py), or what SPARSEKIT_FUZZ_EXAMPLES says. In CI the seed is 0, so that all machines draw the
-same. Elsewhere it is what SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header. A fuzzer of many
-examples is cut into parts. pytest-xdist spreads them over the processes. Each has its own seed and its own
-limit of time.
+same. Elsewhere it is what SPARSEKIT_FUZZ_SEED says, or drawn, and stands in pytest's header.
 """
 
 import functools
@@ -21,14 +19,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-TOTAL = {"fixed": 600, "explore": 10_000, "night": 100_000}
+TOTAL = {"fixed": 480, "explore": 8_000, "night": 80_000}
 # sum of the shares of all fuzzers, those of a parametrised one counted for each of its tests;
 # tests/fuzz/test_fuzz_budget.py adds them up
-SHARES = 971
-# examples a part, so that a part ends long before a test's limit
-PART = 250
-# seconds: the example that fails is made small before it is shown, for up to five minutes
-LIMIT = 570
+SHARES = 768
+# seconds: some thousand examples, and the one that fails is made small for up to five minutes
+LIMIT = 900
 
 
 def profile():
@@ -59,16 +55,12 @@ def fuzz(share):
     """A test of ``check(draw, **fixtures)``, which draws its example by ``draw(strategy)``."""
 
     def wrap(check):
-        count = examples(share)
-        sizes = [min(PART, count - start) for start in range(0, count, PART)]
-
         @pytest.mark.timeout(LIMIT)
-        @pytest.mark.parametrize("part", range(len(sizes)))
         @functools.wraps(check)
-        def test(part, request, **fixtures):
+        def test(request, **fixtures):
             @seed(first_seed() + zlib.crc32(request.node.nodeid.encode()))
             @settings(
-                max_examples=sizes[part],
+                max_examples=examples(share),
                 deadline=None,
                 database=None,
                 derandomize=False,
@@ -83,9 +75,9 @@ def fuzz(share):
             run()
 
         given_ones = list(inspect.signature(check).parameters.values())[1:]
-        own = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("part", "request")]
-        test.__signature__ = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in given_ones] + own)
-        test.share, test.parts = share, len(sizes)
+        own = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY)
+        test.__signature__ = inspect.Signature([p.replace(kind=p.KEYWORD_ONLY) for p in given_ones] + [own])
+        test.share = share
         return test
 
     return wrap

@@ -44,7 +44,8 @@ VALUES = {
     "largest": lambda rng, shape: rng.choice([-1.0, 1.0], shape) * np.finfo(float).max,
     "large32": lambda rng, shape: 1e18 * rng.standard_normal(shape),
 }
-FINITE = ("normal", "ties", "bits", "constant", "zero", "copies")
+
+
 DTYPES = (np.float64, np.float32, np.int64, np.int8, np.bool_, np.float16, ">f8", np.uint64)
 
 

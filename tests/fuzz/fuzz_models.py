@@ -56,6 +56,34 @@ CV = {
     "tol": TOL,
     "max_iter": ITERATIONS,
 }
+# what the three searches along paths share
+SEARCH = {
+    "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
+    "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
+    "hessian": OBA["hessian"],
+    "memory": OBA["memory"],
+    "penalty_weights": PENALTIES,
+    "refit": BOOL,
+    "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
+    "relaxed": BOOL,
+}
+GRID = st.sampled_from([3, 1, [1.0, 1e-6], [1e6]])
+# of numbers, not of classes
+SEARCH_OF_NUMBERS = SEARCH | {
+    "alphas": GRID,
+    "tol": TOL,
+    "max_iter": ITERATIONS,
+    "cv": CV["cv"],
+    "n_jobs": JOBS,
+    "fit_intercept": BOOL,
+    "positive": BOOL,
+    "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
+}
+TABLE_SEARCH = {
+    "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
+    "penalize_intercept": BOOL,
+    "threshold": THRESHOLD,
+}
 FACTORS = [
     None,
     None,
@@ -88,22 +116,7 @@ MODELS = {
         | {"C": C, "l1_ratio": RATIO, "fit_intercept": BOOL}
         | {"penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
     ),
-    "L1LogisticOBACV": (
-        sk.L1LogisticOBACV,
-        (LABELS,),
-        CV
-        | {
-            "Cs": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
-            "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
-            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
-            "hessian": OBA["hessian"],
-            "memory": OBA["memory"],
-            "penalty_weights": PENALTIES,
-            "refit": BOOL,
-            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
-            "relaxed": BOOL,
-        },
-    ),
+    "L1LogisticOBACV": (sk.L1LogisticOBACV, (LABELS,), CV | SEARCH | {"Cs": GRID}),
     "LassoOBA": (
         sk.LassoOBA,
         (NUMBERS,),
@@ -111,25 +124,7 @@ MODELS = {
         | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
         | {"positive": BOOL, "solver": st.sampled_from(["auto", "gram", "oba"])},
     ),
-    "LassoOBACV": (
-        sk.LassoOBACV,
-        (NUMBERS,),
-        {name: rule for name, rule in CV.items() if name in SOLVER or name in ("cv", "n_jobs")}
-        | {
-            "alphas": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
-            "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
-            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
-            "hessian": OBA["hessian"],
-            "memory": OBA["memory"],
-            "fit_intercept": BOOL,
-            "penalty_weights": PENALTIES,
-            "positive": BOOL,
-            "refit": BOOL,
-            "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
-            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
-            "relaxed": BOOL,
-        },
-    ),
+    "LassoOBACV": (sk.LassoOBACV, (NUMBERS,), SEARCH_OF_NUMBERS),
     "GLMOBA": (
         sk.GLMOBA,
         (NUMBERS,),
@@ -145,26 +140,7 @@ MODELS = {
         | {"alpha": ALPHA, "l1_ratio": RATIO, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT}
         | {"categories": st.sampled_from([None, [0, 1, 2], ["b", "a"], [1]])},
     ),
-    "GLMOBACV": (
-        sk.GLMOBACV,
-        (NUMBERS,),
-        {name: rule for name, rule in CV.items() if name in SOLVER or name in ("cv", "n_jobs")}
-        | FAMILY
-        | {
-            "alphas": st.sampled_from([3, 1, [1.0, 1e-6], [1e6]]),
-            "l1_ratio": st.sampled_from([1.0, 0.5, [0.0, 1.0]]),
-            "penalty_weights": PENALTIES,
-            "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
-            "hessian": OBA["hessian"],
-            "memory": OBA["memory"],
-            "fit_intercept": BOOL,
-            "refit": BOOL,
-            "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
-            "positive": BOOL,
-            "selection": st.sampled_from(["best", "1se", "bic", "ebic"]),
-            "relaxed": BOOL,
-        },
-    ),
+    "GLMOBACV": (sk.GLMOBACV, (NUMBERS,), SEARCH_OF_NUMBERS | FAMILY),
     "BoundedRegressor": (
         sk.BoundedRegressor,
         (NUMBERS,),
@@ -194,26 +170,8 @@ MODELS = {
     ),
     "SparsemaxClassifier": (sk.SparsemaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
     "SoftmaxClassifier": (sk.SoftmaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
-    "SparsemaxClassifierCV": (
-        sk.SparsemaxClassifierCV,
-        (LABELS, SETS),
-        CV
-        | {
-            "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
-            "penalize_intercept": BOOL,
-            "threshold": THRESHOLD,
-        },
-    ),
-    "SoftmaxClassifierCV": (
-        sk.SoftmaxClassifierCV,
-        (LABELS, SETS),
-        CV
-        | {
-            "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
-            "penalize_intercept": BOOL,
-            "threshold": THRESHOLD,
-        },
-    ),
+    "SparsemaxClassifierCV": (sk.SparsemaxClassifierCV, (LABELS, SETS), CV | TABLE_SEARCH),
+    "SoftmaxClassifierCV": (sk.SoftmaxClassifierCV, (LABELS, SETS), CV | TABLE_SEARCH),
     "ExtremeSoftmaxSGD": (
         sk.ExtremeSoftmaxSGD,
         (LABELS, SETS),

@@ -1,7 +1,7 @@
 """Strategies for labels, sets of labels, numbers and weights of rows, as users have them, whole and wrong."""
 
 import numpy as np
-from fuzz_matrices import SEEDS, VALUES, as_layout, unaligned, values
+from fuzz_matrices import LAYOUTS, SEEDS, VALUES, as_layout, unaligned, values
 from hypothesis import strategies as st
 
 LABELS = {
@@ -36,22 +36,7 @@ def label_sets(draw, n):
         Y = rng.dirichlet(np.full(K, 0.3), n)
     elif kind == "wrong":
         Y = Y * draw(st.sampled_from([-1.0, 0.5, 1e300, np.nan]))
-    layout = draw(
-        st.sampled_from(
-            [
-                "C",
-                "F",
-                "strided",
-                "read-only",
-                "csr_array",
-                "csc_matrix",
-                "coo",
-                "list",
-                "non-canonical CSR",
-                "spare entries",
-            ]
-        )
-    )
+    layout = draw(st.sampled_from(list(LAYOUTS)))
     return as_layout(Y, layout, draw(st.sampled_from([np.float64, np.int64, np.bool_, np.float32])))
 
 

@@ -5,18 +5,16 @@ import contextlib
 import numpy as np
 import pytest
 import reference_lp_sparsemap as lp_reference
-import reference_sparsemax
 from fuzz_budget import fuzz
-from fuzz_matrices import SEEDS, tables, values
-from fuzz_models import BOOL, CLASS_WEIGHT, ITERATIONS, TOL
+from fuzz_matrices import SEEDS, values
+from fuzz_models import BOOL, ITERATIONS
 from fuzz_outcomes import Refused, clear
-from fuzz_targets import labels, numbers, weights
+from fuzz_targets import weights
 from hypothesis import strategies as st
 from reference_factor_graph import build, random_graph
 
 import sparsekit as sk
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
-from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss
 
 
 def scores(draw):
@@ -28,93 +26,6 @@ def scores(draw):
         )
     with np.errstate(over="ignore"):
         return Z.astype(draw(st.sampled_from([np.float64, np.float32, np.float16])))
-
-
-@fuzz(share=20)
-def test_sparsemax(draw):
-    Z, jobs = scores(draw), draw(st.sampled_from([None, 2]))
-    P, tau = sk.sparsemax(Z, n_jobs=jobs), sk.sparsemax_threshold(Z, n_jobs=jobs)
-    size = sk.sparsemax_support_size(Z, n_jobs=jobs)
-    eps = np.finfo(P.dtype).eps
-    for z, p, t, k in zip(Z.astype(np.float64), P, tau, size):
-        if np.isnan(z).any():
-            assert np.isnan(p).all()
-        elif np.isposinf(z).any():
-            np.testing.assert_allclose(p, np.isposinf(z) / np.isposinf(z).sum(), rtol=4 * eps)
-        elif np.isneginf(z).all():
-            assert not p.any()
-        else:
-            z = z - z.max()
-            exact = reference_sparsemax.sparsemax(np.where(np.isneginf(z), -10.0, z))[0]
-            np.testing.assert_allclose(p, exact, rtol=0, atol=8 * eps * len(z))
-            assert 1 <= k <= len(z) and not np.isnan(t)
-            np.testing.assert_allclose(p.sum(), 1.0, rtol=0, atol=8 * eps * len(z))
-    q = np.zeros_like(P)
-    if q.size:
-        q[:, 0] = 1.0
-    with contextlib.suppress(Refused), clear():
-        loss, gradient = sk.sparsemax_loss_and_gradient(Z, q)
-        finite = np.isfinite(Z).all(axis=1)
-        assert (loss[finite] >= 0).all() and not np.isnan(gradient[finite]).any()
-    with contextlib.suppress(Refused), clear():
-        J = sk.sparsemax_jvp(P, np.ones_like(P))
-        assert not np.isnan(J[np.isfinite(P).all(axis=1)]).any()
-
-
-@fuzz(share=20)
-def test_paths(draw):
-    X = draw(tables())
-    n = len(X) if isinstance(X, list) else X.shape[0]
-    lambdas = st.sampled_from([None, [1.0, 0.1], [1e-6], [1e300, 1e-300], [0.0], []])
-    options = {"tol": draw(TOL), "max_iter": draw(ITERATIONS), "sample_weight": draw(weights(n))}
-    which = draw(st.sampled_from(["logistic", "lasso", "sparsemax", "softmax"]))
-    with contextlib.suppress(Refused), clear():
-        if which == "logistic":
-            path = sk.l1_logistic_path(
-                X,
-                draw(labels(n)),
-                lambdas=draw(lambdas),
-                class_weight=draw(CLASS_WEIGHT),
-                n_lambdas=3,
-                fit_intercept=draw(BOOL),
-                **options,
-            )
-        elif which == "lasso":
-            path = sk.LassoOBA.path(
-                X, draw(numbers(n)), alphas=draw(lambdas), n_lambdas=3, fit_intercept=draw(BOOL), **options
-            )
-        else:
-            path = sk.fenchel_young_path(
-                X, draw(labels(n)), transform=which, alphas=draw(lambdas), fit_intercept=draw(BOOL), **options
-            )
-        assert all(
-            np.isfinite(getattr(path, name)).all() for name in ("coefs", "intercepts", "objectives")
-        ), path
-        gaps = path.dual_gaps[~np.isnan(path.dual_gaps)]
-        assert (gaps >= -1e-9 * np.max(path.objectives)).all()
-
-
-@fuzz(share=20)
-def test_minimize_oba(draw):
-    X = draw(tables())
-    n = len(X) if isinstance(X, list) else X.shape[0]
-    kind = draw(st.sampled_from([LogisticLoss, LeastSquaresLoss, ProbitLoss]))
-    y = np.where(np.random.default_rng(draw(SEEDS)).random(n) < 0.5, 1.0, -1.0)
-    l1 = draw(st.sampled_from([0.1, 0.0, 1e-300, 1e300, [1.0, 0.0, 0.5], -1.0]))
-    with contextlib.suppress(Refused), clear():
-        loss = kind(X, y, draw(weights(n)), fit_intercept=draw(BOOL))
-        start = draw(st.sampled_from([None, np.zeros(loss.n_variables), np.full(loss.n_variables, 1e3)]))
-        found = sk.minimize_oba(
-            loss,
-            l1,
-            start,
-            tol=draw(TOL),
-            max_iter=draw(ITERATIONS),
-            hessian=draw(st.sampled_from(["exact", "lbfgs"])),
-        )
-        assert np.isfinite(found.x).all()
-        assert np.isfinite(found.fun) or not found.success
-        assert not found.dual_gap < -1e-9 * abs(found.fun)
 
 
 @fuzz(share=20)

@@ -1,8 +1,8 @@
 """Run as a script: fits in this process with two threads, then the same in a child of a fork.
 
 ``python forked.py cases`` does so for every kind of kernel that takes threads, ``python forked.py joblib``
-and ``python forked.py loader`` in processes of joblib and of PyTorch's DataLoader. Each case prints a line:
-its name, and ``same``, ``differs``, ``hangs``, or what went wrong.
+in processes of joblib. Each case prints a line: its name, and ``same``, ``differs``, ``hangs``, or what went
+wrong.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import sparsekit as sk
 from sparsekit._fenchel_young.losses import loss as fenchel_young
 from sparsekit._fenchel_young.losses import sparsemax
-from sparsekit._linalg import as_design, threads
+from sparsekit._linalg import as_design
 from sparsekit.optimize import LogisticLoss, minimize_oba
 
 # seconds for what takes a few hundredths
@@ -178,97 +178,6 @@ def _again(name):
     return _cases()[name]()
 
 
-class _Rows:
-    """A data set for PyTorch: sparsemax of its rows."""
-
-    def __init__(self, scores):
-        self.scores = scores
-
-    def __len__(self):
-        return len(self.scores)
-
-    def __getitem__(self, i):
-        return sk.sparsemax(self.scores[i], n_jobs=2)
-
-
-def _loader():
-    import torch
-
-    sparsemax._THREAD_WORK = 1
-    scores = np.random.default_rng(0).standard_normal((12, 200, 20))
-    rows = _Rows(scores)
-    expected = np.stack([rows[i] for i in range(len(rows))])
-    loader = torch.utils.data.DataLoader(
-        rows, batch_size=4, num_workers=2, timeout=LIMIT, multiprocessing_context="fork"
-    )
-    found = np.concatenate([batch.numpy() for batch in loader])
-    print(f"sparsemax (loader): {_compare('sparsemax', [expected], [found])}")
-
-
-def _blas():
-    """The limits of each BLAS with one for the whole process."""
-    return [
-        library.get_num_threads()
-        for library in threads._libraries()
-        if getattr(library, "threading_layer", None) != "openmp"
-    ]
-
-
-def _limits():
-    """Forks while other threads limit BLAS, or are about to: their limits end in the child."""
-    found = _blas()
-    assert found and min(found) > 1, found
-
-    def limits():
-        with threads.blas_threads(1):
-            inside = _blas()
-        return [inside, _blas()]
-
-    ready, leave = threading.Event(), threading.Event()
-
-    def stay():
-        with threads.blas_threads(1):
-            ready.set()
-            leave.wait(200)
-
-    stayer = threading.Thread(target=stay, daemon=True)
-    stayer.start()
-    assert ready.wait(LIMIT)
-    ones = [1] * len(found)
-    print("another thread inside:", _forked("fork", "", [found, ones, found], lambda: [_blas(), *limits()]))
-
-    def both():
-        # the thread that forked leaves in the child as well
-        here.__exit__(None, None, None)
-        return [_blas(), *limits()]
-
-    here = threads.blas_threads(1)
-    here.__enter__()
-    print("both inside:", _forked("fork", "", [found, ones, found], both))
-    here.__exit__(None, None, None)
-    leave.set()
-    stayer.join(LIMIT)
-
-    stop = threading.Event()
-
-    def come_and_go():
-        while not stop.is_set():
-            with threads.blas_threads(1):
-                pass
-
-    busy = threading.Thread(target=come_and_go, daemon=True)
-    busy.start()
-    said = set()
-    for _ in range(40):
-        said.add(_forked("fork", "", [ones, found], limits))
-        if said != {"same"}:
-            break
-    stop.set()
-    busy.join(LIMIT)
-    print("another thread comes and goes:", ", ".join(sorted(said)))
-    print("the parent:", _compare("", [found], [_blas()]))
-
-
 def _asked():
     """A fork while another thread solves the same graph, and waits for a user's factor."""
     asked, leave = threading.Event(), threading.Event()
@@ -295,5 +204,5 @@ def _asked():
 
 
 if __name__ == "__main__":
-    tried = {"asked": _asked, "cases": _each_case, "joblib": _joblib, "loader": _loader, "limits": _limits}
+    tried = {"asked": _asked, "cases": _each_case, "joblib": _joblib}
     tried[sys.argv[1]]()

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -40,17 +39,5 @@ def test_processes_of_joblib(tmp_path):
     assert outcomes("joblib", tmp_path) == dict.fromkeys([f"{name} (joblib)" for name in ALSO], "same")
 
 
-@pytest.mark.thorough
-def test_limits_of_blas_that_other_threads_set(tmp_path):
-    """They end in the child, where those threads are not; and no lock is left taken."""
-    cases = ["another thread inside", "both inside", "another thread comes and goes", "the parent"]
-    assert outcomes("limits", tmp_path) == dict.fromkeys(cases, "same")
-
-
 def test_lock_of_a_graph_that_another_thread_solves(tmp_path):
     assert outcomes("asked", tmp_path) == {"a factor that is asked": "same"}
-
-
-@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
-def test_workers_of_a_data_loader(tmp_path):
-    assert outcomes("loader", tmp_path) == {"sparsemax (loader)": "same"}

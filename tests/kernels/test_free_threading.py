@@ -1,6 +1,5 @@
 """Many threads at once, with and without the interpreter's lock: each fit is as if it were alone."""
 
-import itertools
 import sys
 import sysconfig
 import threading
@@ -106,14 +105,6 @@ def test_different_fits_in_many_threads():
     assert [library["num_threads"] for library in threadpool_info()] == before
 
 
-def test_one_model_predicts_in_many_threads():
-    X, y = cancer()
-    model = sparsekit.L1LogisticOBA(C=1.0).fit(X, y)
-    alone = model.predict_proba(X)
-    for together in at_once([lambda: model.predict_proba(X)] * THREADS):
-        np.testing.assert_array_equal(together, alone)
-
-
 def test_one_graph_is_solved_by_many_threads():
     alone = solved_graph()
     graph, u = assignment()  # what it keeps for the next solve, the threads make at once
@@ -137,20 +128,6 @@ def test_limits_of_blas_that_overlap_leave_no_trace():
         assert blas() == one, "the end of the first took the second's limit away"
         second.__exit__(None, None, None)
     assert found and one == [1] * len(found) and max(two) <= 2
-    assert blas() == found
-
-
-@pytest.mark.thorough
-def test_limits_of_blas_in_many_threads():
-    found, wrong = blas(), []
-
-    def limit():
-        for _ in itertools.repeat(None, 50):
-            with blas_threads(1):
-                wrong.extend(n for n in blas() if n != 1)
-
-    at_once([limit] * THREADS)
-    assert not wrong
     assert blas() == found
 
 

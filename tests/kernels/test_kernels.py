@@ -85,14 +85,6 @@ def test_selection(kind):
     np.testing.assert_allclose(found.rmatvec(u), X[:, cols].T @ u, rtol=1e-12, atol=1e-12)
 
 
-def test_norm_bound_is_an_upper_bound():
-    for seed in range(10):
-        X, _, d, _ = _problem(seed=seed)
-        top = np.linalg.norm(_matrix(X, np.arange(40), d, True, 0.0), 2)
-        for made in (X, X.tocsc(), X.toarray()):
-            assert as_design(made).norm_bound(d, True) >= top * (1 - 1e-12)
-
-
 def test_upper_model_at_the_ista_point():
     rng = np.random.default_rng(0)
     x, g, l1 = rng.standard_normal((3, 50))

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
-from sparsekit._l1.solver.centred_loss import MIN_MEAN_TO_SPREAD, centre_of, subtract_centre
 
 # three columns to be centred and two that are not
 SHIFT = np.array([1e6, -1e5, 0.0, 4096.0, 3.0])
@@ -62,14 +61,6 @@ def test_callbacks_get_the_variables_of_the_data_as_they_are():
     np.testing.assert_allclose(seen[-1], np.append(model.coef_, model.intercept_))
 
 
-def test_single_precision_keeps_the_digits_of_the_spread():
-    X, y, *_ = _problem(3)
-    X = np.round(8 * X) / 8  # X + 4096 is exact in single precision
-    near = L1LogisticOBA(tol=1e-8).fit(X.astype(np.float32), y)
-    far = L1LogisticOBA(tol=1e-8).fit((X + 4096).astype(np.float32), y)
-    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
-
-
 def test_paths_and_cross_validation_are_those_of_the_columns_less_their_means():
     X, y, weight, _ = _problem(3)
     options = {"tol": 1e-7, "penalty_weights": [0, 1, 1, 1, 1]}
@@ -83,28 +74,3 @@ def test_paths_and_cross_validation_are_those_of_the_columns_less_their_means():
     )
     np.testing.assert_allclose(far.scores_, near.scores_, rtol=1e-3)
     np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-3)
-
-
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
-def test_what_is_centred(form):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 4)) + [0.0, 5.0, 1e3, 7.0]
-    X[:, 3] = 7.0
-    X[6, 2] = 0.0  # which a sparse matrix does not store
-    centre = centre_of(form(X), None)
-    assert list(np.flatnonzero(centre)) == [2, 3]
-    assert abs(centre[2] - 1e3) < 2.0 and centre[3] == 7.0
-    moved = subtract_centre(form(X), centre)
-    assert type(moved) is type(form(X))
-    dense = moved.toarray() if sp.issparse(moved) else moved
-    np.testing.assert_array_equal(dense, X - centre)
-    assert centre_of(form(X[:, :2]), None) is None
-    few = X[:, :1] / X[:, :1].std()
-    few -= few.mean()
-    assert centre_of(form(few + 0.9 * MIN_MEAN_TO_SPREAD), None) is None
-    # rows without weight do not count
-    weight = np.ones(3000)
-    weight[15] = 0.0
-    X[15, 0] = 1e9
-    X[:, 0] += 1e4
-    assert 0 in np.flatnonzero(centre_of(form(X), weight))

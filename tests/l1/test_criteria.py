@@ -115,25 +115,6 @@ def test_the_unit_of_weights_and_rows_without_one_do_not_count(make, y):
     assert_allclose(search.fit(X[COUNTED], y[COUNTED], WEIGHT[COUNTED]).criterion_, weighted, rtol=1e-6)
 
 
-@pytest.mark.parametrize("selection", SELECTIONS)
-def test_trials_and_exposures_as_weights_are_rows_and_offsets(selection):
-    trials = RNG.integers(1, 9, N)
-    hits = RNG.binomial(trials, 1.0 / (1.0 + np.exp(-Z)))
-    options = dict(alphas=[0.001, 0.01, 0.1], selection=selection, **TIGHT)
-    shares = GLMOBACV("binomial", **options).fit(X, hits / trials, trials)
-    rows = np.repeat(np.arange(N), trials)
-    ones = np.concatenate([np.arange(m) < k for m, k in zip(trials, hits)]).astype(float)
-    single = GLMOBACV("binomial", **options).fit(X[rows], ones)
-    # the deviances differ by a constant
-    assert_allclose(np.diff(shares.criterion_), np.diff(single.criterion_), rtol=1e-5)
-    if selection == "aic":
-        exposure = RNG.uniform(0.5, 3.0, N)
-        rates = GLMOBACV(**options).fit(X, COUNTS / exposure, exposure)
-        options["alphas"] = [alpha * exposure.mean() for alpha in options["alphas"]]
-        counts = GLMOBACV(**options).fit(X, COUNTS, offset=np.log(exposure))
-        assert_allclose(rates.criterion_, counts.criterion_, rtol=1e-6)
-
-
 def test_models_of_more_than_half_as_many_features_as_rows_are_no_candidates():
     wide = np.random.default_rng(1).standard_normal((40, 200))
     y = wide[:, 0] + 0.5 * wide[:, 1] + 0.1 * wide[:, 2:].sum(axis=1)
@@ -191,40 +172,12 @@ def test_a_relaxed_fit_of_several_classes_keeps_each_zero():
     assert np.abs(residual.sum(axis=0)).max() <= 1e-5
 
 
-def test_a_relaxed_fit_keeps_signs_and_unpenalised_features():
-    options = dict(positive=True, penalty_weights={0: 0.0}, selection="ebic")
-    plain = LassoOBACV(**options).fit(X, -NUMBERS)
-    model = LassoOBACV(relaxed=True, **options).fit(X, -NUMBERS)
-    assert (model.coef_ >= 0.0).all()
-    assert set(np.flatnonzero(model.coef_)) <= {0, *np.flatnonzero(plain.coef_)}
-
-
-def test_a_relaxed_fit_moves_unpenalised_features_that_were_zero():
-    rng = np.random.default_rng(3)
-    first = rng.standard_normal(N)
-    second = -0.9 * first + 0.4 * rng.standard_normal(N)
-    options = dict(alphas=[0.4], positive=True, penalty_weights=[1.0, 0.0], selection="bic")
-    X, y = np.column_stack([first, second]), first + 0.3 * second
-    assert LassoOBACV(**options).fit(X, y).coef_[1] == 0.0
-    assert_allclose(LassoOBACV(relaxed=True, **options).fit(X, y).coef_, [1.0, 0.3], atol=1e-6)
-
-
 def test_a_relaxed_fit_that_separates_the_classes_warns():
     y = X[:, 0] > 0.0
     with pytest.warns(ConvergenceWarning, match="separates the classes"):
         L1LogisticOBACV([1.0], selection="bic", relaxed=True).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="separates the classes"):
         GLMOBACV("binomial", alphas=[0.01], selection="bic", relaxed=True).fit(X, y)
-
-
-def test_no_fold_is_run_and_another_fit_leaves_no_attributes_of_the_last():
-    search = LassoOBACV(5, cv=3).fit(X, NUMBERS)
-    of_folds = {"scores_", "mean_score_", "se_", "mse_path_", "l1_ratio_scores_", "alpha_best_", "alpha_1se_"}
-    assert of_folds <= vars(search).keys() and not hasattr(search, "criterion_")
-    search.set_params(selection="bic", cv=N + 1).fit(X, NUMBERS)
-    assert not of_folds & vars(search).keys() and search.criterion_.shape == (5,)
-    search.set_params(selection="best", cv=3).fit(X, NUMBERS)
-    assert of_folds <= vars(search).keys() and not hasattr(search, "criterion_")
 
 
 def test_parameters_that_contradict_one_another_are_refused():
@@ -242,3 +195,13 @@ def test_the_end_of_the_grid_warns():
 def test_a_path_that_is_not_solved_warns():
     with pytest.warns(ConvergenceWarning, match=r"the path at alpha="):
         GLMOBACV(alphas=3, selection="bic", max_iter=1).fit(X, COUNTS)
+
+
+def test_a_relaxed_fit_moves_unpenalised_features_that_were_zero():
+    rng = np.random.default_rng(3)
+    first = rng.standard_normal(N)
+    second = -0.9 * first + 0.4 * rng.standard_normal(N)
+    options = dict(alphas=[0.4], positive=True, penalty_weights=[1.0, 0.0], selection="bic")
+    X, y = np.column_stack([first, second]), first + 0.3 * second
+    assert LassoOBACV(**options).fit(X, y).coef_[1] == 0.0
+    assert_allclose(LassoOBACV(relaxed=True, **options).fit(X, y).coef_, [1.0, 0.3], atol=1e-6)

@@ -1,39 +1,22 @@
 """L1LogisticOBACV: its scores against plain cross-validation, its two choices of C, its metadata."""
 
-import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.metrics import accuracy_score, get_scorer, log_loss, make_scorer
 from sklearn.model_selection import GroupKFold, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.preprocessing import scale
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+from sparsekit import L1LogisticOBA, L1LogisticOBACV
 from sparsekit._l1.estimators import fold_search
-from sparsekit._l1.paths.fold_scorers import is_accuracy
-from sparsekit._l1.paths.scored_path import start_between
 
 TIGHT = 1e-8
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return scale(X), y
 
 
 @pytest.mark.parametrize("data", ["cancer", "iris"])
@@ -74,64 +57,6 @@ def test_accuracy_is_that_of_the_scorer(data, make, request):
     assert len(seen) == own.scores_.size and own.scores_.max() < 1.0
 
 
-@pytest.mark.parametrize("scoring, plain", [("accuracy", True), ("balanced_accuracy", False), ("f1", False)])
-def test_only_accuracy_is_counted_without_its_scorer(scoring, plain):
-    assert is_accuracy(get_scorer(scoring)) == plain
-    assert not is_accuracy(make_scorer(accuracy_score, normalize=False))
-    assert not is_accuracy(make_scorer(accuracy_score, greater_is_better=False))
-
-
-@pytest.mark.parametrize("data", ["cancer", "iris"])
-def test_the_last_fit_starts_between_the_folds(data, request, monkeypatch):
-    X, y = request.getfixturevalue(data)
-    starts = []
-    between = start_between
-
-    def record_start(whole, solutions, x_null):
-        starts.append((whole, solutions, x_null, between(whole, solutions, x_null)))
-        return starts[-1][3]
-
-    monkeypatch.setattr(fold_search, "start_between", record_start)
-    model = L1LogisticOBACV(Cs=[0.05, 0.2], cv=3).fit(X, y)
-    whole, folds, x_null, start = starts.pop()
-    expected = np.mean([coef.toarray() for coef, _ in folds], axis=0).T.ravel()
-    expected = np.append(expected, np.mean([intercept for _, intercept in folds], axis=0))
-    np.testing.assert_allclose(start, expected)
-    # where they would take too much memory, or lack a class, the null model
-    assert between(whole, [None, *folds], x_null) is x_null
-    lacking = (folds[0][0], np.full_like(folds[0][1], -np.inf))
-    assert between(whole, [lacking, *folds], x_null) is x_null
-    monkeypatch.setattr(fold_search, "MAX_BYTES", 0)
-    far = clone(model).fit(X, y)
-    assert starts[-1][3] is starts[-1][2]
-    for fitted in (model, far):
-        assert fitted.dual_gap_ <= 1e-4 * fitted.objective_ and fitted.optimality_ <= fitted.tol
-    assert far.objective_ == pytest.approx(model.objective_, rel=1e-4)
-    np.testing.assert_array_equal(far.scores_, model.scores_)
-
-
-def test_grid_starts_at_the_null_model(cancer):
-    X, y = cancer
-    model = L1LogisticOBACV(Cs=7, eps=0.01, cv=3).fit(X, y)
-    path = l1_logistic_path(X, y, n_lambdas=7, eps=0.01)
-    np.testing.assert_allclose(model.Cs_, path.Cs)
-    assert (np.diff(model.Cs_) > 0).all() and path.n_nonzero[0] == 0
-
-
-def test_one_standard_error_takes_the_sparser_side(cancer):
-    X, y = cancer
-    best = L1LogisticOBACV(Cs=20, cv=5, scoring="neg_log_loss").fit(X, y)
-    sparser = L1LogisticOBACV(Cs=20, cv=5, scoring="neg_log_loss", selection="1se").fit(X, y)
-    assert sparser.C_ == sparser.C_1se_ == best.C_1se_ and best.C_ == best.C_best_ == sparser.C_best_
-    assert sparser.C_1se_ < best.C_best_
-    assert np.count_nonzero(sparser.coef_) < np.count_nonzero(best.coef_)
-    b = int(np.argmax(best.mean_score_))
-    threshold = best.mean_score_[b] - best.se_[b]
-    chosen = int(np.flatnonzero(best.Cs_ == best.C_1se_)[0])
-    assert best.mean_score_[chosen] >= threshold
-    assert (best.mean_score_[:chosen] < threshold).all() and chosen > 0
-
-
 @pytest.mark.parametrize(
     "scores, best, one_se",
     [
@@ -162,18 +87,6 @@ def test_refit_false_averages_the_folds(cancer):
         model.intercept_, np.mean([fold.intercept_ for fold in folds], axis=0), atol=1e-4
     )
     assert not hasattr(model, "objective_")
-
-
-def test_folds_in_parallel_and_sparse_data_change_nothing(cancer):
-    X, y = cancer
-    one = L1LogisticOBACV(Cs=5, cv=3, scoring="neg_log_loss").fit(X, y)
-    two = clone(one).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_allclose(one.scores_, two.scores_, rtol=1e-9)
-    sparse = clone(one).fit(sp.csc_array(X), y)
-    np.testing.assert_allclose(one.scores_, sparse.scores_, rtol=2e-3)
-    exact = clone(one).set_params(tol=1e-9)
-    sparse = clone(exact).fit(sp.csc_array(X), y)
-    np.testing.assert_allclose(exact.fit(X, y).scores_, sparse.scores_, rtol=1e-5)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
@@ -265,41 +178,6 @@ def test_bad_parameters(cancer):
             L1LogisticOBACV(**{name: value}).fit(X, y)
 
 
-@pytest.mark.parametrize("data", [load_breast_cancer, load_iris])
-def test_folds_by_l_bfgs_are_as_exact_as_others(data):
-    """Models of few pairs predict small reductions, which is no reason to stop."""
-    X, y = data(return_X_y=True)
-    X, options = scale(X), dict(Cs=[0.1, 10.0], cv=2, scoring="neg_log_loss")
-    exact = L1LogisticOBACV(**options, tol=1e-8, refit=False).fit(X, y)
-    found = L1LogisticOBACV(**options, hessian="lbfgs").fit(X, y)
-    np.testing.assert_allclose(found.mean_score_, exact.mean_score_, rtol=5e-4)
-
-
-@pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a GIL threads do not wait"
-)
-def test_folds_of_small_data_do_not_wait_for_one_another_in_threads(monkeypatch):
-    X, y = load_iris(return_X_y=True)
-    seen, me = set(), threading.get_ident()
-
-    def scorer(model, X, y):
-        seen.add(threading.get_ident())
-        return 0.0
-
-    model = L1LogisticOBACV([0.1], cv=3, n_jobs=2, scoring=scorer, tol=1e-2)
-    model.fit(X, y)
-    assert seen == {me}
-    seen.clear()
-    monkeypatch.setattr(fold_search, "THREAD_WORK", X.size)
-    model.fit(X, y)
-    assert seen and me not in seen
-    seen.clear()
-    # an entry of sparse rows counts as five
-    monkeypatch.setattr(fold_search, "THREAD_WORK", 4 * np.count_nonzero(X))
-    model.fit(sp.csr_array(X), y)
-    assert seen and me not in seen
-
-
 def test_an_automatic_grid_goes_on_where_its_largest_C_is_the_best():
     """Unscaled columns: those of size 1000 say where the grid begins, those of size 0.1 where it ends."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -331,7 +209,7 @@ def test_a_grid_whose_end_is_the_best_is_named():
         L1LogisticOBACV([1e-6, 2e-6], cv=2).fit(X, y)
 
 
-def test_coefs_paths_are_the_models_of_the_folds():
+def test_coefs_paths_are_the_models_of_the_folds(monkeypatch):
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     folds = list(StratifiedKFold(3).split(X, y))
@@ -345,3 +223,6 @@ def test_coefs_paths_are_the_models_of_the_folds():
     assert two.coefs_paths_.shape == (2, 3, 13) and two.coefs_paths_.dtype == np.float32
     at = list(two.Cs_).index(two.C_)
     np.testing.assert_allclose(two.coefs_paths_[:, at].mean(axis=0), two.coef_[0], rtol=1e-5)
+    # where they would take too much memory
+    monkeypatch.setattr(fold_search, "MAX_BYTES", 0)
+    assert not hasattr(model.fit(X, y), "coefs_paths_")

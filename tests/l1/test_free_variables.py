@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.losses.free_variables import FreeSystem
 from sparsekit._l1.losses.multinomial import MultinomialLoss
 from sparsekit.optimize import LogisticLoss, ProbitLoss, minimize_oba
 
@@ -30,21 +29,6 @@ def test_gaps_bound_the_error_of_columns_that_nobody_centred(n_classes, first):
             assert found.dual_gap >= (found.fun - best) - 1e-9 * best
             assert found.dual_gap <= found.fun
         assert minimize_oba(loss_of(X + 10.0), l1).dual_gap <= 1e-4 * best
-
-
-def test_a_gradient_that_is_left_has_a_price_in_every_unit_of_the_columns():
-    H = np.array([[2.0, 1.0], [1.0, 3.0]])
-    gradient, x, moved = np.array([0.1, -0.2]), np.array([1.0, 2.0]), np.array([0.5, 0.0])
-    right = 0.1 * 1.5 + 0.2 * 2.0 + gradient @ np.linalg.solve(H, gradient)
-    for unit in (1.0, 1e-9, 1e9):
-        u = np.array([1.0, unit])
-        system = FreeSystem(H * np.outer(u, u))
-        assert system.price(gradient * u, x / u, moved / u) == pytest.approx(right)
-        np.testing.assert_allclose(system.solve(gradient * u) * u, np.linalg.solve(H, gradient))
-    # a direction without curvature certifies nothing unless its gradient is rounding
-    flat = FreeSystem(np.ones((2, 2)))
-    assert flat.price(np.array([1e-8, -1e-8]), np.zeros(2), np.zeros(2)) > 1e3
-    assert flat.price(np.array([1e-16, -1e-16]), np.zeros(2), np.zeros(2)) < 1e-10
 
 
 def test_the_objective_bounds_the_gap_of_separable_data_without_a_warning():

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import sparsekit as sk
-from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA, glm_path
+from sparsekit import GLMOBA, glm_path
 
 N, P = 120, 15
 
@@ -115,18 +115,6 @@ def test_a_ridge_has_the_alpha_and_the_solution_of_scikit_learn(family, peer):
     assert_allclose(model.score(X, y, WEIGHT), peer.score(X, y, WEIGHT), rtol=1e-6)
 
 
-def test_two_families_are_those_of_the_older_estimators():
-    lasso = LassoOBA(0.1, l1_ratio=0.7, tol=1e-10).fit(X, TARGETS["gaussian"], WEIGHT, OFFSET)
-    same = GLMOBA("gaussian", alpha=0.1, l1_ratio=0.7, tol=1e-10).fit(X, TARGETS["gaussian"], WEIGHT, OFFSET)
-    assert_allclose(_parts(same), _parts(lasso), atol=1e-8)
-    assert_allclose(same.objective_, lasso.objective_, rtol=1e-9)
-    labels = TARGETS["binomial"]
-    logistic = L1LogisticOBA(C=1.0 / (0.05 * N), tol=1e-10).fit(X, labels)
-    same = GLMOBA("binomial", alpha=0.05, tol=1e-10).fit(X, labels)
-    assert_allclose(same.coef_, logistic.coef_[0], atol=1e-7)
-    assert_allclose(same.predict(X), logistic.predict_proba(X)[:, 1], atol=1e-7)
-
-
 @every
 def test_forms_of_data_give_one_model(family):
     S = np.where(np.abs(X) < 0.7, 0.0, X)
@@ -221,13 +209,6 @@ def test_warm_starts_and_shared_fits_find_the_same():
             assert_allclose(_parts(shared), _parts(first), atol=1e-7)
 
 
-def test_columns_far_from_zero_are_fitted_as_centred_ones():
-    y = TARGETS["poisson"]
-    near, far = (GLMOBA(alpha=0.02, tol=1e-8).fit(X + shift, y) for shift in (0.0, 1e6))
-    assert_allclose(far.coef_, near.coef_, atol=1e-6)
-    assert far.n_iter_ <= near.n_iter_ + 3
-
-
 def test_names_pipelines_and_conversions():
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)])
     y = TARGETS["poisson"]
@@ -276,24 +257,7 @@ def test_a_path_is_the_fits_at_its_penalties(family):
     assert np.count_nonzero(below.fit(X, y, WEIGHT, OFFSET).coef_) == 2
 
 
-def test_a_path_takes_frames_sparse_data_signs_and_ratios():
-    y = TARGETS["poisson"]
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)])
-    path = GLMOBA.path(frame, y, alphas=[0.01, 0.1], positive=True, l1_ratio=0.5)
-    assert list(path.alphas) == [0.1, 0.01] and path.feature_names[3] == "c3"
-    assert (path.coefs >= 0.0).all()
-    model = GLMOBA(alpha=0.01, positive=True, l1_ratio=0.5).fit(X, y)
-    assert_allclose(path.coef(1), model.coef_, atol=1e-4)
-    sparse = glm_path(sp.csr_array(X), y, alphas=[0.1, 0.01], positive=True, l1_ratio=0.5, coefs="sparse")
-    assert_allclose(sparse.coef(1), path.coef(1), atol=1e-4)
-    with pytest.raises(ValueError, match="y must be at least 0"):
-        glm_path(X, TARGETS["gaussian"])
-
-
-# bad input
-
-
-@pytest.mark.parametrize("family", ["poisson", "gamma", "binomial"])
+@pytest.mark.parametrize("family", ["poisson", "binomial"])
 def test_stability_selection_solves_paths_of_the_family(family):
     """The frequencies are those of separate fits to the same halves, of the same penalties."""
     y, penalties = TARGETS[family], [0.05, 0.1, 0.2]
@@ -301,7 +265,7 @@ def test_stability_selection_solves_paths_of_the_family(family):
     class Separate(GLMOBA):
         """No path of its own, so that each penalty is fitted anew."""
 
-    def frequencies(model):
+    def frequencies(model, y=y):
         selection = sk.StabilitySelection(
             model, n_pairs=5, penalties=penalties, max_false=None, random_state=0
         ).fit(X, y, sample_weight=WEIGHT, offset=OFFSET)
@@ -310,11 +274,5 @@ def test_stability_selection_solves_paths_of_the_family(family):
     found = frequencies(GLMOBA(family, tol=1e-8))
     assert 0 < found.mean() < 1
     assert_allclose(found, frequencies(Separate(family, tol=1e-8)), atol=1e-12)
-    drawn = sk.StabilitySelection(GLMOBA(family), random_state=0).fit(X, y)
-    assert set(drawn.get_support(indices=True)) <= {0, 1}
-    assert drawn.get_support().any()
-
-
-def test_stability_selection_refuses_targets_outside_the_family():
-    with pytest.raises(ValueError, match="y"):
-        sk.StabilitySelection(GLMOBA("poisson")).fit(X, TARGETS["poisson"] - 1.0)
+    with pytest.raises(ValueError, match="y must be at least 0"):
+        frequencies(GLMOBA("poisson"), y - 1.0)

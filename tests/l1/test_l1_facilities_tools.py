@@ -5,22 +5,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 import sklearn
 from l1_things import (
-    ALPHA,
     COUNTS,
     ESTIMATORS,
     FOLDS,
-    NAMES,
     NUMBERS,
     OFFSET,
     THINGS,
-    TOL,
     TWO,
-    C,
     N,
-    P,
     X,
     each_estimator,
     each_thing,
@@ -46,9 +40,7 @@ from sparsekit import (
     LassoOBA,
     LassoOBACV,
     StabilitySelection,
-    minimize_oba,
 )
-from sparsekit.optimize import LeastSquaresLoss, LogisticLoss
 
 # offsets
 
@@ -70,17 +62,6 @@ def test_an_offset_is_a_column_with_coefficient_one(thing):
     best = least(kind(thing), shifted=True)
     assert_allclose(value, best, rtol=1e-8)
     assert value - gap <= best * (1 + 1e-12)
-
-
-@each_estimator
-def test_predictions_add_the_offset(estimator):
-    offset = offset_of(estimator)
-    model = clone(estimator.model).fit(X, estimator.y, offset=offset)
-    method = "decision_function" if of_classes(estimator) else "predict"
-    scores = getattr(model, method)(X, offset=offset)
-    assert_allclose(scores, getattr(model, method)(X, offset=0.0) + offset, atol=1e-12)
-    assert_allclose(getattr(model, method)(X[:1], offset=offset[:1]), scores[:1], atol=1e-12)
-    assert model.needs_offset_ and np.isfinite(model.score(X, estimator.y, offset=offset))
 
 
 @each_estimator
@@ -164,23 +145,6 @@ def test_callbacks_of_the_package_see_copies_and_stop(name):
     assert len(seen) == (6 if is_selection(thing) else 1)
 
 
-# ways out
-
-
-@each_estimator
-def test_tables_and_pictures_name_the_features(estimator):
-    model = clone(estimator.model).fit(frame(), estimator.y)
-    table = model.coefficients()
-    assert sorted(table.index) == NAMES and table.shape == (P, len(np.atleast_2d(model.coef_)))
-    largest = table.abs().max(axis=1).to_numpy()
-    assert (np.diff(largest) <= 0).all()
-    used = int((largest > 0).sum())
-    assert (
-        f"{used} of {P} features have a coefficient that is not zero: {table.index[0]}" in model._repr_html_()
-    )
-    assert repr(model).startswith(type(model).__name__ + "(") and "tol=1e-09" in repr(model)
-
-
 # least squares without a slope; targets that are no numbers; folds and scores that are none
 
 
@@ -236,32 +200,6 @@ def test_folds_and_scores_that_are_none_are_refused(name):
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             clone(model).set_params(scoring=lambda estimator, X, y, answer=answer: answer).fit(X, y)
-
-
-# the solver itself
-
-
-@pytest.mark.parametrize("name", ["LassoOBA", "L1LogisticOBA"])
-def test_the_solver_has_what_its_estimators_have(name):
-    thing = THINGS[name]
-    y = 2.0 * thing.y - 1 if of_classes(thing) else thing.y
-    make, scale = (LogisticLoss, 1 / C) if of_classes(thing) else (LeastSquaresLoss, ALPHA * COUNTS.sum())
-    weights = np.linspace(0.0, 2.0, P)
-    seen = []
-    for matrix in (X, sp.csr_array(X), sp.csc_array(X)):
-        for n_threads in (1, 2):
-            loss = make(matrix, y, COUNTS, fit_intercept=True, offset=OFFSET, n_threads=n_threads)
-            l1 = loss.l1_vector(scale * weights)
-            seen.append(minimize_oba(loss, 0.5 * l1, l2=0.5 * l1, tol=TOL, callback=lambda r: None))
-        assert_array_equal(seen[-1].x, seen[-2].x)
-    coef, intercept, value, _ = thing.fit(
-        sample_weight=COUNTS, offset=OFFSET, penalty_weights=weights, l1_ratio=0.5
-    )
-    unit = 1.0 if of_classes(thing) else COUNTS.sum()
-    for result in seen:
-        assert_allclose(result.x, np.append(coef, intercept), atol=1e-6)
-        assert_allclose(result.fun / unit, value, rtol=1e-9)
-        assert 0 <= result.dual_gap <= 1e-8 * result.fun
 
 
 @each_thing

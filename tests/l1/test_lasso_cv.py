@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sklearn
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNetCV, Lasso
-from sklearn.metrics import make_scorer, mean_absolute_error
-from sklearn.model_selection import GroupKFold, KFold, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 
 from sparsekit import LassoOBA, LassoOBACV
 
@@ -51,15 +49,6 @@ def test_scikit_learn_finds_the_same(data, ratio, kind):
     assert ours.score(X, y) == pytest.approx(model.score(X, y), rel=1e-6)
 
 
-def test_defaults_are_those_of_scikit_learn(data):
-    ours, model = LassoOBACV().fit(*data), theirs(*data, alphas=100, l1_ratio=1.0)
-    assert ours.mse_path_.shape == (100, 5)
-    assert_allclose(ours.mse_path_, model.mse_path_, rtol=3e-3)
-    assert_allclose(ours.alphas_, model.alphas_, rtol=1e-10)
-    single = sp.csr_array(data[0].astype(np.float32))
-    assert_allclose(LassoOBACV(n_jobs=2).fit(single, data[1]).mse_path_, ours.mse_path_, rtol=3e-3)
-
-
 def test_scores_are_those_of_plain_cross_validation(data):
     cv, alphas = KFold(3, shuffle=True, random_state=0), [0.3, 10.0, 2.0]
     model = LassoOBACV(alphas, cv=cv, scoring="r2", tol=TIGHT).fit(*data)
@@ -96,34 +85,6 @@ def test_one_standard_error_takes_the_sparser_side(data, ratio):
     assert clone(model).set_params(selection="best").fit(*data).alpha_ == model.alpha_best_
 
 
-def test_penalty_weights_go_by_name(data):
-    pd = pytest.importorskip("pandas")
-    X, y = data
-    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(10)])
-    named = LassoOBACV(5, cv=3, penalty_weights={"c2": 0.0, "c4": 3.0}, tol=TIGHT).fit(frame, y)
-    weights = np.ones(10)
-    weights[[2, 4]] = 0.0, 3.0
-    given = LassoOBACV(5, cv=3, penalty_weights=weights, tol=TIGHT).fit(X, y)
-    assert_allclose(named.mse_path_, given.mse_path_, rtol=1e-12)
-    kept = LassoOBA(named.alphas_[0], penalty_weights=weights).fit(X, y).coef_
-    assert kept[2] != 0 and np.count_nonzero(kept) <= 2
-    assert_array_equal(named.feature_names_in_, frame.columns)
-
-
-def test_groups_and_weights_go_where_routing_says(data):
-    X, y = data
-    groups, weight = np.arange(len(y)) % 4, np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    with sklearn.config_context(enable_metadata_routing=True):
-        scorer = make_scorer(mean_absolute_error, greater_is_better=False)
-        scorer.set_score_request(sample_weight=True)
-        model = LassoOBACV([1.0], cv=GroupKFold(4), scoring=scorer, tol=TIGHT)
-        model.set_fit_request(sample_weight=True).fit(X, y, sample_weight=weight, groups=groups)
-    for k, (train, test) in enumerate(GroupKFold(4).split(X, y, groups)):
-        fold = LassoOBA(1.0, tol=TIGHT).fit(X[train], y[train], weight[train])
-        error = mean_absolute_error(y[test], fold.predict(X[test]), sample_weight=weight[test])
-        assert model.scores_[k, 0] == pytest.approx(-error, rel=1e-6)
-
-
 def test_folds_without_weight_are_refused_and_ones_that_stop_are_named(data):
     X, y = data
     with pytest.raises(ValueError, match="left-out part of fold 1 have sample_weight 0"):
@@ -133,29 +94,6 @@ def test_folds_without_weight_are_refused_and_ones_that_stop_are_named(data):
     for name, bad in (("alphas", [-1.0]), ("l1_ratio", [2.0]), ("selection", "2se"), ("eps", 1.0)):
         with pytest.raises(ValueError, match=name):
             LassoOBACV(**{name: bad}).fit(X, y)
-
-
-def test_blocks_of_rows_score_the_same(data):
-    da = pytest.importorskip("dask.array")
-    X, y = data
-    weight = np.random.default_rng(0).uniform(0.1, 3.0, len(y))
-    options = dict(alphas=[20.0, 3.0], cv=3, tol=1e-8)
-    inside = LassoOBACV(**options).fit(X, y, weight)
-    blocks = LassoOBACV(**options).fit(*(da.from_array(a, 50) for a in (X, y, weight)))
-    assert_allclose(blocks.mse_path_, inside.mse_path_, rtol=1e-5)
-    assert_allclose(blocks.coef_, inside.coef_, atol=1e-4)
-    assert blocks.dual_gap_ <= 1e-6 * blocks.objective_
-
-
-def test_weights_of_ones_change_nothing():
-    """Whatever the sizes of the folds are."""
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        X = rng.normal(size=(53, 8))
-        y = X[:, 0] + 3.0 * rng.normal(size=53)
-        plain, ones = LassoOBACV(alphas=30).fit(X, y), LassoOBACV(alphas=30).fit(X, y, np.ones(53))
-        assert plain.alpha_ == ones.alpha_
-        assert_allclose(ones.mean_score_, plain.mean_score_, rtol=1e-10)
 
 
 def test_a_constant_target_has_no_errors():

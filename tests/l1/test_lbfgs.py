@@ -1,17 +1,13 @@
 """L-BFGS: the compact operator against dense BFGS, its reduced solve, and OBA with it."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference_nqn import bfgs_matrix
 
 from sparsekit._cython.shared import _pairs
-from sparsekit._l1.losses.multinomial import MultinomialLoss
-from sparsekit._l1.losses.user_problem import ProtocolProblem
 from sparsekit._l1.solver.quasi_newton import QuasiNewtonProblem
-from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator, scale
+from sparsekit._linalg.lbfgs import add_pair, new_pairs, operator
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 
@@ -110,14 +106,6 @@ def test_pairs_without_curvature_are_skipped():
         operator(lbfgs, theta=0.0)
 
 
-def test_scale_uses_the_rows_that_moved():
-    lbfgs = new_pairs(3, 2, np.empty(0))
-    add(lbfgs, np.array([2.0, 0.0, 0.0]), np.array([4.0, 8.0, 0.0]))
-    assert scale(lbfgs) == pytest.approx(80 / 8)
-    assert scale(lbfgs, np.array([0, 2])) == pytest.approx(2.0)
-    assert scale(lbfgs, np.array([1, 2])) == scale(lbfgs)
-
-
 def data(seed=0, n=150, p=40):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) * np.logspace(-0.5, 0.5, p)
@@ -145,87 +133,6 @@ def test_same_optimum_as_exact(cls, kind, intercept):
         assert np.isnan(got.dual_gap) == np.isnan(exact.dual_gap)
 
 
-def test_more_variables_than_rows():
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((80, 900)) + rng.standard_normal((80, 1))
-    y = np.where(X[:, :10].sum(axis=1) + rng.standard_normal(80) > 0, 1.0, -1.0)
-    loss = LogisticLoss(X, y)
-    l1 = 0.05 * np.abs(loss.gradient(np.zeros(900))).max()
-    exact = minimize_oba(loss, l1, tol=1e-8)
-    got = minimize_oba(loss, l1, hessian="lbfgs", tol=1e-6, max_iter=500)
-    assert exact.success and got.success
-    assert got.fun == pytest.approx(exact.fun, rel=1e-7)
-    assert got.dual_gap <= 1e-3 * got.fun
-
-
-@pytest.mark.parametrize("intercept", [False, True])
-def test_multinomial_reaches_the_value_of_exact(intercept):
-    # the minimiser need not be unique, its value is
-    rng = np.random.default_rng(0)
-    X, W = rng.standard_normal((200, 30)), np.zeros((30, 4))
-    W[:6] = 2.0 * rng.standard_normal((6, 4))
-    codes = np.argmax(X @ W + rng.gumbel(size=(200, 4)), axis=1)
-    loss = MultinomialLoss(X, codes, 4, fit_intercept=intercept)
-    for share in (0.2, 0.02):
-        l1 = loss.l1_vector(share * np.abs(loss.gradient(np.zeros(loss.n_variables))).max())
-        exact = minimize_oba(loss, l1, tol=1e-7)
-        got = minimize_oba(loss, l1, hessian="lbfgs", tol=1e-6, max_iter=500)
-        assert exact.success and got.success
-        assert got.fun == pytest.approx(exact.fun, rel=1e-8)
-        assert np.count_nonzero(got.x) > 0
-
-
-class LogSumExp:
-    """log sum_i exp(a_i.x - b_i) + 0.05 |x|^2, a user's loss of value and gradient alone."""
-
-    def __init__(self, A, b):
-        self.A, self.b, self.n_variables = A, b, A.shape[1]
-
-    def value(self, x):
-        return np.logaddexp.reduce(self.A @ x - self.b) + 0.05 * x @ x
-
-    def _weights(self, x):
-        z = self.A @ x - self.b
-        p = np.exp(z - z.max())
-        return p / p.sum()
-
-    def gradient(self, x):
-        return self.A.T @ self._weights(x) + 0.1 * x
-
-
-class WithHessian(LogSumExp):
-    def hessian_product(self, x, subset, v):
-        A, p = self.A[:, subset], self._weights(x)
-        Av = A @ v
-        return A.T @ (p * (Av - p @ Av)) + 0.1 * v
-
-
-def user_data():
-    rng = np.random.default_rng(11)
-    return rng.standard_normal((60, 25)), rng.standard_normal(60)
-
-
-def test_user_loss_without_hessian_product():
-    exact = minimize_oba(WithHessian(*user_data()), 0.03, tol=1e-7)
-    loss = LogSumExp(*user_data())
-    got = minimize_oba(loss, 0.03, hessian="lbfgs", tol=1e-6, max_iter=500)
-    assert exact.success and got.success
-    assert 0 < np.count_nonzero(exact.x) < 25
-    assert got.fun == pytest.approx(exact.fun, rel=1e-10)
-    np.testing.assert_allclose(got.x, exact.x, atol=1e-5)
-    with pytest.raises(TypeError, match="hessian_product"):
-        minimize_oba(loss, 0.03)
-
-
-def test_curvature_by_differences_of_gradients_is_that_of_products():
-    bounds = []
-    for cls in (LogSumExp, WithHessian):
-        problem = ProtocolProblem(cls(*user_data()), products=cls is WithHessian)
-        problem.start(np.zeros(25))
-        bounds.append(problem.lipschitz())
-    assert bounds[0] == pytest.approx(bounds[1], rel=1e-5)
-
-
 def test_singular_pairs_are_forgotten():
     problem = LeastSquaresLoss(*data()[:2]).problem()
     wrapped = QuasiNewtonProblem(problem, 3)
@@ -240,16 +147,3 @@ def test_singular_pairs_are_forgotten():
     model, _ = wrapped.model(np.arange(40), 0.0)
     assert len(wrapped.pairs) == 0
     np.testing.assert_allclose(as_matrix(model), wrapped.lipschitz() * np.eye(40))
-
-
-def test_buffers_grow_with_the_number_of_pairs():
-    X = np.random.default_rng(0).standard_normal((30, 5))
-    loss = LogisticLoss(X, np.where(X[:, 0] > 0.3, 1.0, -1.0))
-    tracemalloc.start()
-    try:
-        many = minimize_oba(loss, 0.1, hessian="lbfgs", memory=10**9)
-        assert tracemalloc.get_traced_memory()[1] < 2**24
-    finally:
-        tracemalloc.stop()
-    some = minimize_oba(loss, 0.1, hessian="lbfgs", memory=500)
-    np.testing.assert_array_equal(many.x, some.x)

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import reference_oba as ref
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from reference_oba import small_problem
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import StandardScaler
 from test_minimize_oba import LOSSES, check_certificate
-from test_oba_reference import small_problem
 
 from sparsekit._l1.losses.losses import LeastSquaresLoss
 from sparsekit._l1.solver.oba import minimize_oba
@@ -95,6 +96,12 @@ def test_protocol_of_the_losses_of_this_package(seed, kind):
     v = rng.standard_normal(len(subset))
     expected = smooth.hess(x)[np.ix_(subset, subset)] @ v
     assert_allclose(loss.hessian_product(x, subset, v), expected, rtol=1e-7, atol=1e-9)
+    rows = sp.csr_array(X)
+    halves = np.repeat(rows.data / 2, 2), np.repeat(rows.indices, 2), 2 * rows.indptr
+    loss = LOSSES[kind][0](sp.csr_array(halves, shape=X.shape), y, s, fit_intercept=True)
+    assert_allclose(loss.hessian_product(x, subset, v), expected, rtol=1e-7, atol=1e-9)
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(\d+,\); got \(99,\)"):
+        LOSSES[kind][0](X, y, np.ones(99))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200])

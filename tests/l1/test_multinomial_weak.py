@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import L1LogisticOBA
 from sparsekit._cython.l1._model import solve_model
 from sparsekit._cython.shared._operators import GramOperator
-from sparsekit._l1.losses.class_shift import anchored, centred
+from sparsekit._l1.losses.class_shift import anchored
 from sparsekit._l1.solver.minimise_model import Effort
 
 
@@ -39,18 +39,6 @@ def test_no_class_shift_lowers_the_penalty_of_a_solution():
     for t in (-1e-3, 1e-3):
         shifted = np.abs(W + t * np.abs(W).max(axis=1, keepdims=True)).sum(axis=1)
         assert np.all(shifted >= np.abs(W).sum(axis=1) * (1 - 1e-12))
-
-
-def test_centred_features_have_the_least_penalty_and_a_zero():
-    rng = np.random.default_rng(0)
-    W, L = rng.normal(size=(50, 5)), rng.uniform(0.1, 2.0, (50, 5))
-    L[0] = 0.0  # without a penalty nothing is to be gained
-    out = centred(W.ravel(), 50, 5, L.ravel()).reshape(50, 5)
-    np.testing.assert_array_equal(out[0], W[0])
-    np.testing.assert_allclose(np.ptp(out - W, axis=1), 0.0, atol=1e-14)
-    best = np.min([(L * np.abs(W - W[:, [k]])).sum(axis=1) for k in range(5)], axis=0)
-    np.testing.assert_allclose((L * np.abs(out)).sum(axis=1), best, rtol=1e-12, atol=1e-12)
-    assert np.all((out[1:] == 0.0).sum(axis=1) >= 1)
 
 
 def test_anchored_drops_the_zero_class_that_least_wants_to_leave():

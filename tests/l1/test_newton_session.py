@@ -6,13 +6,10 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import GLMOBA, L1LogisticOBA, L1LogisticOBACV, glm_path, l1_logistic_path, shared_fits
+from sparsekit import GLMOBA, L1LogisticOBA, glm_path, l1_logistic_path, shared_fits
 from sparsekit._l1 import plan
 from sparsekit._l1.estimators import shared_fits as shared_fits_module
-from sparsekit._l1.losses.linear_problem import LinearProblem
-from sparsekit._l1.solver.gram_model import GramModel
 from sparsekit._l1.solver.newton_session import NewtonSession
-from sparsekit._l1.solver.oba_run import CONVERGED_BY_PREDICTION
 from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg.as_design import as_design
 from sparsekit.optimize import LogisticLoss
@@ -67,15 +64,6 @@ def test_objectives_are_those_of_oba(shape, as_format, fit_intercept, offset, l1
     for k in (0, 5, 11):
         assert -1e-9 < excess(X, y, s, path, k, v, l1_ratio, fit_intercept, shift) < 1e-7
     assert (path.dual_gaps <= 1e-7 * path.objectives).all()
-
-
-@pytest.mark.parametrize("as_format", FORMATS)
-def test_single_precision(as_format):
-    X, y, _ = data((300, 40), as_format=as_format, dtype=np.float32)
-    double = l1_logistic_path(X.astype(np.float64), y, n_lambdas=8)
-    single = l1_logistic_path(X, y, n_lambdas=8)
-    assert not single.statuses.any()
-    assert_allclose(single.objectives, double.objectives, rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -177,32 +165,6 @@ def test_hard_data(kind):
         assert excess(X, y, s, path, k, None, 1.0, True, None) < 1e-4
 
 
-def test_limits_and_callbacks():
-    X, y, _ = data((300, 40), seed=5)
-    seen = []
-    path = l1_logistic_path(X, y, n_lambdas=5, callback=lambda state: seen.append((state.nit, state.fun)))
-    assert len(seen) == path.n_iters.sum()
-    last = [fun for (nit, fun), (after, _) in zip(seen, [*seen[1:], (1, 0)]) if after == 1]
-    assert_allclose(last, path.objectives[path.n_iters > 0], rtol=1e-4)
-    with pytest.warns(UserWarning, match="did not converge"):
-        stopped = l1_logistic_path(X, y, n_lambdas=5, max_iter=1, tol=1e-10)
-    assert stopped.n_iters.max() == 1
-    with pytest.warns(UserWarning, match="did not converge"):
-        l1_logistic_path(X, y, n_lambdas=5, max_time=1e-9)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("as_format", FORMATS)
-def test_equal_calls_return_equal_bits(shape, as_format):
-    X, y, _ = data(shape, seed=6, as_format=as_format)
-    one, two = (l1_logistic_path(X, y, n_lambdas=9) for _ in range(2))
-    assert_array_equal(one.coefs, two.coefs)
-    assert_array_equal(one.n_iters, two.n_iters)
-    one, two = (L1LogisticOBACV(5, cv=3).fit(X, y) for _ in range(2))
-    assert_array_equal(one.scores_, two.scores_)
-    assert_array_equal(one.coef_, two.coef_)
-
-
 @pytest.mark.parametrize("as_format", FORMATS)
 @pytest.mark.parametrize("has_intercept", [False, True])
 def test_the_working_hessian_is_dense_algebra(as_format, has_intercept):
@@ -229,56 +191,3 @@ def test_the_working_hessian_is_dense_algebra(as_format, has_intercept):
     check(other)
     stored = (dense[:, [*kept.columns, 5]] != 0.0).sum() if sp.issparse(X) else None
     assert kept.count_with(np.array([5])) == stored
-
-
-def counted(monkeypatch, X, y, **options):
-    """A path, and its Hessians, models and gradients of all columns."""
-    counts = dict.fromkeys(("hessians", "models", "gradients"), 0)
-
-    def count(owner, name, what):
-        method = getattr(owner, name)
-
-        def counting(*args, **kwargs):
-            counts[what] += 1
-            return method(*args, **kwargs)
-
-        monkeypatch.setattr(owner, name, counting)
-
-    count(WorkingHessian, "renew", "hessians")
-    count(GramModel, "minimize", "models")
-    count(LinearProblem, "gradient", "gradients")
-    return l1_logistic_path(X, y, **options), counts
-
-
-def test_work_of_a_path(monkeypatch):
-    """A Hessian lasts for several penalties, a gradient of all columns for one; penalties take few models."""
-    X, y, _ = data((1500, 300), seed=8)
-    path, counts = counted(monkeypatch, X, y, n_lambdas=60, eps=1e-3)
-    assert not path.statuses.any()
-    assert 8 <= counts["hessians"] <= 24
-    assert counts["models"] <= 270
-    assert counts["gradients"] <= 1.6 * 60
-
-
-def test_the_objective_never_rises():
-    """From zero to a weak penalty on data that a plane separates, where full Newton steps go too far."""
-    X, y, _ = data((200, 60), seed=9)
-    y = (X[:, :3].sum(axis=1) > 0).astype(int)
-    loss, funs = LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True), []
-    l1 = loss.l1_vector(1e-6)
-    result = NewtonSession(loss).minimize(
-        l1, np.zeros(61), tol=1e-7, max_iter=500, callback=lambda state: funs.append(state.fun)
-    )
-    assert result.success and len(funs) > 5
-    assert (np.diff(funs) <= 1e-12 * np.abs(funs[:-1])).all()
-
-
-def test_a_predicted_reduction_that_ends_a_run_is_reported():
-    X, y, _ = data((300, 40), seed=10)
-    loss = LogisticLoss(X, 2.0 * y - 1.0, fit_intercept=True)
-    options = dict(max_iter=100, predicted_tol=1e-2)
-    loose = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, **options)
-    tight = NewtonSession(loss).minimize(loss.l1_vector(1.0), np.zeros(41), tol=1e-9, max_iter=100)
-    assert loose.success and loose.message == CONVERGED_BY_PREDICTION and loose.optimality > 1e-9
-    assert tight.success and tight.message != CONVERGED_BY_PREDICTION and tight.optimality <= 1e-9
-    assert tight.nit > loose.nit

@@ -1,18 +1,12 @@
 """Runs of the solver that once hung, crashed or lied."""
 
-import threading
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import reference_oba as ref
 import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, make_classification
+from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold
 
 from sparsekit import L1LogisticOBA
-from sparsekit._l1.solver.globalise import UpperModel
-from sparsekit._l1.solver.oba_run import Kernels
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, OBAOptions, minimize_oba
 
 
@@ -46,47 +40,6 @@ def test_result_describes_the_point_that_it_returns():
         np.testing.assert_allclose(result.grad, loss.gradient(result.x), rtol=1e-9, atol=1e-9)
 
 
-def test_tolerance_met_to_the_last_bit_ends_the_run():
-    result = minimize_oba(LogisticLoss(np.array([[1.7563316212955213]]), [1.0]), 0.7903492295829846, tol=0.1)
-    assert result.status == 0
-
-
-@pytest.mark.parametrize("l1", [1e-308, 1e-300, 1e-100])
-def test_a_vanishing_penalty_ends(l1):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((200, 5)), np.where(rng.random(200) < 0.5, 1.0, -1.0)
-    result = minimize_oba(LogisticLoss(X, y), l1)
-    assert result.status == 0
-    free = minimize_oba(LogisticLoss(X, y), 0.0)
-    np.testing.assert_allclose(result.x, free.x, atol=1e-4)
-
-
-def test_one_loss_minimised_by_several_threads():
-    rng = np.random.default_rng(0)
-    X = sp.random(2000, 3000, 0.02, format="csr", random_state=rng)
-    loss = LogisticLoss(X, np.where(rng.random(2000) < 0.5, 1.0, -1.0))
-    expected = minimize_oba(loss, 0.5).x
-    found = [None] * 6
-
-    def solve(i):
-        found[i] = minimize_oba(loss, 0.5).x
-
-    workers = [threading.Thread(target=solve, args=(i,), daemon=True) for i in range(6)]
-    [worker.start() for worker in workers]
-    [worker.join(timeout=60) for worker in workers]
-    for x in found:
-        np.testing.assert_array_equal(x, expected)
-
-
-def test_a_start_on_the_flat_side_is_as_good_as_none():
-    X, y = load_breast_cancer(return_X_y=True)
-    X, y = X / X.max(axis=0), 2.0 * y - 1
-    x0 = np.full(X.shape[1], -1e8)
-    result = minimize_oba(LogisticLoss(X, y), 1.0, x0)
-    assert result.status == 0
-    assert result.fun == pytest.approx(minimize_oba(LogisticLoss(X, y), 1.0).fun, rel=1e-6)
-
-
 def test_bad_arguments_are_refused():
     X = sp.random(5, 2000, 0.1, format="csr", random_state=0)
     y = np.ones(5)
@@ -96,18 +49,6 @@ def test_bad_arguments_are_refused():
         LogisticLoss(X, y, n_threads=-1)
     with pytest.raises(ValueError, match="model_cycles must be at least 1; got 0"):
         OBAOptions(model_cycles=0)
-
-
-@pytest.mark.parametrize("kind", ["csr", "csc", "dense"])
-def test_integer_data_are_not_multiplied_as_integers(kind):
-    rng = np.random.default_rng(1)
-    counts = rng.integers(0, 300, (60, 7)).astype(np.int16)
-    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    X = counts if kind == "dense" else sp.csr_matrix(counts).asformat(kind)
-    found = minimize_oba(LogisticLoss(X, y), 20.0).x
-    assert np.any(found)
-    expected = minimize_oba(LogisticLoss(counts.astype(float), y), 20.0).x
-    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 class Flat(Poisson):
@@ -146,44 +87,10 @@ def test_correlated_features_of_few_rows_at_a_weak_penalty(seed):
     assert model.dual_gap_ <= 1e-4 * model.objective_
 
 
-def test_the_upper_model_moves_its_variables_alone():
+def test_designs_with_next_to_nothing():
+    """A single row, no columns."""
     rng = np.random.default_rng(0)
-    x, g, l1, bound = rng.normal(size=12), 3.0 * rng.normal(size=12), rng.uniform(0.1, 1.0, 12), 2.5
-    variables = np.array([1, 4, 5, 9])
-    others = np.setdiff1d(np.arange(12), variables)
-
-    def value(point):
-        step = point - x
-        return 7.0 + g @ step + 0.5 * bound * step @ step + l1 @ abs(point)
-
-    upper = UpperModel(
-        SimpleNamespace(x=x, g=g, l1=l1, problem=SimpleNamespace(f=7.0)), variables, Kernels(x)
-    )
-    point = upper.ista_point(bound)
-    np.testing.assert_array_equal(point[others], x[others])
-    np.testing.assert_allclose(upper.minimum(bound), value(point), rtol=1e-12)
-    for scale in (1e-3, 0.1, 1.0):
-        for _ in range(50):
-            other = point.copy()
-            other[variables] += scale * rng.normal(size=4)
-            assert value(other) >= value(point)
-
-
-def test_hard_designs_end_with_the_right_answer():
-    """Constant, duplicate, zero, tiny and huge columns, a single row, nothing to fit."""
-    rng = np.random.default_rng(0)
-    base = rng.standard_normal((40, 4))
-    X = np.column_stack([base, base[:, 0], np.ones(40), np.zeros(40), 1e-8 * base[:, 1], 1e8 * base[:, 2]])
-    y = rng.choice([-1.0, 1.0], 40)
-    for fit_intercept in (False, True):
-        smooth = ref.logistic(X, y, fit_intercept=fit_intercept)
-        loss = LogisticLoss(X, y, fit_intercept=fit_intercept)
-        l1 = loss.l1_vector(1.0)
-        result = minimize_oba(loss, l1, tol=1e-12, max_iter=500)
-        assert np.isfinite(result.x).all() and result.status in (0, 4)
-        # 1e8-fold columns make the relative measure weak, the value is what counts
-        lowest = ref.objective(smooth, l1, ref.oba(smooth, l1, tol=1e-13)[0])
-        assert result.fun <= lowest + 1e-7 * lowest
+    X, y = rng.standard_normal((40, 4)), rng.choice([-1.0, 1.0], 40)
     one = minimize_oba(LogisticLoss(X[:1], y[:1]), 0.5, tol=1e-9)
     assert one.status in (0, 4) and np.isfinite(one.x).all()
     empty = minimize_oba(LogisticLoss(np.zeros((5, 0)), y[:5]), 0.5)

@@ -7,118 +7,54 @@ import pytest
 import reference_oba
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from offset_data import data, numbers
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
-from sparsekit import L1LogisticOBA, LassoOBA, l1_logistic_path, load, save
-from sparsekit._cython.shared._orthant import measure
+from sparsekit import (
+    L1LogisticOBA,
+    L1LogisticOBACV,
+    LassoOBA,
+    l1_logistic_path,
+    load,
+    save,
+)
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
-from sparsekit.inspection import sharpness
+from sparsekit.inspection import RegularizationPathDisplay, sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
-TIGHT = 1e-10
+
+def data(n_classes=2, n=90, p=12, size=2.0, seed=0):
+    """X, classes that the offset and two features explain, and the offset, (n,) or (n, K)."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.7)
+    if n_classes == 2:
+        offset = size * rng.standard_normal(n) + 1.0
+        return X, (2 * X[:, 0] - X[:, 1] + offset + rng.logistic(size=n) > 0).astype(int), offset
+    offset = size * rng.standard_normal((n, n_classes)) + np.arange(n_classes)
+    return X, (2 * X[:, :n_classes] + offset + rng.gumbel(size=(n, n_classes))).argmax(axis=1), offset
 
 
-def reference(model, X, codes, offset, K, weight=None, l1=None):
-    """What the model minimises at its coefficients, and its least value by L-BFGS-B."""
-    p = X.shape[1]
-    l1 = np.full(p, 1.0) if l1 is None else l1
-    if K == 2:
-        smooth = reference_oba.logistic(X, 2.0 * codes - 1.0, weight, model.fit_intercept, offset)
-        x = model.coef_[0]
-    else:
-        smooth = reference_oba.multinomial(X, codes, K, weight, model.fit_intercept, offset)
-        l1, x = np.repeat(l1, K), model.coef_.T.ravel()
+def numbers(seed=0):
+    X, _, offset = data(seed=seed)
+    return (
+        X,
+        X[:, 0] - 2 * X[:, 1] + offset + 0.3 * np.random.default_rng(seed).standard_normal(len(X)),
+        offset,
+    )
+
+
+def reference(model, X, codes, offset):
+    """What the model of two classes minimises at its coefficients, and its least value by L-BFGS-B."""
+    smooth = reference_oba.logistic(X, 2.0 * codes - 1.0, None, model.fit_intercept, offset)
+    l1, x = np.full(X.shape[1], 1.0 / model.C), model.coef_[0]
     if model.fit_intercept:
-        l1, x = np.append(l1, np.zeros(smooth.size - len(x))), np.append(x, model.intercept_)
-    l1 = l1 / model.C
+        l1, x = np.append(l1, 0.0), np.append(x, model.intercept_)
     best = reference_oba.objective(smooth, l1, reference_oba.split_lbfgsb(smooth, l1, 20000))
     return reference_oba.objective(smooth, l1, x), best
-
-
-@pytest.mark.parametrize("K", [2, 3])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("C", [0.05, 2.0])
-def test_logistic_against_a_slow_solver(C, fit_intercept, K):
-    X, y, offset = data(K)
-    weight, v = np.random.default_rng(1).uniform(0.2, 2.0, len(y)), np.ones(X.shape[1])
-    weight[:4], v[:3] = 0.0, [0.0, 2.0, 0.5]
-    model = L1LogisticOBA(C, fit_intercept=fit_intercept, penalty_weights=v, tol=1e-8)
-    model.fit(X, y, weight, offset)
-    found, best = reference(model, X, y, offset, K, weight, v)
-    assert_allclose(model.objective_, found, rtol=1e-10)
-    assert found <= best * (1 + 1e-8)
-    assert -1e-12 * best <= model.dual_gap_ <= 1e-6 * best
-    # a fit that was cut short is no nearer than its certificate says
-    for max_iter in (1, 2, 4):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            early = clone(model).set_params(max_iter=max_iter).fit(X, y, weight, offset)
-        assert reference(early, X, y, offset, K, weight, v)[0] - best <= early.dual_gap_ + 1e-10 * best
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_zeros_change_no_bit_and_a_constant_only_the_intercept(K):
-    X, y, offset = data(K)
-    plain = L1LogisticOBA(0.5, tol=TIGHT).fit(X, y)
-    zeros = clone(plain).fit(X, y, offset=np.zeros_like(offset))
-    assert_array_equal(zeros.coef_, plain.coef_)
-    assert_array_equal(zeros.intercept_, plain.intercept_)
-    assert zeros.dual_gap_ == plain.dual_gap_ and zeros.needs_offset_ and not plain.needs_offset_
-    c = 7.0 if K == 2 else np.array([40.0, -3.0, 0.5])
-    for given, shift in ((np.zeros_like(offset) + c, c - np.mean(c) * (K > 2)), (offset, None)):
-        one = clone(plain).fit(X, y, offset=given)
-        two = clone(plain).fit(X, y, offset=given + c)
-        assert_allclose(two.coef_, one.coef_, atol=1e-7)
-        assert_allclose(two.intercept_, one.intercept_ - (c - np.mean(c) * (K > 2)), atol=1e-6)
-        if shift is not None:
-            assert_allclose(one.coef_, plain.coef_, atol=1e-7)
-            assert_allclose(one.intercept_, plain.intercept_ - shift, atol=1e-6)
-    # iterations as well: the intercept that the constant asks for is found before the fit
-    # and the tolerance has the same unit
-    early = L1LogisticOBA(5.0, max_iter=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        one, two = (clone(early).fit(X, y, offset=given) for given in (offset, offset + 100 * c))
-    assert one.n_iter_ == two.n_iter_ == 1
-    assert_allclose(one.optimality_, two.optimality_, rtol=1e-6)
-
-
-def test_sparse_fits_that_start_at_zero():
-    """Without an offset the gradient there is half of its bounds, which columns of sparse X bound."""
-    X, y, offset = data(n=200)
-    model = L1LogisticOBA(0.5, fit_intercept=False, tol=1e-8).fit(X, y, offset=offset)
-    for kind in (sp.csr_array, sp.csc_array):
-        found = clone(model).fit(kind(X), y, offset=offset)
-        assert_allclose(found.coef_, model.coef_, atol=1e-6)
-        assert found.n_iter_ == model.n_iter_
-        loss = LogisticLoss(kind(X), 2.0 * y - 1.0, offset=offset)
-        zero = np.zeros(X.shape[1])
-        gradient = loss.gradient(zero)
-        result = minimize_oba(loss, 2.0, tol=1e-6)
-        assert result.success
-        worst = measure(result.x, result.grad, np.full(X.shape[1], 2.0))
-        assert_allclose(result.optimality * np.abs(gradient).max(), worst, rtol=1e-3, atol=1e-12)
-        everything = minimize_oba(loss, 1.01 * np.abs(gradient).max())
-        assert everything.nit == 0 and not everything.x.any()
-
-
-@pytest.mark.parametrize("K", [2, 3])
-def test_a_ridge_on_few_rows(K):
-    """Which is fitted in as many variables as rows."""
-    X, y, offset = data(K, n=30, p=200)
-    model = L1LogisticOBA(0.1, l1_ratio=0.0, tol=1e-8).fit(X, y, offset=offset)
-    small = L1LogisticOBA(0.1, l1_ratio=1e-12, tol=1e-8).fit(X, y, offset=offset)
-    assert_allclose(model.coef_, small.coef_, atol=1e-5)
-    assert_allclose(model.objective_, small.objective_, rtol=1e-7)
-    assert model.dual_gap_ <= 1e-6 * model.objective_
-    codes = np.eye(K)[y]
-    residual = codes - model.predict_proba(X, offset=offset)
-    residual = residual[:, 1:] if K == 2 else residual
-    assert_allclose(model.coef_, 0.1 * residual.T @ X, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [30.0, 1e3, 1e6])
@@ -133,7 +69,7 @@ def test_huge_offsets(fit_intercept, size):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
             model = L1LogisticOBA(C, fit_intercept=fit_intercept).fit(X, y, offset=offset)
-        found, best = reference(model, X, y, offset, 2)
+        found, best = reference(model, X, y, offset)
         assert_allclose(model.objective_, found, rtol=1e-9)
         assert found - best <= model.dual_gap_ + 1e-10 * found
         if not caught:
@@ -264,15 +200,6 @@ def test_a_model_that_had_an_offset_asks_for_one(K):
     )
 
 
-def test_the_model_of_the_intercept_alone_at_large_offsets():
-    rng = np.random.default_rng(3)
-    y = np.concatenate([np.arange(3), rng.integers(0, 3, 117)])
-    offset, weight = 1e4 * rng.standard_normal((120, 3)), rng.uniform(0.1, 2.0, 120)
-    P = softmax(offset + null_intercept(y, weight, 3, offset), axis=1)
-    totals = np.bincount(y, weights=weight)
-    assert_allclose(weight @ P, totals, atol=1e-6 * totals.sum())
-
-
 def test_what_is_wrong_is_named():
     X, y, _ = data(3)
     two = (y > 0).astype(int)
@@ -300,3 +227,92 @@ def test_what_is_wrong_is_named():
             with pytest.raises(ValueError, match=match):
                 call(bad)
                 pytest.fail(f"{match}")
+
+
+# In cross-validation, pictures and on a GPU.
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_cross_validation_of_classes_is_a_loop_over_the_folds(K):
+    X, y, offset = data(K, n=120)
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, size=len(y))
+    Cs, cv = [0.05, 0.5], StratifiedKFold(3)
+    options = dict(cv=cv, scoring="neg_log_loss", tol=1e-8)
+    for l1_ratio in (1.0, 0.5):
+        search = L1LogisticOBACV(Cs, l1_ratio=l1_ratio, **options).fit(X, y, weight, offset)
+        expected = np.empty((3, 2))
+        for k, (a, b) in enumerate(cv.split(X, y)):
+            for j, C in enumerate(Cs):
+                model = L1LogisticOBA(C, l1_ratio=l1_ratio, tol=1e-8).fit(X[a], y[a], weight[a], offset[a])
+                proba = model.predict_proba(X[b], offset=offset[b])
+                expected[k, j] = -log_loss(y[b], proba, sample_weight=weight[b])
+        assert_allclose(search.scores_, expected, atol=1e-3 if l1_ratio == 1.0 else 2e-3)
+        final = L1LogisticOBA(search.C_, l1_ratio=l1_ratio, tol=1e-8).fit(X, y, weight, offset)
+        assert_allclose(search.coef_, final.coef_, atol=1e-6)
+        assert_allclose(search.objective_, final.objective_, rtol=1e-8)
+    proba = search.predict_proba(X, offset=offset)
+    assert search.score(X, y, offset=offset) == pytest.approx(-log_loss(y, proba))
+    for call in (search.predict, lambda X: search.score(X, y)):
+        with pytest.raises(ValueError, match="fitted with an offset"):
+            call(X)
+    # grids begin where the offset alone is left, and zeros are none
+    grid = L1LogisticOBACV(3, cv=cv).fit(X, y, offset=offset)
+    assert_allclose(1 / grid.Cs_[0], l1_logistic_path(X, y, n_lambdas=1, offset=offset).lambda_max)
+    assert_array_equal(
+        L1LogisticOBACV(3, cv=cv).fit(X, y, offset=np.zeros_like(offset)).scores_,
+        L1LogisticOBACV(3, cv=cv).fit(X, y).scores_,
+    )
+    with pytest.raises(ValueError, match=r"offset\.shape"):
+        L1LogisticOBACV().fit(X, y, offset=offset[:-1])
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+def test_a_fold_that_lacks_classes_has_their_columns_of_the_offset(missing):
+    X, y, offset = data(4, n=100)
+    train = np.flatnonzero(y >= missing)
+    model = L1LogisticOBACV([0.5], cv=[(train, np.arange(100))], refit=False, tol=1e-9).fit(
+        X, y, offset=offset
+    )
+    part = offset[train][:, missing:]
+    part = part[:, 1] - part[:, 0] if part.shape[1] == 2 else part
+    only = L1LogisticOBA(0.5, tol=1e-9).fit(X[train], y[train], offset=part)
+    assert_allclose(
+        model.predict_proba(X[train], offset=offset[train])[:, missing:],
+        only.predict_proba(X[train], offset=part), atol=1e-6,
+    )  # fmt: skip
+    assert not model.predict_proba(X, offset=offset)[:, :missing].any()
+
+
+def test_pictures_of_paths(close_figures):
+    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    X, y, offset = data()
+    model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        RegularizationPathDisplay.from_estimator(model, X, y)
+    display = RegularizationPathDisplay.from_estimator(model, X, y, offset=offset, n_lambdas=3)
+    expected = l1_logistic_path(X, y, offset=offset, n_lambdas=3)
+    assert_array_equal(display.path.coefs, expected.coefs)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_on_a_gpu(cupy, K):
+    X, y, offset = data(K)
+    here = L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
+    dX, dy, do = cupy.asarray(X), cupy.asarray(y), cupy.asarray(offset)
+    there = clone(here).fit(dX, dy, offset=do)
+    assert isinstance(there.coef_, cupy.ndarray)
+    assert_allclose(there.coef_.get(), here.coef_, atol=1e-5)
+    assert_allclose(there.objective_, here.objective_, rtol=1e-8)
+    assert 0 <= there.dual_gap_ + 1e-10 <= 1e-5 * here.objective_
+    proba = there.predict_proba(dX, offset=do)
+    assert_allclose(proba.get(), here.predict_proba(X, offset=offset), atol=1e-5)
+    assert there.score(dX, dy, offset=do) == pytest.approx(here.score(X, y, offset=offset))
+    with pytest.raises(TypeError, match="offset in main memory"):
+        there.fit(dX, dy, offset=offset)
+    with pytest.raises(ValueError, match=r"offset\.shape == \(89"):
+        there.fit(dX, dy, offset=do[:-1])
+    with pytest.raises(ValueError, match="offset contains NaN"):
+        there.fit(dX, dy, offset=do * cupy.asarray(np.nan))
+    with pytest.raises(ValueError, match="fitted with an offset"):
+        there.predict(dX)
+    assert_array_equal(there.to_cpu().predict(X, offset=offset), there.predict(dX, offset=do).get())

@@ -1,4 +1,4 @@
-"""OrdinalOBA against plain formulas, SciPy, peers, and its optimality conditions."""
+"""OrdinalOBA against plain formulas, SciPy and its optimality conditions."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV
 
-from sparsekit import L1LogisticOBA, OrdinalOBA, load, save
+from sparsekit import OrdinalOBA, load, save
 from sparsekit._l1.losses.ordinal import OrdinalLoss
 
 N, P = 150, 6
@@ -28,35 +28,26 @@ OFFSET = np.linspace(-2.0, 2.5, N) ** 2 - 1.0
 @pytest.mark.parametrize("K", [2, 3, 4])
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
 @pytest.mark.parametrize("weight, penalties", [(None, None), (WEIGHT, PENALTIES)])
-def test_against_scipy(K, l1_ratio, weight, penalties):
+@pytest.mark.parametrize("offset", [None, OFFSET], ids=["", "offset"])
+def test_against_scipy(K, l1_ratio, weight, penalties, offset):
     codes, alpha = np.minimum(CODES, K - 1), 0.05
     model = OrdinalOBA(alpha, l1_ratio=l1_ratio, penalty_weights=penalties, tol=1e-9)
-    model.fit(X, codes, weight)
-    v = 1.0 if penalties is None else penalties
-    coef, thresholds, least = plain.solve(X, codes, weight, alpha, l1_ratio, v)
-    own = plain.objective(model.coef_, model.thresholds_, X, codes, weight, alpha, l1_ratio, v)
+    model.fit(X, codes, weight, offset)
+    v, shift = 1.0 if penalties is None else penalties, 0.0 if offset is None else offset
+    coef, thresholds, least = plain.solve(X, codes, weight, alpha, l1_ratio, v, shift)
+    own = plain.objective(model.coef_, model.thresholds_, X, codes, weight, alpha, l1_ratio, v, shift)
     assert model.objective_ == pytest.approx(own, rel=1e-12)
     assert -1e-13 <= least - own <= 1e-7
     assert_allclose(model.coef_, coef, atol=2e-3)
     assert_allclose(model.thresholds_, thresholds, atol=2e-3)
     assert model.dual_gap_ <= 1e-8 * own
-    expected = plain.probabilities(X @ model.coef_, model.thresholds_)
-    assert_allclose(model.predict_proba(X), expected, atol=1e-13)
-
-
-def test_optimality_conditions_by_finite_differences():
-    alpha = 0.08
-    model = OrdinalOBA(alpha, tol=1e-10).fit(X, CODES, WEIGHT)
-
-    def smooth(v):
-        return plain.objective(v[:P], v[P:], X, CODES, WEIGHT, 0.0)
-
-    g = approx_fprime(np.concatenate([model.coef_, model.thresholds_]), smooth, 1e-7)
-    used = model.coef_ != 0.0
-    assert 0 < used.sum() < P
-    assert_allclose(g[:P][used], -alpha * np.sign(model.coef_[used]), atol=1e-6)
-    assert np.abs(g[:P][~used]).max() <= alpha + 1e-6
-    assert_allclose(g[P:], 0.0, atol=1e-6)
+    z = X @ model.coef_ + shift
+    assert_allclose(model.predict_linear(X, offset), z, atol=1e-13)
+    expected = plain.probabilities(z, model.thresholds_)
+    assert_allclose(model.predict_proba(X, offset), expected, atol=1e-13)
+    assert_allclose(np.exp(model.predict_log_proba(X, offset)), expected, atol=1e-13)
+    found = expected.argmax(axis=1) == codes
+    assert model.score(X, codes, weight, offset) == pytest.approx(np.average(found, weights=weight))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csc_array], ids=["dense", "csr", "csc"])
@@ -96,36 +87,6 @@ def test_the_gap_bounds_the_error_and_is_tight():
     assert model.objective_ - least <= model.dual_gap_ <= 100.0 * (model.objective_ - least)
 
 
-def test_two_classes_are_l1_logistic_regression():
-    y = CODES > 1
-    model = OrdinalOBA(0.03, tol=1e-9).fit(X, y, WEIGHT)
-    peer = L1LogisticOBA(1.0 / (0.03 * WEIGHT.sum()), tol=1e-9).fit(X, y, WEIGHT)
-    assert_allclose(model.coef_, peer.coef_[0], atol=1e-8)
-    assert_allclose(-model.thresholds_, peer.intercept_, atol=1e-8)
-    assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-7)
-    assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=1e-8)
-    assert np.array_equal(model.predict(X), peer.predict(X))
-
-
-def test_against_statsmodels_without_a_penalty():
-    module = "statsmodels.miscmodels.ordinal_model"
-    ordinal = pytest.importorskip(module, reason="statsmodels is not installed")
-    peer = ordinal.OrderedModel(CODES, X, distr="logit")
-    peer = peer.fit(method="bfgs", disp=False, gtol=1e-8, maxiter=500)
-    model = OrdinalOBA(0.0, tol=1e-9).fit(X, CODES)
-    assert_allclose(model.coef_, peer.params[:P], atol=1e-4)
-    assert_allclose(model.thresholds_, peer.model.transform_threshold_params(peer.params)[1:-1], atol=1e-4)
-    assert model.objective_ == pytest.approx(-peer.llf / N, rel=1e-8)
-
-
-def test_against_mord_with_a_ridge():
-    mord = pytest.importorskip("mord", reason="mord is not installed")
-    # of two classes, where its loss of all thresholds is the same
-    peer = mord.LogisticAT(alpha=5.0).fit(X, (CODES > 1).astype(int))
-    model = OrdinalOBA(5.0 / N, l1_ratio=0.0, tol=1e-9).fit(X, CODES > 1)
-    assert_allclose(model.coef_, peer.coef_, atol=2e-3)
-
-
 @pytest.mark.parametrize("hessian", ["exact", "lbfgs"])
 def test_forms_of_x_agree(hessian):
     model = OrdinalOBA(0.05, tol=1e-8, hessian=hessian).fit(X, CODES, WEIGHT)
@@ -136,17 +97,6 @@ def test_forms_of_x_agree(hessian):
     single = clone(model).fit(X.astype(np.float32), CODES, WEIGHT)
     assert single.coef_.dtype == np.float32
     assert_allclose(single.coef_, model.coef_, atol=1e-4)
-
-
-def test_columns_far_from_zero_and_empty_ones():
-    model = OrdinalOBA(0.05, tol=1e-8).fit(X, CODES)
-    far = clone(model).set_params(warm_start=True).fit(X + 1e4, CODES)
-    assert_allclose(far.coef_, model.coef_, atol=1e-5)
-    assert_allclose(far.predict_proba(X + 1e4), model.predict_proba(X), atol=1e-5)
-    assert far.fit(X + 1e4, CODES).n_iter_ <= 1
-    wide = sp.hstack([sp.csr_array(X), sp.csr_array((N, 50))], format="csr")
-    wider = clone(model).fit(wide, CODES)
-    assert_allclose(wider.coef_, np.concatenate([model.coef_, np.zeros(50)]), atol=1e-7)
 
 
 def test_the_order_of_the_labels():
@@ -179,15 +129,6 @@ def test_the_order_of_the_labels():
         OrdinalOBA(categories=["low", "mid", "high", "top", "low"]).fit(X, words)
 
 
-def test_a_class_without_weight_is_left_out():
-    weight = np.where(CODES == 1, 0.0, 1.0)
-    model = OrdinalOBA(0.05, tol=1e-8).fit(X, CODES, weight)
-    without = OrdinalOBA(0.05, tol=1e-8).fit(X[CODES != 1], CODES[CODES != 1])
-    assert model.classes_.tolist() == [0, 2, 3]
-    assert_allclose(model.coef_, without.coef_, atol=1e-7)
-    assert_allclose(model.thresholds_, without.thresholds_, atol=1e-6)
-
-
 def test_predictions_of_large_scores_and_close_thresholds():
     model = OrdinalOBA(0.01).fit(X, CODES)
     far = np.array([[1e4] + [0.0] * (P - 1), [-1e4] + [0.0] * (P - 1)])
@@ -210,58 +151,12 @@ def test_warm_starts_searches_and_scores():
     assert search.best_params_ == {"alpha": 0.05}
 
 
-def test_strong_penalties_give_the_frequencies():
-    model = OrdinalOBA(10.0).fit(X, CODES)
-    assert not model.coef_.any() and model.dual_gap_ <= 1e-12
-    assert_allclose(model.predict_proba(X[:1])[0], np.bincount(CODES) / N, rtol=1e-12)
-
-
 def test_many_classes_and_more_features_than_rows():
     wide = np.random.default_rng(2).standard_normal((80, 300))
     codes = np.argsort(np.argsort(wide[:, 0] + 0.1 * wide[:, 1])) // 4
     model = OrdinalOBA(0.02).fit(wide, codes)
     assert len(model.thresholds_) == 19 and (np.diff(model.thresholds_) > 0.0).all()
     assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_
-
-
-@pytest.mark.parametrize("weight, penalties", [(None, None), (WEIGHT, PENALTIES)])
-@pytest.mark.parametrize("K", [2, 4])
-def test_an_offset_against_scipy(K, weight, penalties):
-    codes, alpha = np.minimum(CODES, K - 1), 0.02
-    model = OrdinalOBA(alpha, l1_ratio=0.7, penalty_weights=penalties, tol=1e-9)
-    model.fit(X, codes, weight, OFFSET)
-    v = 1.0 if penalties is None else penalties
-    coef, thresholds, least = plain.solve(X, codes, weight, alpha, 0.7, v, OFFSET)
-    assert -1e-13 <= least - model.objective_ <= 1e-7 and model.dual_gap_ <= 1e-8 * model.objective_
-    assert_allclose(model.coef_, coef, atol=2e-3)
-    assert_allclose(model.thresholds_, thresholds, atol=2e-3)
-    z = X @ model.coef_ + OFFSET
-    assert_allclose(model.predict_linear(X, OFFSET), z, atol=1e-13)
-    expected = plain.probabilities(z, model.thresholds_)
-    assert_allclose(model.predict_proba(X, OFFSET), expected, atol=1e-13)
-    assert_allclose(np.exp(model.predict_log_proba(X, OFFSET)), expected, atol=1e-13)
-    assert np.array_equal(model.predict(X, OFFSET), expected.argmax(axis=1))
-    assert model.score(X, codes, weight, OFFSET) == pytest.approx(
-        np.average(expected.argmax(axis=1) == codes, weights=weight)
-    )
-
-
-def test_an_offset_of_two_classes_is_that_of_l1_logistic_regression():
-    y = CODES > 1
-    model = OrdinalOBA(0.03, tol=1e-9).fit(X, y, WEIGHT, OFFSET)
-    peer = L1LogisticOBA(1.0 / (0.03 * WEIGHT.sum()), tol=1e-9).fit(X, y, WEIGHT, OFFSET)
-    assert_allclose(model.coef_, peer.coef_[0], atol=1e-8)
-    assert_allclose(-model.thresholds_, peer.intercept_, atol=1e-8)
-    assert_allclose(model.decision_function(X, OFFSET), peer.decision_function(X, OFFSET), atol=1e-7)
-
-
-def test_an_equal_offset_of_all_rows_moves_the_thresholds_alone():
-    plain_model, zeros = (OrdinalOBA(0.05, tol=1e-10).fit(X, CODES, offset=o) for o in (None, 0.0))
-    assert np.array_equal(plain_model.coef_, zeros.coef_) and zeros.needs_offset_
-    moved = OrdinalOBA(0.05, tol=1e-10).fit(X, CODES, offset=3.0)
-    assert_allclose(moved.coef_, plain_model.coef_, atol=1e-9)
-    assert_allclose(moved.thresholds_, plain_model.thresholds_ + 3.0, atol=1e-9)
-    assert_allclose(moved.predict_proba(X, 3.0), plain_model.predict_proba(X), atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])

@@ -5,24 +5,10 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 from scipy.special import expit, softmax
-from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import scale
 
 from sparsekit import L1LogisticOBA, l1_logistic_path, lasso_path
 from sparsekit.metrics import kkt_violation
-
-
-@pytest.fixture(scope="module")
-def cancer():
-    X, y = load_breast_cancer(return_X_y=True)
-    return scale(X), y
-
-
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return scale(X), y
 
 
 def test_every_point_is_optimal_and_equals_a_single_fit(cancer):
@@ -97,22 +83,6 @@ def test_options_of_the_penalties(cancer):
                 dict(coefs="no")):  # fmt: skip
         with pytest.raises(ValueError, match="|".join(bad)):
             l1_logistic_path(X, y, **bad)
-
-
-def test_warm_starts_save_iterations(cancer):
-    X, y = cancer
-    path = l1_logistic_path(X, y, n_lambdas=40, tol=1e-6)
-    cold = sum(L1LogisticOBA(C=C, tol=1e-6).fit(X, y).n_iter_[0] for C in path.Cs)
-    assert path.n_iters.sum() < 0.75 * cold
-
-
-def test_callback_ends_the_path(cancer):
-    X, y = cancer
-    calls = []
-    path = l1_logistic_path(X, y, n_lambdas=10, callback=lambda r: calls.append(r.nit) or len(calls) == 12)
-    assert len(calls) == 12 and 1 < len(path.lambdas) < 10
-    assert path.statuses[-1] == 3 and not path.statuses[:-1].any()
-    assert path.coefs.shape[1] == len(path.lambdas) == len(path.objectives)
 
 
 def test_unconverged_points_are_warned_about(cancer):

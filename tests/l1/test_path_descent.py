@@ -40,35 +40,6 @@ def test_paths_find_what_oba_finds(kind, options):
     assert (path.dual_gaps <= 10 * tol * path.objectives).all()
 
 
-@pytest.mark.parametrize("shape", [(80, 20), (60, 400)])
-def test_columns_that_are_nearly_copies(shape):
-    X, y, _ = data(*shape, copies=True)
-    path = lasso_path(X, y, n_lambdas=10, eps=1e-5, tol=1e-9)
-    assert not path.statuses.any()
-    assert (path.dual_gaps <= 1e-8 * path.objectives).all()
-    loss = LeastSquaresLoss(X, y - y.mean(), fit_intercept=True)
-    found = minimize_oba(loss, loss.l1_vector(path.lambdas[5] * len(y)), tol=1e-9)
-    assert path.objectives[5] == pytest.approx(found.fun / len(y), rel=1e-7)
-
-
-@pytest.mark.parametrize("p", [20, 400])
-def test_a_callback_and_the_time_end_it(p):
-    X, y, _ = data(80, p)
-    seen = []
-
-    def enough(result):
-        seen.append(result.nnz > 3)
-        return seen[-1]
-
-    path = lasso_path(X, y, n_lambdas=10, callback=enough)
-    assert seen[-1] and not any(seen[:-1])
-    assert 1 < len(path.lambdas) < 10 and path.statuses[-1] == 3 and not path.statuses[:-1].any()
-    with pytest.warns(match="did not converge"):
-        path = lasso_path(X, y, n_lambdas=10, max_time=1e-9)
-    assert path.coefs.shape == (p, 10)
-    assert path.statuses[-1] == 2 and set(path.statuses) <= {0, 2}
-
-
 @pytest.mark.parametrize("as_format", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 @pytest.mark.parametrize("density", [0.02, 0.5])
 def test_moments_are_plain_sums(density, as_format):

@@ -6,7 +6,6 @@ import pytest
 from sklearn.base import clone
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
-from sparsekit.inspection._training import training_function
 
 NAMES = ["age", "weight", "height", "pulse"]
 MODELS = [L1LogisticOBA(C=0.3), L1LogisticOBACV(Cs=[0.3], cv=2), LassoOBA(0.05)]
@@ -24,19 +23,6 @@ def refused(fit, match):
     with pytest.raises(ValueError, match=match) as caught:
         fit()
     assert "np." not in str(caught.value)
-
-
-@pytest.mark.parametrize("path", [l1_logistic_path, LassoOBA.path])
-def test_paths(frame, path):
-    X, y = frame
-    vector = path(X, y, n_lambdas=3, penalty_weights=[1.0, 7.0, 1.0, 0.0])
-    found = path(X, y, n_lambdas=3, penalty_weights={"weight": 7.0, "pulse": 0.0})
-    np.testing.assert_array_equal(found.coefs, vector.coefs)
-    refused(
-        lambda: path(X, y, penalty_weights={"wieght": 1.0}),
-        "penalty_weights has the key 'wieght', which is no",
-    )
-    refused(lambda: path(X.to_numpy(), y, penalty_weights={"age": 1.0}), "X has no column names")
 
 
 @every
@@ -66,33 +52,6 @@ def test_what_is_wrong_is_named(frame, model):
     # names of an earlier fit are not those of this one
     again = clone(model).set_params(penalty_weights={"age": 2.0}).fit(X, y)
     refused(lambda: again.fit(numbers, y), "X has no column names")
-
-
-def test_on_a_gpu(cupy, frame):
-    X, y = frame
-    X = X.to_numpy()
-    for model in (MODELS[0], MODELS[2]):
-        host = clone(model).set_params(penalty_weights={1: 7.0, 3: 0.0}, tol=1e-8).fit(X, y)
-        labels = cupy.asarray(y, dtype=float)
-        device = clone(host).fit(cupy.asarray(X), labels)
-        np.testing.assert_allclose(device.coef_.get(), host.coef_, atol=1e-6)
-        refused(
-            lambda model=model, labels=labels: (
-                clone(model).set_params(penalty_weights={"age": 1.0}).fit(cupy.asarray(X), labels)
-            ),
-            "X has no column names",
-        )
-
-
-def test_inspection_knows_the_names(frame):
-    """What a display recomputes is the objective that was fitted."""
-    X, y = frame
-    model = L1LogisticOBA(C=0.3, penalty_weights={"pulse": 0.0, "age": 3.0})
-    found = training_function(model.fit(X, y), X, y)
-    with_array = training_function(
-        clone(model).set_params(penalty_weights=[3.0, 1.0, 1.0, 0.0]).fit(X, y), X, y
-    )
-    assert found.fun(found.x)[0] == with_array.fun(with_array.x)[0]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

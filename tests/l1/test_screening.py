@@ -1,13 +1,11 @@
 """Leaving out the variables whose penalty no gradient can reach changes nothing but the time."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython.shared._orthant import measure
-from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._l1.losses.losses import LogisticLoss
 from sparsekit._l1.solver.oba import minimize_oba as solve
 from sparsekit.optimize import minimize_oba
 
@@ -78,14 +76,6 @@ def test_slopes_bound_every_gradient(kind, weighted, dtype, index, n):
     np.testing.assert_allclose(out[:, 1], np.maximum(parts, 0).sum(axis=0), rtol=1e-12, atol=1e-15)
 
 
-def test_only_sparse_logistic_losses_have_bounds():
-    X, y, _ = _text()
-    for loss in (LeastSquaresLoss(X, y), ProbitLoss(X, y), LogisticLoss(X.toarray(), y)):
-        assert loss.slope_range() is None
-        problem = loss.problem()
-        assert problem.screened(np.full(loss.n_variables, 1e9)) == (problem, None)
-
-
 @intercepts
 @weights
 @formats
@@ -151,41 +141,6 @@ def test_same_solution_as_without(unscreened, hessian, fit_intercept, weighted, 
         assert inner.grad is None and inner.x.shape == l1.shape
 
 
-@exact_and_lbfgs
-@pytest.mark.parametrize("common", [40, 700])
-def test_callback_and_history_see_all_variables(hessian, common):
-    X, y, _ = _text(common=common)
-    loss = LogisticLoss(X, y, fit_intercept=True)
-    l1 = loss.l1_vector(L1)
-    out, seen = _left_out(loss, l1), []
-    x0 = np.full(loss.n_variables, 0.01)
-    result = minimize_oba(loss, l1, x0, callback=seen.append, history=True, hessian=hessian)
-    assert out.sum() > 200 and len(seen) == result.nit > 1
-    for state in seen:
-        assert state.x.shape == (loss.n_variables,) and not state.x[out].any()
-        assert state.fun == pytest.approx(loss.value(state.x) + l1 @ np.abs(state.x), rel=1e-12)
-        assert state.nnz == np.count_nonzero(state.x)
-    np.testing.assert_array_equal(seen[-1].x, result.x)
-    assert result.history["fun"][-1] == result.fun and result.history["nnz"][-1] == seen[-1].nnz
-    stopped = minimize_oba(loss, l1, callback=lambda state: True)
-    assert stopped.status == 3 and stopped.x.shape == stopped.grad.shape == x0.shape
-
-
-@intercepts
-@weights
-@pytest.mark.parametrize("max_iter", [0, 1, 2, 4, 200])
-def test_gap_bounds_the_distance_at_any_point(unscreened, fit_intercept, weighted, max_iter):
-    X, y, s = _text(weighted=weighted)
-    loss = LogisticLoss(X, y, s, fit_intercept=fit_intercept)
-    l1 = loss.l1_vector(L1)
-    best = unscreened(LogisticLoss(X, y, s, fit_intercept=fit_intercept), l1, tol=1e-10)
-    assert best.status == 0 and _left_out(loss, l1).sum() > 200
-    for x0 in (None, np.full(len(l1), 0.05)):
-        result = minimize_oba(loss, l1, x0, tol=1e-3, max_iter=max_iter)
-        assert result.dual_gap >= result.fun - best.fun - 1e-10 * best.fun
-        assert max_iter < 200 or result.dual_gap <= 0.1 * best.fun
-
-
 @formats
 @intercepts
 def test_threads_change_no_bit(kind, fit_intercept):
@@ -198,34 +153,3 @@ def test_threads_change_no_bit(kind, fit_intercept):
     assert one.status == 0 and one.x.any()
     for name in ("x", "grad", "fun", "optimality", "dual_gap", "nit", "n_products"):
         np.testing.assert_array_equal(one[name], two[name])
-
-
-@exact_and_lbfgs
-@weights
-@formats
-def test_everything_left_out(kind, weighted, hessian):
-    X, y, s = _text(kind=kind, weighted=weighted)
-    p, mean = X.shape[1], np.average(y, weights=s)
-    for fit_intercept in (False, True):
-        loss = LogisticLoss(X, y, s, fit_intercept=fit_intercept)
-        l1 = loss.l1_vector(1e4)
-        assert np.all(_left_out(loss, l1)[:p])
-        for x0 in (None, np.full(len(l1), 0.1)):
-            result = minimize_oba(loss, l1, x0, tol=1e-10, hessian=hessian)
-            assert result.status == 0
-            expected = np.append(np.zeros(p), 2 * np.arctanh(mean) if fit_intercept else [])
-            np.testing.assert_allclose(result.x, expected, rtol=1e-7)
-            np.testing.assert_allclose(result.grad, loss.gradient(result.x), rtol=1e-9, atol=1e-10)
-            assert abs(result.dual_gap) <= 1e-9 * result.fun
-
-
-@formats
-@pytest.mark.parametrize("shape", [(0, 4), (3, 0), (3, 4)])
-def test_no_entries_and_no_warning(kind, shape):
-    y = np.array([1.0, -1.0, 1.0])[: shape[0]]
-    loss = LogisticLoss(sp.csr_matrix(shape).asformat(kind), y, fit_intercept=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        result = minimize_oba(loss, loss.l1_vector(1.0), tol=1e-9)
-    assert result.status == 0 and not result.x[:-1].any()
-    np.testing.assert_allclose(result.x[-1], np.log(2) if shape[0] else 0.0, rtol=1e-7)

@@ -3,7 +3,6 @@
 import copy
 import io
 import pickle
-from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -72,18 +71,6 @@ def test_a_search_finds_the_same(name, form):
     assert shared.best_estimator_.dual_gap_ <= gap
 
 
-def test_several_classes():
-    X, score = problem()
-    y = np.digitize(score, [-1.0, 1.0])
-    models = []
-    with sk.shared_fits():
-        for C in (0.1, 1.0, 0.1):
-            models.append(sk.L1LogisticOBA(C, tol=TOL).fit(X, y))
-    plain = sk.L1LogisticOBA(0.1, tol=TOL).fit(X, y)
-    assert models[2].n_iter_ < plain.n_iter_
-    assert_allclose(models[2].objective_, plain.objective_, rtol=20 * TOL)
-
-
 def test_what_was_solved_takes_no_more_work():
     X, y = problem(n=300, p=40)
     labels = classes(y)
@@ -126,17 +113,6 @@ def test_other_data_are_other_data(what):
     assert_allclose(other.coef_, plain.coef_, atol=1e-6)
 
 
-def test_changed_in_place():
-    """The matrix of a first fit is changed afterwards, and a copy of what it was is fitted again."""
-    X, y = problem()
-    before = X.copy()
-    with sk.shared_fits():
-        sk.LassoOBA(0.1, tol=TOL).fit(X, y)
-        X *= -3.0
-        found = sk.LassoOBA(0.01, tol=TOL).fit(before, y)
-    assert_allclose(found.coef_, sk.LassoOBA(0.01, tol=TOL).fit(before, y).coef_, atol=1e-6)
-
-
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_data_that_are_taken_for_others(monkeypatch, form):
     """Gradients of a fit's own data correct whatever was taken over: here that of any data of the shape."""
@@ -166,21 +142,6 @@ def test_nothing_is_shared_outside():
     assert_array_equal(again.coef_, first.coef_)
 
 
-def test_the_context_ends_with_an_error():
-    with pytest.raises(KeyError), sk.shared_fits():
-        raise KeyError
-    assert module._active is None and not module._is_open
-
-
-def test_a_context_within_another_shares_with_it():
-    X, y = problem()
-    with sk.shared_fits():
-        sk.LassoOBA(0.01).fit(X, y)
-        with sk.shared_fits():
-            assert sk.LassoOBA(0.01).fit(X, y).n_iter_ <= 1
-        assert len(module._active._states) == 1
-
-
 @pytest.mark.parametrize(("max_bytes", "expected"), [(0, 0), (20_000, 2), (2**28, 4)])
 def test_memory_has_a_limit(max_bytes, expected):
     with sk.shared_fits(max_bytes=max_bytes):
@@ -198,27 +159,6 @@ def test_wrong_limits(wrong):
     said = pytest.raises(ValueError, match="max_bytes must be an integer of at least 0; got")
     with said, sk.shared_fits(max_bytes=wrong):
         raise AssertionError("the context was entered")
-
-
-def test_what_one_thread_has_no_other_gets():
-    store = module.Store("token", 1000)
-    with store.borrow("key") as one, store.borrow("key") as other:
-        assert other is not one
-    with store.borrow("key") as again:
-        assert again is one
-
-
-def test_threads_at_once():
-    X, y = problem(n=200)
-    alphas = np.geomspace(0.3, 1e-4, 24)
-
-    def coef(alpha):
-        return sk.LassoOBA(alpha, tol=TOL).fit(X, y).coef_
-
-    plain = [coef(alpha) for alpha in alphas]
-    with sk.shared_fits(), ThreadPoolExecutor(6) as pool:
-        found = list(pool.map(coef, alphas))
-    assert_allclose(found, plain, atol=1e-6)
 
 
 def test_a_process_shares_what_it_was_sent_to_share():
@@ -270,3 +210,12 @@ def test_what_shares_nothing(options):
         again = sk.LassoOBA(0.01, **options).fit(X, y)
         assert not module._active._states
     assert_array_equal(again.coef_, plain.coef_)
+
+
+def test_a_context_within_another_shares_with_it():
+    X, y = problem()
+    with sk.shared_fits():
+        sk.LassoOBA(0.01).fit(X, y)
+        with sk.shared_fits():
+            assert sk.LassoOBA(0.01).fit(X, y).n_iter_ <= 1
+        assert len(module._active._states) == 1

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sparsekit import FactorGraph, minimize_oba
+from sparsekit import FactorGraph
 from sparsekit._bounded.losses.losses import LossRows, PiecewiseLoss
-from sparsekit._cython.l1 import _glm
 from sparsekit._factor_graph.factors.factors import AT_LEAST
 from sparsekit._factor_graph.factors.linear_factors import Budget
-from sparsekit._l1.losses.losses import LinearLoss
 
 
 @pytest.fixture(scope="module")
@@ -29,33 +27,6 @@ def block(page, name):
     ]
     assert len(found) == 1
     return found[0]
-
-
-def test_a_loss_for_oba(page, monkeypatch):
-    def value(z, y, s):
-        return float(np.sum((s if s.size else 1.0) * (np.sqrt(1.0 + (z - y) ** 2) - 1.0)))
-
-    def derivatives(z, y, s, u, d):
-        root, weight = np.sqrt(1.0 + (z - y) ** 2), s if s.size else 1.0
-        u[:], d[:] = weight * (z - y) / root, weight / root**3
-        return value(z, y, s)
-
-    # the first step of the recipe, in NumPy
-    monkeypatch.setattr(_glm, "pseudo_huber_value", value, raising=False)
-    monkeypatch.setattr(_glm, "pseudo_huber_derivatives", derivatives, raising=False)
-    names = {"LinearLoss": LinearLoss, "np": np}
-    exec(block(page, "PseudoHuberLoss"), names)
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 5)), 3.0 * rng.standard_t(2, 60)
-    found = minimize_oba(names["PseudoHuberLoss"](X, y, fit_intercept=True), [2.0] * 5 + [0.0], tol=1e-10)
-
-    def split(v):  # w = a - b, a and b at least 0
-        z = X @ (v[:5] - v[5:10]) + v[10]
-        return value(z, y, np.empty(0)) + 2.0 * v[:10].sum()
-
-    expected = optimize.minimize(split, np.zeros(11), bounds=[(0, None)] * 10 + [(None, None)], tol=1e-12)
-    assert found.success and found.fun == pytest.approx(expected.fun, rel=1e-7)
-    assert found.fun <= expected.fun * (1 + 1e-12)
 
 
 def test_a_loss_of_the_bounded_models(page):

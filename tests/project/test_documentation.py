@@ -1,4 +1,4 @@
-"""The documentation: every public name has its page, and the check of the built pages sees what is wrong."""
+"""The documentation: every public name has its page, every example a summary."""
 
 import ast
 import importlib
@@ -33,40 +33,6 @@ def test_the_api_pages_are_those_of_the_public_names(checkout, module):
     assert sorted(found for found in listed if found.rpartition(".")[0] == name) == sorted(
         f"{name}.{found}" for found in public
     )
-
-
-@pytest.fixture
-def check_links(checkout):
-    spec = importlib.util.spec_from_file_location("check_links", checkout / "doc" / "check_links.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_links_that_lead_nowhere_are_found(check_links, tmp_path, capsys):
-    (tmp_path / "api").mkdir()
-    (tmp_path / "api" / "index.html").write_text('<h1 id="top-of-it">API</h1><a href="../index.html">up</a>')
-    (tmp_path / "a b.png").write_bytes(b"")
-    page = tmp_path / "index.html"
-    page.write_text(
-        '<a name="old"></a><a href="#old"></a><a href="#"></a><a href="api/"></a>'
-        '<a href="api/index.html#top-of-it"></a><img src="a%20b.png"><a href="https://example.org/x"></a>'
-    )
-    assert not check_links.main(tmp_path) and capsys.readouterr().out == "2 pages, 0 wrong links\n"
-    page.write_text(
-        '<a href="no.html"></a><a href="#no"></a><a href="api/index.html#no"></a><img src="no.png">'
-        '<script src="https://example.org/x.js"></script><link rel="stylesheet" href="//example.org/x.css">'
-    )
-    assert check_links.main(tmp_path)
-    assert capsys.readouterr().out.splitlines() == [
-        "index.html: no.html: no such file",
-        "index.html: #no: no such anchor on the page",
-        "index.html: api/index.html#no: no such anchor on the page",
-        "index.html: no.png: no such file",
-        "index.html: https://example.org/x.js: is loaded from elsewhere",
-        "index.html: //example.org/x.css: is loaded from elsewhere",
-        "2 pages, 6 wrong links",
-    ]
 
 
 def test_examples_begin_with_a_summary_for_their_card(checkout):

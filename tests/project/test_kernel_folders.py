@@ -6,8 +6,8 @@ import pytest
 from source_imports import circles
 
 SIDES = ("_cython", "gpu")
-# who else has kernels of its own
-NO_WINGS = {"shared"}
+
+
 # modules over the wings
 ABOVE = {"_torch", "_compare", "__init__.py"}
 INCLUDE = re.compile(r'^\s*(?:#include|cdef extern from) "([^"]+)"', re.MULTILINE)
@@ -46,18 +46,6 @@ def test_the_scans_find_what_they_scan_for():
 
 
 @pytest.mark.parametrize("side", SIDES)
-def test_every_kernel_is_in_the_folder_of_a_wing(source, side):
-    kernels = files(source, side, ".pyx", ".py", ".h", ".cu")
-    folders = {path.parent.relative_to(source / side).as_posix() for path in kernels}
-    folders.discard(".")  # the package's __init__
-    assert "shared" in folders and len(folders) > 4
-    for folder in folders - NO_WINGS:
-        assert (source / f"_{folder}").is_dir(), f"{side}/{folder} has the name of no wing"
-    loose = [path.name for path in (source / side).iterdir() if path.is_file()]
-    assert set(loose) - {"meson.build"} == {"__init__.py"}
-
-
-@pytest.mark.parametrize("side", SIDES)
 def test_folders_include_and_import_themselves_and_shared(source, side):
     wrong, seen = [], 0
     for path in files(source, side, ".h", ".cuh", ".cu", ".pyx", ".pxd", ".py"):
@@ -93,11 +81,3 @@ def test_wings_use_the_kernels_of_their_folder_and_shared(source):
         wrong += [f"{path.name} uses {folder}" for folder in folders - {"shared", package[1:]}]
     assert not wrong
     assert used >= {"shared", "l1", "bounded", "fenchel_young", "extreme", "factor_graph"}
-
-
-def test_named_modules_exist(source):
-    texts = [path.read_text(encoding="utf-8") for path in source.rglob("*.py")]
-    named = {match for text in texts for match in NAMED.findall(text)}
-    assert len(named) > 10
-    for folder, module in named:
-        assert (source / "_cython" / folder / f"{module}.pyx").is_file(), f"{folder}.{module}"

@@ -24,7 +24,6 @@ DISTRIBUTIONS = {
 }
 # solvers to compare with that no extra names: source only, or for dense data alone
 BY_HAND = {"blitzl1", "pybiglasso", "glmnetrs", "statsmodels"}
-EXTRAS = {"gpu", "torch", "plot", "parquet", "compare", "dask", "doc", "test"}
 
 
 @pytest.fixture(scope="module")
@@ -65,14 +64,6 @@ def test_optional_packages_are_imported_in_functions_only_and_have_an_extra(sour
                 own = name in TORCHS and root == "torch"
                 assert own or not top, f"{name} imports {root} at module level, which is no dependency"
                 assert distribution in optional | BY_HAND, f"{name} imports {root}, which no extra installs"
-
-
-def test_extras_are_the_documented_ones(project):
-    extras = project["optional-dependencies"]
-    assert set(extras) == EXTRAS
-    # the plots of the command and of the tests
-    assert requirement_names(extras["plot"]) <= requirement_names(extras["compare"])
-    assert requirement_names(extras["plot"]) <= requirement_names(extras["test"])
 
 
 # Ends the editable installs' rebuild check before anything is watched or timed.

@@ -7,7 +7,6 @@ from row_data import CUTS, in_blocks, labels, text
 
 from sparsekit._l1.losses.block_loss import LossOfBlocks
 from sparsekit._l1.losses.block_problem import BlockProblem
-from sparsekit._l1.solver.blockwise import minimize_on_blocks
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.census import make_census
 
@@ -69,24 +68,3 @@ def test_rows_that_a_fold_misses_weigh_nothing(kind, weighted):
         x = variables(problem)[0]
         seen = np.where(folds >> fold & 1, 0.0, 1.0 if weight is None else weight)
         assert_allclose(problem.evaluate(x)[1], in_memory(problem, X, x, seen), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_only_the_gradient_at_the_last_point_is_known(kind):
-    problem, X = problem_of(kind)
-    x, move = variables(problem)
-    for point in (x, x, x + move, x):
-        assert_allclose(problem.gradient(point), in_memory(problem, X, point), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["two classes", "four classes"])
-def test_a_small_predicted_reduction_ends_a_fit_when_no_column_is_missing(kind):
-    """Of the first columns alone a coarse model predicts no reduction either, far from the minimum."""
-    results = []
-    for predicted_tol in (0.0, 1e-2):
-        problem, _ = problem_of(kind, p=1500)
-        l1 = problem.l1_vector(0.03 * np.abs(problem.gradient(problem.start())[:-4]).max())
-        results.append(minimize_on_blocks(problem, l1, tol=1e-7, max_iter=300, predicted_tol=predicted_tol))
-    best, found = results
-    assert best.success and found.success and found.nit < best.nit
-    assert best.fun <= found.fun <= 1.01 * best.fun

@@ -5,14 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose, assert_array_equal
-from row_data import CUTS, as_dask, in_blocks, labels, strength, text
-from sklearn.exceptions import ConvergenceWarning
+from numpy.testing import assert_allclose
+from row_data import CUTS, in_blocks, labels, strength, text
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA
 from sparsekit._l1.losses.block_loss import LossOfBlocks
 from sparsekit._l1.losses.block_problem import BlockProblem
-from sparsekit._l1.losses.free_variables import FreeSystem
 from sparsekit._l1.solver import block_columns
 from sparsekit._l1.solver.block_columns import HeldColumns, RemoteColumns, working_set
 from sparsekit._row_blocks.blocks import LocalBlocks
@@ -66,22 +64,6 @@ def test_least_squares_are_solved_by_one_hessian(data, monkeypatch):
     assert_allclose(model.objective_, LassoOBA(2e-4, tol=1e-8).fit(X, scores).objective_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("dense", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_hessian_for_each_model(n_classes, dense, data, monkeypatch):
-    """Working sets that are cut to one Hessian, or have one for the variables of each model."""
-    X, scores = data
-    X, y = X.toarray() if dense else X, labels(scores, n_classes)
-    monkeypatch.setattr(block_columns, "MAX_SIDE", 200 if n_classes == 2 else 450)
-    names = watch(monkeypatch)
-    model = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(in_blocks(X), y)
-    assert "product_of_block" not in names
-    assert names.count("model_of_block") <= 2 * model.n_iter_ + 3 * names.count("gradient_of_block")
-    wanted = L1LogisticOBA(strength(X, y, 0.02), tol=1e-7).fit(X, y)
-    assert_allclose(model.objective_, wanted.objective_, rtol=1e-9)
-    assert model.dual_gap_ <= 1e-6 * model.objective_
-
-
 @pytest.mark.parametrize("kind", ["logistic", "weights", "multinomial", "lasso"])
 def test_products_are_the_last_resort(kind, data, monkeypatch):
     X, scores = data
@@ -130,46 +112,10 @@ def test_what_a_round_brings(n_classes, weighted, dense, data, monkeypatch):
     assert np.all(remote.hessian_diagonal(x)[subset] >= exact * (1 - 1e-9))
 
 
-def test_a_point_is_asked_for_once(data, monkeypatch):
-    X, scores = data
-    y = labels(scores)
-    blocks = LocalBlocks(in_blocks(X), y)
-    codes = (y == "mid").astype(int)
-    spec = LossOfBlocks(True, np.unique(y))
-    problem = BlockProblem(blocks, make_census(blocks), spec, codes, None)
-    remote = working_set(problem, np.arange(40), True)
-    before, x = blocks.n_rounds, np.full(41, 0.1)
-    remote.value(x), remote.gradient(x), remote.value(x.copy())
-    assert blocks.n_rounds == before + 1
-    moved = x.copy()
-    moved[3] += 1e-9
-    assert remote.value(moved) != remote.value(x) and blocks.n_rounds == before + 2
-    remote.hessian(x, np.arange(4)), remote.hessian(moved, np.array([1, 7]))
-    assert blocks.n_rounds == before + 2  # which came with the values
-    monkeypatch.setattr(block_columns, "MAX_SIDE", 30)
-    large = working_set(problem, np.arange(1, 41), True)
-    large.value(x), large.gradient(x)
-    assert blocks.n_rounds == before + 3
-    large.hessian(x, np.arange(4)), large.hessian(x, np.array([1, 7]))
-    assert blocks.n_rounds == before + 5
-
-
 def test_cross_validation_says_what_it_needs(data):
     X, scores = data
     with pytest.raises(MemoryError, match="SPARSEKIT_MEMORY"):
         L1LogisticOBACV(Cs=2, cv=2).fit(in_blocks(X), labels(scores))
-
-
-def test_dask(data):
-    dask = pytest.importorskip("dask", reason="dask is not installed")
-    X, scores = data
-    y = labels(scores)
-    C = strength(X, y, 0.02)
-    wanted = L1LogisticOBA(C, tol=1e-7).fit(in_blocks(X, (0, 130, 131, 320, 500)), y)
-    with dask.config.set(scheduler="threads"):
-        found = L1LogisticOBA(C, tol=1e-7).fit(as_dask(X, (0, 130, 131, 320, 500)), y)
-    assert_array_equal(found.coef_, wanted.coef_)
-    assert found.n_rounds_ == wanted.n_rounds_
 
 
 def test_unpenalised_columns_that_say_the_same(data):
@@ -185,15 +131,3 @@ def test_unpenalised_columns_that_say_the_same(data):
     found = model.objective_
     assert model.dual_gap_ <= 1e-6 * found
     assert_allclose(found, model.fit(X, y).objective_, rtol=1e-7)
-
-
-def test_the_gap_counts_what_is_left_of_an_unpenalised_gradient(data, monkeypatch):
-    X, scores = data
-    y = labels(scores)
-    best = L1LogisticOBA(strength(X, y, 0.05), tol=1e-9).fit(X, y)
-    monkeypatch.setattr(FreeSystem, "solve", lambda self, gradient: np.full(len(gradient), 1e-2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = L1LogisticOBA(strength(X, y, 0.05), max_iter=30).fit(in_blocks(X), y)
-    assert model.dual_gap_ >= model.objective_ - best.objective_
-    assert model.dual_gap_ > 100 * best.dual_gap_

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from row_data import as_dask, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import StratifiedKFold
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV, SoftmaxClassifier
 
@@ -110,16 +110,6 @@ def test_predictions_and_scores(make):
             found = model.score(blocks, target, weight)
             assert isinstance(found, float)
             assert_allclose(found, model.score(X, target, weight))
-
-
-def test_a_search_takes_the_default_score_of_dask_data():
-    pytest.importorskip("dask.array")
-    options = dict(cv=2, error_score="raise")
-    found, wanted = (
-        GridSearchCV(LassoOBA(tol=1e-8), {"alpha": [1e-3, 1e-4]}, **options).fit(data, SCORES)
-        for data in (as_dask(X.toarray()), X.toarray())
-    )
-    assert_allclose(found.best_score_, wanted.best_score_, rtol=1e-5)
 
 
 def assert_allclose_or_equal(found, wanted):

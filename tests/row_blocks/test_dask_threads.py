@@ -1,8 +1,5 @@
 """Fits on Dask collections without a cluster."""
 
-import threading
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -45,21 +42,6 @@ def test_the_bits_are_the_same_for_any_number_of_workers(n_workers, data, monkey
     assert_array_equal(
         L1LogisticOBA().fit(as_dask(X, cuts), y).coef_, L1LogisticOBA().fit(in_blocks(X, cuts), y).coef_
     )
-
-
-def test_a_round_has_at_most_four_tasks_a_worker(data, monkeypatch):
-    X, y, _ = data
-    counts = []
-    before = dask_blocks.compute
-
-    def count(node, client):
-        counts.append(sum(str(key).startswith(("_of_group", "combine")) for key in node.__dask_graph__()))
-        return before(node, client)
-
-    monkeypatch.setattr(dask_blocks, "compute", count)
-    monkeypatch.setattr(dask_blocks, "_n_threads", lambda client: 3)
-    model = L1LogisticOBA().fit(as_dask(X, range(0, 501, 5)), y)
-    assert len(counts) == model.n_rounds_ and 3 < max(counts) <= 12
 
 
 def test_x_stays_in_its_blocks(data, monkeypatch):
@@ -144,12 +126,6 @@ def test_blocks_on_disk_that_fail_by_number(data):
         L1LogisticOBA().fit(source, y)
 
 
-def test_an_error_of_a_users_own_task_comes_as_it_is(data):
-    X, y, _ = data
-    with pytest.raises(ZeroDivisionError):
-        L1LogisticOBA().fit(as_dask(X, CUTS).map_blocks(lambda part: part / (1 // 0), meta=X[:0]), y)
-
-
 def test_dask_is_imported_by_its_users_alone(run_python):
     code = """
 import sys
@@ -163,21 +139,3 @@ for blocks in (X, ListOfBlocks([X[:30], X[30:]])):
 print(sorted(name for name in sys.modules if name.split(".")[0] in ("dask", "distributed")))
 """
     assert run_python(code).strip() == "[]"
-
-
-def test_one_block_is_read_ahead(data):
-    """While the kernel works on a block, the next one comes; no third."""
-    X, y, _ = data
-    source, held = in_blocks(X), []
-    before = source.block
-
-    def slow(i):
-        time.sleep(0.002)
-        held.append(threading.current_thread().name.startswith("sparsekit-read"))
-        return before(i)
-
-    source.block = slow
-    others = set(threading.enumerate())
-    L1LogisticOBA().fit(source, y)
-    assert held and all(held)
-    assert not [t for t in set(threading.enumerate()) - others if t.name.startswith("sparsekit-read")]

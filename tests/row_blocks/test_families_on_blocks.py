@@ -1,15 +1,13 @@
 """Generalised linear models on blocks of rows against those of main memory."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from row_data import as_dask, cut, in_blocks, text
+from row_data import as_dask, in_blocks, text
 from sklearn.model_selection import KFold
 
 from sparsekit import GLMOBA, GLMOBACV, glm_path
 from sparsekit._estimator import block_data
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 TOL = 1e-7
 SETTINGS = {
@@ -82,34 +80,6 @@ def test_links_without_a_dual_have_no_gap(link, data, columns):
     assert np.isnan(found.dual_gap_) and found.optimality_ <= TOL
     with_dual = GLMOBA("binomial", alpha=0.003, tol=TOL).fit(in_blocks(X), targets["binomial"])
     assert found.n_rounds_ <= with_dual.n_rounds_ + 2
-
-
-@pytest.mark.parametrize("single", [False, True])
-def test_dask_with_offsets_in_blocks(single, data):
-    pytest.importorskip("dask")
-    X, targets, weight, offset = data
-    X = X.astype(np.float32) if single else X
-    y = targets["poisson"]
-    wanted = GLMOBA(alpha=0.003, tol=TOL).fit(X, y, weight, offset)
-    rows = [as_dask(part[:, None])[:, 0] for part in (y, weight, offset)]
-    found = GLMOBA(alpha=0.003, tol=TOL).fit(as_dask(X), rows[0], rows[1], rows[2])
-    assert found.coef_.dtype == X.dtype
-    assert_allclose(found.objective_, wanted.objective_, rtol=1e-5 if single else 1e-8)
-    z = found.predict_linear(as_dask(X), rows[2])
-    assert_allclose(z.compute(), found.predict_linear(X, offset), rtol=1e-5)
-    one = GLMOBA(alpha=0.003, tol=TOL).fit(in_blocks(X), y, weight, 0.3)
-    same = GLMOBA(alpha=0.003, tol=TOL).fit(X, y, weight, 0.3)
-    assert_allclose(one.objective_, same.objective_, rtol=1e-5 if single else 1e-8)
-
-
-def test_dense_blocks_and_warm_starts(data):
-    X, targets, *_ = data
-    X = X.toarray()
-    model = GLMOBA("gamma", alpha=0.01, tol=TOL, warm_start=True).fit(ListOfBlocks(cut(X)), targets["gamma"])
-    first, objective = model.n_rounds_, model.objective_
-    model.fit(ListOfBlocks(cut(X)), targets["gamma"])
-    assert_allclose(model.objective_, objective, rtol=1e-9)
-    assert model.n_rounds_ <= first and model.n_iter_ <= 1
 
 
 def test_targets_of_one_value_leave_no_loss(data, columns):
@@ -202,18 +172,3 @@ def test_a_search_on_dask_takes_its_targets_weights_and_offsets_in_blocks(data, 
         found.score(as_dask(X), *rows[:2])
     with pytest.raises(ValueError, match="cv has 65 folds; with X in blocks 64 are the most"):
         GLMOBACV(cv=65).fit(in_blocks(X), targets["poisson"])
-
-
-def test_scores_of_named_columns(data, never_whole):
-    pytest.importorskip("dask.dataframe")
-    import dask.dataframe as dd
-
-    X, targets, _, offset = data
-    frame = pd.DataFrame(X[:, :6].toarray(), columns=list("abcdef"))
-    model = GLMOBA(alpha=0.003).fit(frame, targets["poisson"], offset=offset)
-    lazy, y, years = (
-        dd.from_pandas(part, npartitions=3, sort=False)
-        for part in (frame, pd.Series(targets["poisson"]), pd.Series(offset))
-    )
-    wanted = model.score(frame, targets["poisson"], offset=offset)
-    assert_allclose(model.score(lazy, y, offset=years), wanted, rtol=1e-12)

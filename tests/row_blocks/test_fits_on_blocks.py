@@ -10,7 +10,6 @@ from row_data import CUTS, cut, in_blocks, labels, strength, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, LassoOBA
-from sparsekit._row_blocks import gather
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 
@@ -130,30 +129,6 @@ def test_few_rounds_to_a_tight_certificate():
         assert model.dual_gap_ <= 1e-6 * model.objective_ and model.n_rounds_ <= 15, seed
 
 
-def test_only_columns_that_matter_come_here(data, monkeypatch):
-    """And never all rows as one matrix, nor a dense block of sparse ones."""
-    X, scores = text(600, 2000, density=0.01)
-    y = labels(scores)
-    for name in ("toarray", "todense"):
-        for kind in (sp.csr_matrix, sp.csr_array, sp.csc_array, sp.csc_matrix):
-            monkeypatch.setattr(kind, name, lambda *_: pytest.fail("made dense"))
-    widths = []
-    monkeypatch.setattr(gather.sp, "vstack", spy(sp.vstack, widths))
-    monkeypatch.setattr(gather.sp, "hstack", spy(sp.hstack, widths))
-    model = logistic(X, y, share=0.3).fit(in_blocks(X, (0, 200, 201, 600)), y)
-    assert 0 < np.count_nonzero(model.coef_) < 100
-    assert widths and sum(widths) < 500
-
-
-def spy(function, widths):
-    def stack(parts, *args, **kwargs):
-        found = function(parts, *args, **kwargs)
-        widths.append(found.shape[1])
-        return found
-
-    return stack
-
-
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("tol", [1e-5, 1e-7])
 def test_float32(dense, tol, data, columns):
@@ -212,14 +187,6 @@ def test_the_empty_model_takes_few_rounds(data):
     assert model.dual_gap_ <= 1e-6 * model.objective_
 
 
-def test_a_class_that_few_blocks_hold(data, columns):
-    X, scores, _ = data
-    order = np.argsort(scores)
-    X, y = X[order], labels(scores, 3)[order]
-    model = logistic(X, y).fit(in_blocks(X), y)
-    assert_allclose(model.objective_, logistic(X, y).fit(X, y).objective_, rtol=1e-8)
-
-
 def test_warm_start(data):
     X, scores, _ = data
     y = labels(scores)
@@ -269,21 +236,6 @@ def objective(model, X, y):
     return np.logaddexp(0, -margins).sum() + np.abs(model.coef_).sum() / model.C
 
 
-def test_every_limit_of_iterations_is_kept(data, columns):
-    X, scores, _ = data
-    y = labels(scores)
-    whole = logistic(X, y, share=0.003).fit(in_blocks(X), y)
-    for most in range(1, int(whole.n_iter_[0])):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model = logistic(X, y, share=0.003, max_iter=most).fit(in_blocks(X), y)
-        assert model.n_iter_ <= most
-        assert model.objective_ >= whole.objective_ - 1e-9
-    warnings.simplefilter("error")
-    model = logistic(X, y, share=0.003, max_iter=int(whole.n_iter_[0])).fit(in_blocks(X), y)
-    assert_array_equal(model.coef_, whole.coef_)
-
-
 def test_history_and_callback(data, columns):
     X, scores, _ = data
     y = labels(scores, 3)
@@ -302,22 +254,6 @@ def test_history_and_callback(data, columns):
     assert [one.nit for one in seen] == sorted(one.nit for one in seen) and seen[-1].nit == model.n_iter_
     assert all(one.x.shape == (3 * 301,) for one in seen)
     assert_array_equal(seen[-1].x[: 3 * 300].reshape(300, 3).T, model.coef_)
-
-
-def test_a_callback_stops_a_fit(data, columns):
-    X, scores, _ = data
-    y = labels(scores)
-    model = logistic(X, y, share=0.003, callback=lambda intermediate_result: intermediate_result.nit >= 2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.fit(in_blocks(X), y)
-    assert model.n_iter_ == 2 and model.dual_gap_ > 0
-
-    def fail(intermediate_result):
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        model.set_params(callback=fail).fit(in_blocks(X), y)
 
 
 def test_a_block_is_read_once_a_round_and_one_ahead(data):

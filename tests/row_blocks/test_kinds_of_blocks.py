@@ -92,23 +92,15 @@ def test_a_data_frame_names_the_features(data):
         )
     assert_same(found, L1LogisticOBA(tol=1e-8, penalty_weights={3: 0.0}).fit(X, y))
     assert_array_equal(found.feature_names_in_, frame.columns[:-1])
+    lazy, here = blocks.drop(columns="y"), frame.drop(columns="y")
+    assert_array_equal(found.predict(lazy).compute(), found.predict(here))
+    assert found.score(lazy, blocks["y"]) == found.score(here, y)
     found.set_params(penalty_weights=None).fit(in_blocks(X), y)
     assert not hasattr(found, "feature_names_in_")
     # partitions that a filter leaves empty
     few = blocks[blocks["word 0"] >= 0].loc[200:]
     found.fit(few.drop(columns="y"), few["y"])
     assert_same(found, L1LogisticOBA(tol=1e-8).fit(X[200:], y[200:]))
-
-
-def test_a_frame_of_integers_and_numbers_of_either_size(data):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.integers(0, 9, 80), "b": rng.normal(size=80).astype(np.float32)})
-    frame["c"] = frame["a"] > 4
-    y = (frame["a"] + rng.normal(size=80) > 4).astype(int)
-    found = L1LogisticOBA().fit(dd.from_pandas(frame, npartitions=2), dd.from_pandas(y, npartitions=2))
-    assert found.coef_.dtype == np.float64
-    wanted = L1LogisticOBA().fit(frame.to_numpy(dtype=float), y)
-    assert_allclose(found.objective_, wanted.objective_, rtol=1e-4)
 
 
 def kinds_of_rows(rows):
@@ -175,23 +167,6 @@ def test_kinds_of_labels(kind, data):
     found = L1LogisticOBA(tol=1e-8).fit(as_dask(X, cuts), rows)
     assert_same(found, wanted)
     assert found.classes_.dtype == wanted.classes_.dtype
-
-
-def test_labels_keep_their_type_with_blocks_without_rows():
-    """An empty partition has numbers or objects of any type."""
-    import dask
-
-    X, scores = text(p=20)
-    y = labels(scores)
-    rows = rows_of_unknown_number(cut((scores > 0).astype(np.int64)))
-    parts = [rows.blocks[i] for i in range(5)]
-    parts[3] = da.from_delayed(dask.delayed(np.zeros)(0), (np.nan,), dtype=np.int64)  # which is not true
-    rows = da.concatenate(parts, allow_unknown_chunksizes=True)
-    assert L1LogisticOBA().fit(as_dask(X, sizes=False), rows).classes_.dtype == np.int64
-    matrices = cut(X)
-    matrices[3] = np.zeros((0, 20), dtype=object)
-    found = L1LogisticOBA(tol=1e-8).fit(ListOfBlocks(matrices), y)
-    assert_same(found, L1LogisticOBA(tol=1e-8).fit(X, y))
 
 
 # What is refused.
@@ -291,28 +266,6 @@ def test_a_block_that_does_not_fit(how, lazy, data):
             L1LogisticOBA().fit(blocks, y)
 
 
-def test_large_numbers_are_no_infinity():
-    """Their sum is."""
-    X = np.full((40, 2), 1e308)
-    X[::2] = -X[::2]
-    from sparsekit._row_blocks.blocks import Block
-    from sparsekit._row_blocks.census import _of_block
-
-    counts, _, info = _of_block(Block(0, np.abs(X[:, :1]) / 4, 1.0), 1)
-    assert counts == 40 and info[0]["rows"] == 40
-
-
-@pytest.mark.parametrize("make", [np.array, sp.csr_array])
-@pytest.mark.parametrize("scale", [1e25, 1e-30])
-def test_squares_of_float32_are_sums_of_float64(make, scale):
-    from sparsekit._row_blocks.blocks import Block
-    from sparsekit._row_blocks.census import _of_block
-
-    values = (np.arange(12.0).reshape(4, 3) * scale).astype(np.float32)
-    squares = _of_block(Block(0, make(values), 1.0), 3)[1]
-    assert_allclose(squares, (values.astype(float) ** 2).sum(axis=0), rtol=1e-12)
-
-
 def test_rows_of_y_that_are_not_those_of_x(data):
     X, y, _ = data
     for blocks in (in_blocks(X), as_dask(X)):
@@ -355,11 +308,6 @@ def test_targets_that_are_refused_in_main_memory_too(estimator, data):
                 estimator.fit(blocks, scores > 0, weight)
     with pytest.raises(ValueError, match="0 sample"):
         estimator.fit(ListOfBlocks([X[:0], X[:0]]), [])
-
-
-def test_one_class(data):
-    with pytest.raises(ValueError, match="class"):
-        L1LogisticOBA().fit(as_dask(data[0]), np.zeros(500))
 
 
 def test_blocks_are_not_copied_where_kernels_can_read_them(data):

@@ -144,19 +144,6 @@ def test_what_waits_in_a_cluster_is_used_where_it_is():
         assert sorted(LOADED) == [0, 1, 2, 3]
 
 
-def test_an_error_in_a_recipe_is_the_users():
-    X, scores = text()
-    y = labels(scores)
-
-    def fail():
-        raise KeyError("no such part")
-
-    good = as_dask(X, (0, 250, 500))
-    bad = da.from_delayed(dask.delayed(fail)(), (50, 300), dtype=float, meta=X[:0])
-    with pytest.raises(KeyError, match="no such part"):
-        L1LogisticOBA().fit(da.concatenate([good, bad]), np.append(y, y[:50]))
-
-
 def fails(block):
     raise ArithmeticError(f"block {block.number}")
 

@@ -4,13 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from row_data import as_dask, in_blocks, labels, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import SoftmaxClassifier, SparsemaxClassifier
-from sparsekit._row_blocks.blocks import LocalBlocks
 
 MODELS = [SoftmaxClassifier, SparsemaxClassifier]
 X, SCORES = text(p=40)
@@ -72,11 +70,6 @@ def test_indicators_some_of_whose_rows_are_empty(make, weight):
     same(*fits(lambda: make(alpha=1e-2, tol=1e-7), shares, weight))
 
 
-def test_class_weights_of_a_matrix_need_memory():
-    with pytest.raises(ValueError, match="class_weight with a matrix y needs X in memory"):
-        SoftmaxClassifier(class_weight={0: 2.0}).fit(in_blocks(X), np.eye(3)[np.arange(500) % 3])
-
-
 def test_blocks_of_dask_and_dense_ones():
     pytest.importorskip("dask.array")
     make = lambda: SoftmaxClassifier(alpha=1e-2, tol=1e-7)  # noqa: E731
@@ -107,16 +100,6 @@ def test_limits_and_callbacks():
     assert model.objective_ == seen[-1].fun
 
 
-def test_it_stays_in_blocks(monkeypatch):
-    """A round an evaluation, and nothing that holds all rows."""
-    monkeypatch.setattr(sp, "vstack", lambda *_, **__: pytest.fail("gathered"))
-    kernels = []
-    map_reduce = LocalBlocks.map_reduce
-
-    def recorded(self, kernel, *arguments):
-        kernels.append(kernel.__name__)
-        return map_reduce(self, kernel, *arguments)
-
-    monkeypatch.setattr(LocalBlocks, "map_reduce", recorded)
-    model = SoftmaxClassifier(alpha=1e-2).fit(in_blocks(X), Y)
-    assert len(kernels) > 3 and set(kernels[1:]) == {"evaluate_block"} and model.score(X, Y) > 0.5
+def test_class_weights_of_a_matrix_need_memory():
+    with pytest.raises(ValueError, match="class_weight with a matrix y needs X in memory"):
+        SoftmaxClassifier(class_weight={0: 2.0}).fit(in_blocks(X), np.eye(3)[np.arange(500) % 3])

@@ -51,25 +51,6 @@ def test_concave_tails_are_the_largest(size, eta, t, r):
     assert found == pytest.approx(searched_tail(eta, t, size, r, starts=4), rel=1e-5)
 
 
-@pytest.mark.thorough
-def test_no_concave_distribution_has_a_larger_tail():
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        size, r = int(rng.integers(4, 40)), float(rng.choice([-0.5, -0.25]))
-        # convex to the power r: a sum of hinges
-        n_true = np.arange(size + 1)
-        h = rng.random() * 0.1 + sum(
-            rng.exponential() * np.maximum(sign * (n_true - at), 0) / size
-            for sign, at in [(1, rng.uniform(-1, size)), (1, rng.uniform(-1, size)), (-1, rng.uniform(0, 2))]
-        )
-        weights = h ** (1 / r)
-        weights[rng.integers(2, size + 2) :] = 0
-        weights /= weights.sum()
-        eta = weights @ n_true / size
-        for t in range(1, size + 1):
-            assert weights[t:].sum() <= concave_tail(eta, t, size, r) * (1 + 1e-6) + 1e-12
-
-
 def test_assumptions_sharpen_the_bound():
     for p in (10, 100, 1000):
         for threshold in (0.6, 0.75, 0.9):

@@ -1,6 +1,7 @@
 """LP-SparseMAP inference in factor graphs: plans (the graph), states (scores and solution)."""
 import numpy as np
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from cython.parallel cimport parallel, prange, threadid
@@ -118,6 +119,8 @@ cdef class Plan:
         free(self.spec)
 
 
+# without no_gc_clear the garbage collector may remove the plan, which says how much there is to free
+@cython.no_gc_clear
 cdef class States:
     """State of ``n`` graphs of one plan: scores, answers, duals, active sets."""
     cdef fg_state *state

@@ -10,15 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.sparse import csr_matrix
 
+from .._cython.datasets._row_files import ALL_READ, ODD_LINE, SvmlightRows
 from .._messages import check_whole, shown
 from .._row_blocks.ahead import read_ahead
 from .._typing import FileName
 from ._block_files import MANIFEST, PROGRESS, Progress, read_manifest
-from ._csr_folder import CSRFolder
+from ._csr_folder import INT32, CSRFolder
 from ._files import FileFormatError, open_counted
-from ._svmlight import LineForm
-from ._write_csr import BLOCK_BYTES, MOST, Block, check_format
+from ._svmlight import read_line
+from ._write_csr import BLOCK_BYTES, MOST, check_format
 
 # bytes of text read at a time: small against a block, large against the cost of a call
 CHUNK = 2**22
@@ -133,9 +135,9 @@ def convert_svmlight(
         with suppress(FileNotFoundError):  # an earlier call may have been killed before
             os.remove(os.path.join(folder, PROGRESS))
         return found
-    # do not resume if a file has changed, or CHUNK; the result does not depend on these
+    # do not resume if a file has changed; the result does not depend on this list
     changed = [os.stat(path).st_mtime_ns for path in paths]
-    progress = Progress(folder, {**settings, "changed": changed, "chunk": CHUNK}, resume)
+    progress = Progress(folder, {**settings, "changed": changed}, resume)
     _Conversion(paths, progress, settings, dtype, verbose).run()
     return CSRFolder(folder)
 
@@ -151,98 +153,179 @@ class _Conversion:
         dtype: np.dtype[Any],
         verbose: int,
     ):
-        self.paths, self.progress, self.settings, self.verbose = paths, progress, settings, verbose
-        self.dtype, self.multilabel = dtype, settings["multilabel"]
+        self.paths, self.progress, self.settings, self.dtype = paths, progress, settings, dtype
+        self.verbose = verbose
+        self.multilabel: bool = settings["multilabel"]
         zero_based, n_features = settings["zero_based"], settings["n_features"]
+        self.lowest = 1 if zero_based is False else 0
         # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
-        highest = (MOST if n_features is None else n_features) - (zero_based is True)
+        self.highest = (MOST if n_features is None else n_features) - (zero_based is True)
         if zero_based == "auto" and n_features is None:
-            highest -= 1  # a column, wherever the indices begin
-        lowest = 1 if zero_based is False else 0
-        self.form = LineForm(
-            self.multilabel, lowest, highest, n_features, MOST if self.multilabel else None, dtype
-        )
-        kind = "indicator" if self.multilabel else "float64"
-        self.block = Block(progress, dtype, kind, settings["block_bytes"])
-        # the least index, the largest index and the largest label so far
-        self.found = [MOST, -1, -1]
-        # file, its byte and line where a chunk of text begins, and rows of that chunk that are in blocks
-        self.place = [0, 0, 0, 0]
+            self.highest -= 1  # a column, wherever the indices begin
+        self.least, self.largest, self.largest_label = self.highest + 1, -1, -1
+        self.file, self.offset, self.line = 0, 0, 0
         self.on_disk = 0
         if progress.blocks:
             last = progress.blocks[-1]
-            self.place, self.found, self.on_disk = last["next"], last["found"], last["on_disk"]
+            self.file, self.offset, self.line, self.on_disk = last["next"]
+            self.least, self.largest, self.largest_label = last["found"]
+        self.done = sum(block["rows"] for block in progress.blocks)
         self.started = time.monotonic(), self._bytes_before()
+        self._allocate(1)
+
+    def _allocate(self, more: int) -> None:
+        """Allocate arrays for ``more`` times the bytes of a block: one row may need more than a block."""
+        size = self.settings["block_bytes"] * more
+        entries = size // (4 + self.dtype.itemsize) + 2
+        rows = size // 8 + 2
+        if entries > MOST:
+            entries = MOST
+        self.indptr, self.indices = np.empty(rows + 1, np.int32), np.empty(entries, np.int32)
+        self.data = np.empty(entries, self.dtype)
+        self.labels = np.empty(0 if self.multilabel else rows)
+        self.label_indptr = np.empty(rows + 1 if self.multilabel else 0, np.int32)
+        self.label_indices = np.empty(size // 4 + 2 if self.multilabel else 0, np.int32)
+        narrow, wide = np.empty(0, np.float32), np.empty(0)
+        values = (narrow, self.data) if self.dtype == np.float64 else (self.data, wide)
+        self.rows = SvmlightRows(
+            self.indptr, self.indices, *values, self.labels, self.label_indptr, self.label_indices,
+            self.settings["block_bytes"], self.lowest, self.highest,
+        )  # fmt: skip
+        self.factor = more
 
     def run(self) -> None:
         """Read all files from where an earlier run has stopped, and finish the folder."""
-        while self.place[0] < len(self.paths):
-            path = self.paths[self.place[0]]
+        while self.file < len(self.paths):
+            path = self.paths[self.file]
             with open_counted(path) as (file, position):
-                file.seek(self.place[1], os.SEEK_CUR)  # skips a byte-order mark
+                file.seek(self.offset, os.SEEK_CUR)  # skips a byte-order mark
                 with closing(read_ahead(_texts(file, position))) as texts:
                     for text, self.on_disk in texts:
-                        self._take(path, text)
-            self.place, self.on_disk = [self.place[0] + 1, 0, 0, 0], 0
-        if self.block.rows:
-            self._write(self.place)
+                        self._read(path, text)
+            self.file, self.offset, self.line, self.on_disk = self.file + 1, 0, 0, 0
+        if self.rows.rows:
+            self._write()
         if not self.progress.blocks:
             self.progress.clear()
             raise FileFormatError(", ".join(self.paths), None, "holds no row")
         self._finish()
 
-    def _take(self, path: str, text: bytes) -> None:
-        """The rows of a chunk of text, but for those that an earlier run has written."""
-        number, offset, line, done = self.place
-        X, y = self.form.read(text, path, line + 1)
-        self.found = [
-            int(X.indices.min(initial=self.found[0])),
-            int(X.indices.max(initial=self.found[1])),
-            int(y.indices.max(initial=self.found[2])) if self.multilabel else -1,
-        ]
-        for start in self.block.add(X[done:], y[done:]):
-            self._write([number, offset, line, done + start])
-        self.place = [number, offset + len(text), line + text.count(b"\n"), 0]
+    def _read(self, path: str, text: bytes) -> None:
+        start = 0
+        while start < len(text):
+            stop, status = self.rows.read(text, start)
+            self.offset += stop - start
+            self.line += self.rows.lines
+            start = stop
+            if status == ODD_LINE:
+                end = text.index(b"\n", start) + 1
+                start += self._read_odd(path, text[start:end])
+            elif status != ALL_READ:
+                self._next_block()
 
-    def _write(self, place: list[int]) -> None:
-        self.block.write(next=place, found=self.found, on_disk=self.on_disk)
+    def _read_odd(self, path: str, line: bytes) -> int:
+        """Read a line that Python understands and the kernel does not; how many bytes of it are done."""
+        found = read_line(
+            line, path, self.line + 1, self.multilabel, self.lowest, self.highest, self.settings["n_features"]
+        )
+        labels, entries = found or ([], [])
+        for label in labels if self.multilabel else ():
+            if not (0 <= label < MOST and label == int(label)):
+                problem = f"label {shown(label)} is not a whole number from 0 to {MOST - 1}"
+                raise FileFormatError(path, self.line + 1, problem)
+        for index, value in entries:
+            with np.errstate(over="ignore"):
+                fits = np.isfinite(self.dtype.type(value))
+            if not fits:
+                problem = f"value of index {index} is {shown(value)}, too large for {self.dtype}"
+                raise FileFormatError(path, self.line + 1, problem)
+        plain = ",".join(map(repr, labels)) + "".join(f" {index}:{value:.17g}" for index, value in entries)
+        _, status = self.rows.read(plain.encode("ascii") + b"\n", 0)
+        if status == ODD_LINE:
+            raise FileFormatError(path, self.line + 1, f"cannot be read: {shown(line)}")
+        if status != ALL_READ:
+            self._next_block()
+            return 0
+        self.offset += len(line)
+        self.line += 1
+        return len(line)
+
+    def _next_block(self) -> None:
+        """The next row does not fit."""
+        if self.rows.rows:
+            self._write()
+            if self.factor > 1:
+                self._allocate(1)
+        else:  # it does not fit even an empty block
+            self._update_ranges()
+            self._allocate(2 * self.factor)
+
+    def _update_ranges(self) -> None:
+        least, largest, largest_label = self.rows.found
+        self.least = min(self.least, least)
+        self.largest, self.largest_label = max(self.largest, largest), max(self.largest_label, largest_label)
+
+    def _write(self) -> None:
+        self._update_ranges()
+        n, nnz = self.rows.rows, self.rows.entries
+        arrays = {
+            "indptr": (INT32, [self.indptr[: n + 1]]),
+            "indices": (INT32, [self.indices[:nnz]]),
+            "data": (self.dtype, [self.data[:nnz]]),
+        }
+        if self.multilabel:
+            labels = self.label_indices[: self.rows.n_labels]
+            Y = csr_matrix(
+                (np.ones(len(labels), np.int8), labels, self.label_indptr[: n + 1]),
+                shape=(n, MOST),
+                copy=True,
+            )
+            Y.sum_duplicates()  # also sorts
+            arrays |= {"y_indptr": (INT32, [Y.indptr]), "y_indices": (INT32, [Y.indices])}
+        else:
+            arrays["y"] = (np.dtype(np.float64), [self.labels[:n]])
+        self.progress.add(
+            arrays,
+            next=[self.file, self.offset, self.line, self.on_disk],
+            found=[self.least, self.largest, self.largest_label],
+        )
+        self.done += n
         if self.verbose > 0:
             print(self._line(), flush=True)
+        self.rows.clear()
 
     def _finish(self) -> None:
         zero_based, n_features = self.settings["zero_based"], self.settings["n_features"]
-        least, largest, largest_label = self.found
         # as scikit-learn: from 0 unless the indices suggest 1
-        from_one = least > 0 and largest >= 0 if zero_based == "auto" else not zero_based
-        last = largest - from_one if largest >= 0 else 0
-        if n_features is not None and last >= n_features:
-            problem = f"index {largest} is too large for {n_features} features, as index 0 occurs too"
+        from_one = self.least > 0 and self.largest >= 0 if zero_based == "auto" else not zero_based
+        largest = self.largest - from_one if self.largest >= 0 else 0
+        if n_features is not None and largest >= n_features:
+            problem = f"index {self.largest} is too large for {n_features} features, as index 0 occurs too"
             raise FileFormatError(", ".join(self.paths), None, problem)
         n_labels = self.settings["n_labels"]
-        if n_labels is not None and largest_label >= n_labels:
-            problem = f"label {largest_label} is too large for n_labels={n_labels}"
+        if n_labels is not None and self.largest_label >= n_labels:
+            problem = f"label {self.largest_label} is too large for n_labels={n_labels}"
             raise FileFormatError(", ".join(self.paths), None, problem)
         self.progress.finish(
-            n_features=last + 1 if n_features is None else n_features,
+            n_features=largest + 1 if n_features is None else n_features,
             dtype=self.dtype.name,
             first_index=int(from_one),
-            y=self.block.kind,
-            n_labels=(largest_label + 1 if n_labels is None else n_labels) if self.multilabel else 0,
+            y="indicator" if self.multilabel else "float64",
+            n_labels=(self.largest_label + 1 if n_labels is None else n_labels) if self.multilabel else 0,
             source=self.settings,
         )
 
     def _bytes_before(self) -> int:
         """Bytes of the files that have been read."""
-        return sum(file["bytes"] for file in self.settings["files"][: self.place[0]]) + self.on_disk
+        return sum(file["bytes"] for file in self.settings["files"][: self.file]) + self.on_disk
 
     def _line(self) -> str:
         total = sum(file["bytes"] for file in self.settings["files"])
         read = min(self._bytes_before(), total)
         began, before = self.started
         rate = max(read - before, 1) / max(time.monotonic() - began, 1e-9)
-        rows = sum(block["rows"] for block in self.progress.blocks)
         return (
-            f"[convert_svmlight] block {len(self.progress.blocks)}: {rows} rows, "
+            f"[convert_svmlight] block {len(self.progress.blocks)}: {self.done} rows, "
             f"{100 * read / max(total, 1):.0f} % of {total / 1e6:.0f} MB, {rate / 1e6:.0f} MB/s, "
             f"{(total - read) / rate:.0f} s left"
         )

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse import csr_matrix
 
+from .._cython.datasets._row_files import first_bad_row
 from .._typing import Array, FileName
 from ._block_files import block_path, read_array, read_manifest
 from ._on_disk import BlocksOnDisk
@@ -196,7 +197,7 @@ class CSRFolder(BlocksOnDisk):
     ) -> None:
         if (i, f"{kind}rows") in self._checked_parts:
             return
-        bad = bad_row(indptr, indices, first, first + n_columns)
+        bad = first_bad_row(indptr, indices, first, first + n_columns - 1)
         if bad >= 0:
             path, other = (block_path(self.path, i, kind + part) for part in ("indices", "indptr"))
             raise ValueError(
@@ -204,21 +205,6 @@ class CSRFolder(BlocksOnDisk):
                 f"its columns must increase and be among the {n_columns} that the manifest says"
             )
         self._checked_parts.add((i, f"{kind}rows"))
-
-
-def bad_row(indptr: Array, indices: Array, first: int, end: int) -> int:
-    """A row that ends before it begins or has indices out of range or order; -1 if none does."""
-    if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(indices):
-        return 0
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        return int(falls.argmax())
-    starts = indptr[:-1][indptr[:-1] < len(indices)]
-    bad = np.empty(len(indices), dtype=bool)
-    bad[1:] = indices[1:] <= indices[:-1]
-    bad[starts] = False
-    bad |= (indices < first) | (indices >= end)
-    return int(np.searchsorted(indptr, bad.argmax(), side="right")) - 1 if bad.any() else -1
 
 
 def _csr(data: Array, indices: Array, indptr: Array, n_columns: int) -> csr_matrix:

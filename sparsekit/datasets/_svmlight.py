@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
-from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 from .._typing import FileName
 from ._files import MAX_BYTES, WIDEST, FileFormatError, numeral, open_bytes, shown, whole_number
-
-DOUBLE = np.dtype(np.float64)
-# what scikit-learn's reader raises for text that is not in the format
-READ_ERRORS = (ValueError, OverflowError, IndexError)
 
 
 def load_svmlight(
@@ -83,14 +74,6 @@ def load_svmlight(
            [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
     path = os.fspath(path)
-    # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
-    highest = WIDEST if n_features is None else n_features - (zero_based is True)
-    form = LineForm(multilabel, 1 if zero_based is False else 0, highest, n_features)
-
-    def diagnose():
-        with open_bytes(path, max_bytes) as file:
-            form.check(file, path)
-
     try:
         with open_bytes(path, max_bytes) as file:
             X, y = load_svmlight_file(
@@ -98,138 +81,72 @@ def load_svmlight(
             )
     except FileFormatError:
         raise
-    except READ_ERRORS as error:
+    except (ValueError, OverflowError, IndexError) as error:
         # scikit-learn's message names no line: read again, slowly, to find it
-        diagnose()
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
         raise FileFormatError(path, None, str(error)) from error
     if n_features is None and X.shape[1] > WIDEST:
-        diagnose()
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
     if X.shape[0] == 0:
         raise FileFormatError(path, None, "holds no row")
     if not np.isfinite(X.data).all() or not (multilabel or np.isfinite(y).all()):
-        diagnose()
+        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
         raise FileFormatError(path, None, f"a value is NaN, infinite or too large for {np.dtype(dtype)}")
     return X, y
 
 
-@dataclass(frozen=True)
-class LineForm:
-    """What lines of rows may hold.
+def _diagnose(path, multilabel, zero_based, n_features, max_bytes):
+    """Raise FileFormatError for the first line that breaks the format, if one does."""
+    lowest = 1 if zero_based is False else 0
+    # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
+    highest = WIDEST if n_features is None else n_features - (zero_based is True)
+    with open_bytes(path, max_bytes) as file:
+        for number, line in enumerate(file, start=1):
+            read_line(line, path, number, multilabel, lowest, highest, n_features)
 
-    multilabel : whether labels are lists.
-    lowest, highest : bounds of the indices.
-    n_features : number of columns that the user gave, None if the file decides.
-    n_labels : with ``multilabel``, labels are whole numbers below it; None: any numbers.
-    dtype : values are finite in this type.
-    """
 
-    multilabel: bool
-    lowest: int
-    highest: int
-    n_features: int | None
-    n_labels: int | None = None
-    dtype: np.dtype[Any] = DOUBLE
+def read_line(line, path, number, multilabel, lowest, highest, n_features):
+    """Labels and pairs (index, value) of a line, None where it has no row, or a FileFormatError."""
+    tokens = line.partition(b"#")[0].split()
+    if not tokens:
+        return None
+    labels, entries = [], []
+    if b":" not in tokens[0]:
+        label, tokens = tokens[0], tokens[1:]
+        for part in label.split(b",") if multilabel else [label]:
+            labels.append(_number(part, "label", path, number))
+    elif not multilabel:
+        raise FileFormatError(path, number, f"the line starts with {shown(tokens[0])}, not with a label")
+    previous = -1
+    for token in tokens:
+        index, colon, value = token.partition(b":")
+        if not colon:
+            raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
+        if index == b"qid":
+            continue
+        column = whole_number(index)
+        if column is None:
+            raise FileFormatError(path, number, f"index {shown(index)} is not an integer")
+        if column < lowest:
+            raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
+        if column > highest:
+            limit = "int32" if n_features is None else f"{n_features} features"
+            if highest == WIDEST:
+                limit = f"{WIDEST} features; give n_features if there are so many"
+            raise FileFormatError(path, number, f"index {numeral(index)} is too large for {limit}")
+        if column <= previous:
+            problem = f"index {column} comes after {previous}; indices must increase along a line"
+            raise FileFormatError(path, number, problem)
+        previous = column
+        entries.append((column, _number(value, f"value of index {column}", path, number)))
+    return labels, entries
 
-    def read(self, text: bytes, path: str, first: int) -> tuple[csr_matrix, Any]:
-        """The rows of whole lines, of which the first has that number in the file.
 
-        Returns
-        -------
-        X : csr_matrix of shape (n_rows, largest index + 1)
-            Values; columns are numbered as in the text.
-        y : ndarray of shape (n_rows,), or csr_matrix of shape (n_rows, n_labels), int8
-            Labels, or with ``multilabel`` indicators.
-
-        Raises
-        ------
-        FileFormatError
-            If a line is not of this form; it names the line.
-        """
-        try:
-            X, labels = load_svmlight_file(
-                io.BytesIO(text), multilabel=self.multilabel, zero_based=True, dtype=np.float64
-            )
-            y = labels if self.n_labels is None else self._indicators(labels, self.n_labels)
-            if self._allows(X, y):
-                return X.astype(self.dtype, copy=False), y
-            problem = "a value or a label is out of its range"
-        except READ_ERRORS as error:
-            problem = str(error)
-        self.check(io.BytesIO(text), path, first)
-        raise FileFormatError(path, first, f"in this line or a later one: {problem}")
-
-    def _allows(self, X: csr_matrix, y: Any) -> bool:
-        with np.errstate(over="ignore"):
-            values = X.data.astype(self.dtype)
-        return bool(
-            np.isfinite(values).all()
-            and X.indices.min(initial=self.highest) >= self.lowest
-            and X.indices.max(initial=self.lowest) <= self.highest
-            and (self.multilabel or np.isfinite(y).all())
-        )
-
-    def _indicators(self, labels: list[tuple[float, ...]], n_labels: int) -> csr_matrix:
-        codes = np.array(list(chain.from_iterable(labels)), dtype=np.float64)
-        if not ((codes >= 0) & (codes < n_labels) & (codes == np.floor(codes))).all():
-            raise ValueError("a label is out of its range")
-        indptr = np.concatenate([[0], np.cumsum(list(map(len, labels)), dtype=np.int64)])
-        shape = len(labels), n_labels
-        Y = csr_matrix((np.ones(len(codes), np.int8), codes.astype(np.int64), indptr), shape=shape)
-        Y.sum_duplicates()
-        Y.data[:] = 1
-        return Y
-
-    def check(self, lines: Iterable[bytes], path: str, first: int = 1) -> None:
-        """Raise FileFormatError for the first line that is not of this form, if one is not."""
-        for number, line in enumerate(lines, start=first):
-            self._check_line(line, path, number)
-
-    def _check_line(self, line, path, number):
-        tokens = line.partition(b"#")[0].split()
-        if not tokens:
-            return
-        if b":" not in tokens[0]:
-            label, tokens = tokens[0], tokens[1:]
-            for part in label.split(b",") if self.multilabel else [label]:
-                value = self._number(part, "label", path, number)
-                if self.n_labels is not None and not (0 <= value < self.n_labels and value == int(value)):
-                    problem = f"label {numeral(part)} is not a whole number from 0 to {self.n_labels - 1}"
-                    raise FileFormatError(path, number, problem)
-        elif not self.multilabel:
-            raise FileFormatError(path, number, f"the line starts with {shown(tokens[0])}, not with a label")
-        previous = -1
-        for token in tokens:
-            index, colon, value = token.partition(b":")
-            if not colon:
-                raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
-            if index == b"qid":
-                continue
-            column = whole_number(index)
-            if column is None:
-                raise FileFormatError(path, number, f"index {shown(index)} is not an integer")
-            if column < self.lowest:
-                problem = f"index {column} is below {self.lowest}, the lowest allowed"
-                raise FileFormatError(path, number, problem)
-            if column > self.highest:
-                limit = "int32" if self.n_features is None else f"{self.n_features} features"
-                if self.highest == WIDEST:
-                    limit = f"{WIDEST} features; give n_features if there are so many"
-                raise FileFormatError(path, number, f"index {numeral(index)} is too large for {limit}")
-            if column <= previous:
-                problem = f"index {column} comes after {previous}; indices must increase along a line"
-                raise FileFormatError(path, number, problem)
-            previous = column
-            self._number(value, f"value of index {column}", path, number, self.dtype)
-
-    @staticmethod
-    def _number(token, what, path, line, dtype=DOUBLE):
-        try:
-            value = float(token)
-        except ValueError:
-            raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
-        if not math.isfinite(value):
-            raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")
-        with np.errstate(over="ignore"):
-            if not np.isfinite(dtype.type(value)):
-                raise FileFormatError(path, line, f"{what} is {shown(token)}, too large for {dtype}")
-        return value
+def _number(token, what, path, line):
+    try:
+        value = float(token)
+    except ValueError:
+        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
+    if not math.isfinite(value):
+        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")
+    return value

@@ -102,7 +102,7 @@ def write_csr(
     dtype, block_bytes = check_format(dtype, block_bytes)
     targets = _Targets(first[1])
     progress = Progress(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
-    block = Block(progress, dtype, targets.kind, block_bytes)
+    block = _Block(progress, dtype, targets, block_bytes)
     n_features = first[0].shape[1]
     if n_features > MOST:
         raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
@@ -111,11 +111,9 @@ def write_csr(
             raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
         if not np.isfinite(part.data).all():
             raise ValueError(f"chunk {k} holds NaN or infinity")
-        for _ in block.add(part, targets.checked(target, part.shape[0], k)):
-            block.write()
+        block.add(part, targets.checked(target, part.shape[0], k))
         del part, target  # before the next one is made
-    if block.rows:
-        block.write()
+    block.write()
     if not progress.blocks:
         progress.clear()
         raise ValueError("X holds no row")
@@ -198,23 +196,11 @@ class _Targets:
         return y.astype(self.kind, copy=False)
 
 
-class Block:
-    """A buffer of rows until they fill a block.
+class _Block:
+    """A buffer of rows until they fill a block."""
 
-    Parameters
-    ----------
-    progress : Progress
-        Writes the blocks.
-    dtype : dtype
-        Of the values.
-    kind : str or None
-        Of the targets: their dtype's name, "indicator", or None where there are none.
-    most : int
-        Bytes of a block.
-    """
-
-    def __init__(self, progress: Progress, dtype: np.dtype[Any], kind: str | None, most: int):
-        self.progress, self.dtype, self.kind, self.most = progress, dtype, kind, most
+    def __init__(self, progress: Progress, dtype: np.dtype[Any], targets: _Targets, most: int):
+        self.progress, self.dtype, self.targets, self.most = progress, dtype, targets, most
         self._clear()
 
     def _clear(self) -> None:
@@ -223,8 +209,8 @@ class Block:
         self.bytes = 4  # the first 0 of indptr
         self.rows = 0
 
-    def add(self, X: Any, y: Any) -> Iterator[int]:
-        """Take rows; yields how many it has taken each time the block is full and has to be written."""
+    def add(self, X: Any, y: Any) -> None:
+        """Rows, and targets where there are any; blocks that get full are written."""
         start = 0
         while start < X.shape[0]:
             sizes = self._sizes(X, y, start)
@@ -236,18 +222,18 @@ class Block:
                 self.bytes += int(sizes[count - 1])
                 start += count
             if start < X.shape[0]:
-                yield start
+                self.write()
 
     def _sizes(self, X: Any, y: Any, start: int) -> Array:
         """Bytes of the rows from start to each later one, as many rows as may fit into a block."""
         end = min(X.shape[0], start + self.most // 4 + 1)
         indptr = X.indptr[start : end + 1].astype(np.int64)
         sizes = (indptr[1:] - indptr[0]) * (4 + self.dtype.itemsize) + 4 * np.arange(1, end - start + 1)
-        if self.kind == "indicator":
+        if self.targets.kind == "indicator":
             labels = y.indptr[start : end + 1].astype(np.int64)
             sizes += 4 * (labels[1:] - labels[0]) + 4 * np.arange(1, end - start + 1)
-        elif self.kind is not None:
-            sizes += np.dtype(self.kind).itemsize * np.arange(1, end - start + 1)
+        elif self.targets.kind is not None:
+            sizes += np.dtype(self.targets.kind).itemsize * np.arange(1, end - start + 1)
         return sizes
 
     def _append(self, X: Any, y: Any) -> None:
@@ -257,7 +243,7 @@ class Block:
         self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
         if not np.isfinite(data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
-        if self.kind == "indicator":
+        if self.targets.kind == "indicator":
             y = _canonical(y)
             y.eliminate_zeros()
             self.y.append((np.diff(y.indptr), y.indices.astype(np.int32)))
@@ -265,16 +251,18 @@ class Block:
             self.y.append(y.copy())
         self.rows += X.shape[0]
 
-    def write(self, **content: Any) -> None:
-        """Write the rows that wait as a block, with ``content`` in the record of the progress."""
+    def write(self) -> None:
+        """Write the rows that wait as a block."""
+        if not self.rows:
+            return
         counts, indices, data = map(list, zip(*self.X, strict=True))
         arrays = {"indptr": (INT32, [_ends(counts)]), "indices": (INT32, indices), "data": (self.dtype, data)}
-        if self.kind == "indicator":
+        if self.targets.kind == "indicator":
             counts, indices = map(list, zip(*self.y, strict=True))
             arrays |= {"y_indptr": (INT32, [_ends(counts)]), "y_indices": (INT32, indices)}
-        elif self.kind is not None:
-            arrays["y"] = (np.dtype(self.kind), self.y)
-        self.progress.add(arrays, **content)
+        elif self.targets.kind is not None:
+            arrays["y"] = (np.dtype(self.targets.kind), self.y)
+        self.progress.add(arrays)
         self._clear()
 
 

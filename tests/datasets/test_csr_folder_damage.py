@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from sparsekit._cython.datasets._row_files import first_bad_row
 from sparsekit.datasets import open_csr, write_csr
-from sparsekit.datasets._csr_folder import bad_row
 
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
@@ -125,14 +125,16 @@ def test_columns_and_labels_next_to_the_last_are_refused(tmp_path, first):
 
 @settings(max_examples=200)
 @given(st.lists(st.integers(-1, 6), min_size=1, max_size=6), st.lists(st.integers(-1, 5), max_size=6))
-def test_a_bad_row_is_found(indptr, indices):
-    wrong = set()
+def test_first_bad_row(indptr, indices):
+    n = len(indptr) - 1
+    expected = -1
     if indptr[0] != 0 or indptr[-1] != len(indices):
-        wrong = {0}
+        expected = 0
     else:
-        for i in range(len(indptr) - 1):
+        for i in range(n):
             row = indices[indptr[i] : indptr[i + 1]]
             is_valid = 0 <= indptr[i] <= indptr[i + 1] <= len(indices)
             if not is_valid or any(not 1 <= j <= 4 for j in row) or sorted(set(row)) != row:
-                wrong.add(i)
-    assert bad_row(np.array(indptr, np.int32), np.array(indices, np.int32), 1, 5) in (wrong or {-1})
+                expected = i
+                break
+    assert first_bad_row(np.array(indptr, np.int32), np.array(indices, np.int32), 1, 4) == expected

@@ -1,5 +1,7 @@
 """Files that were damaged or made up: data, or an error that names the file."""
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -13,13 +15,16 @@ from fuzz_budget import fuzz
 from fuzz_outcomes import Refused, clear
 from hypothesis import strategies as st
 
+from sparsekit._compare import cli
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import (
+    convert_svmlight,
     load_arff,
     load_svmlight,
     load_xc,
     open_csr,
+    open_parquet,
     write_csr,
 )
 
@@ -97,6 +102,49 @@ def test_texts(draw, name, tmp_path):
             assert X.indices.min() >= 0 and X.indices.max() < X.shape[1]
 
 
+def archive():
+    file = io.BytesIO()
+    X = sp.csr_array(np.arange(12.0).reshape(4, 3))
+    np.savez(file, X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape, y=[0, 1, 0, 1])
+    return file.getvalue()
+
+
+@fuzz(share=15)
+def test_archives(draw, tmp_path):
+    """Whole .npz files changed, and such as hold arrays that do not go together."""
+    path = tmp_path / "m.npz"
+    if draw(st.booleans()):
+        path.write_bytes(mutated(draw, archive()))
+    else:
+        X = sp.csr_array(np.arange(12.0).reshape(4, 3))
+        arrays = {
+            "X_data": X.data,
+            "X_indices": X.indices,
+            "X_indptr": X.indptr,
+            "X_shape": np.array(X.shape),
+            "y": np.array([0, 1, 0, 1]),
+        }
+        name = draw(st.sampled_from(sorted(arrays)))
+        wrong = [
+            arrays[name][:-1],
+            arrays[name] - 1,
+            arrays[name] * 10**9,
+            arrays[name].astype(float) / 0.3,
+            arrays[name].astype(str),
+            arrays[name].reshape(1, -1),
+            np.array(3),
+            arrays[name] + 0j,
+            arrays[name].astype(object),
+        ]
+        if name in ("X_indices", "X_indptr") and draw(st.booleans()):
+            arrays[name] = arrays[name].astype(draw(st.sampled_from([np.int32, np.int64])))
+            changed(draw, arrays[name])
+        else:
+            arrays[name] = draw(st.sampled_from(wrong))
+        np.savez(path, **arrays)
+    reads(path, compare_io.read_problem, DataError)
+
+
 def changed(draw, numbers):
     """Some of an array of indices or pointers made wrong, in place; their steps may overflow."""
     for _ in range(draw(st.integers(1, 3))):
@@ -139,3 +187,53 @@ def test_folders(draw, tmp_path):
     for block, y in blocks[0] if blocks else []:
         assert block.shape[0] == len(y) and np.isfinite(block.data).all()
         assert not block.nnz or 0 <= block.indices.min() <= block.indices.max() < block.shape[1]
+
+
+@fuzz(share=10)
+def test_conversions(draw, tmp_path):
+    path, folder = tmp_path / "m.svm", tmp_path / "folder"
+    path.write_bytes(mutated(draw, SVMLIGHT))
+    shutil.rmtree(folder, ignore_errors=True)
+    if draw(st.booleans()):
+        reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100, multilabel=True))
+        return
+    found = reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100))
+    loaded = reads(path, load_svmlight)
+    assert (found is None) == (loaded is None), (found, loaded)
+    if found is not None:
+        np.testing.assert_array_equal(found[0 : found.shape[0]].data, loaded[0].data)
+
+
+@fuzz(share=10)
+def test_parquet(draw, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "m.parquet"
+    columns = {
+        "a": [1.0, 2.0, 3.0, 4.0],
+        "b": [1, 2, None, 4] if draw(st.booleans()) else [1, 2, 3, 4],
+        "c": draw(st.sampled_from([["x", "y", "x", "y"], [0, 1, 0, 1], [True, False, True, False]])),
+    }
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=2)
+    if draw(st.booleans()):
+        path.write_bytes(mutated(draw, path.read_bytes()))
+
+    def read(path):
+        X = open_parquet(path, target="c")
+        return [(X.block(i), X.block_y(i)) for i in range(X.n_blocks)]
+
+    reads(path, read)
+    reads(path, compare_io.read_problem, DataError)
+
+
+@fuzz(share=2)
+def test_compare(draw, tmp_path, capsys):
+    """The whole command: a table, or one line that says what is wrong."""
+    name = draw(st.sampled_from(["m.csv", "m.libsvm"]))
+    path = tmp_path / name
+    path.write_bytes(mutated(draw, LOADERS[name][1]))
+    options = ["--peers", "", "--C", draw(st.sampled_from(["1", "1e-6,1e3"])), "--max-time", "5"]
+    with contextlib.suppress(Refused), clear():
+        status = cli.main(["compare", str(path), *options])
+        said = capsys.readouterr()
+        assert status in (0, 1), said.err
+        assert (name in said.err and "Traceback" not in said.err) if status else "L1LogisticOBA" in said.out

@@ -1,0 +1,1 @@
+"""Kernels of `sparsekit.datasets`: files of data sets."""

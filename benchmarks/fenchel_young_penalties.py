@@ -11,7 +11,6 @@ another version of the package.
 from __future__ import annotations
 
 import functools
-import sys
 import time
 import warnings
 
@@ -87,7 +86,6 @@ def main():
                                f"{model.mean_score_.max():.4f}"))  # fmt: skip
                 print(*chosen[-1], sep="  ", flush=True)
     if args.markdown:
-        args.command = " ".join(["python benchmarks/fenchel_young_penalties.py", *sys.argv[1:]])
         lines = _common.environment([])
         lines += _common.markdown_table(("data", "map", *(f"alpha = {a:g}" for a in ALPHAS)), rows)
         if chosen:

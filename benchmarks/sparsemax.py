@@ -1,6 +1,6 @@
 """Sparsemax forward and backward against torch.softmax, entmax, a NumPy sort and a plain copy.
 
-    python benchmarks/sparsemax.py --n-threads 2 --markdown doc/sparsemax_speed.md
+    python benchmarks/sparsemax.py --n-threads 2 --markdown sparsemax.md
 
 Every competitor is called in turn, round after round; a figure is the median of the rounds. Inputs are
 standard normal times ``--scales``. Outputs are allocated by each call, as in use. Two ratios are printed:

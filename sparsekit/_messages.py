@@ -92,7 +92,7 @@ def check_nonnegative(values: EitherArray, name: str) -> None:
 
 def check_whole(value: object, name: str, least: int) -> int:
     """``value`` as an int, if it is a whole number from ``least`` on; else an error that names it."""
-    if not isinstance(value, Integral):
+    if not isinstance(value, Integral) or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, at least {least}; got {shown(value)}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {shown(value)}")

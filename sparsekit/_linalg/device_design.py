@@ -1,4 +1,4 @@
-"""Design matrices on a GPU, with the face of those in `design`: dense in C order, CSR and CSC.
+"""Design matrices on a GPU: dense in C order, CSR and CSC, as in `dense_design` and `sparse_design`.
 
 The data keeps its type; every vector and every sum is float64. A sparse design holds X by rows and, from
 the first product with its transpose on, by columns too, so that no sum needs atomics.

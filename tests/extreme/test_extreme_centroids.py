@@ -352,3 +352,22 @@ def test_tiny_sets_do_not_warn(seed):
     assert ExtremeSoftmaxSGD(prior="centroids", random_state=seed).fit(X, y).score(X, y) > 0.6
     with pytest.warns(ConvergenceWarning):
         ExtremeSoftmaxSGD(prior="centroids", max_iter=5, random_state=seed).fit(X, y)
+
+
+@pytest.mark.parametrize("max_iter", [2, 3, 4])
+def test_few_epochs_warn_though_the_choice_used_most_of_them(max_iter):
+    X, y = few_rows(30, 200, 1500, 0)
+    with pytest.warns(ConvergenceWarning, match="still fell"):
+        model = ExtremeSoftmaxSGD(prior="centroids", random_state=0, max_iter=max_iter).fit(X, y)
+    assert model.n_iter_ == max_iter
+
+
+def test_a_given_strength_has_the_epochs_of_the_optimum():
+    X, y = few_rows(30, 200, 1500, 1)
+    given, slow = (
+        ExtremeSoftmaxSGD(prior="centroids", alpha=1e-3, random_state=0, **params).fit(X, y)
+        for params in ({}, {"decay": 0.97, "max_iter": 150})
+    )
+    chosen = ExtremeSoftmaxSGD(prior="centroids", random_state=0).fit(X, y)
+    assert given.n_iter_ > 2 * chosen.n_iter_
+    assert given.objective_ < slow.objective_ + 0.01 * np.log(30)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, l1_logistic_path
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, StabilitySelection, l1_logistic_path
 from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss
 from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit.metrics import kkt_violation
@@ -91,6 +91,17 @@ def test_cross_validation_has_a_grid_for_each_ratio():
     for bad in ([], [0.5, 1.5], np.nan, [np.nan], [[0.5]], -0.1, ["a"]):
         with pytest.raises(ValueError, match="l1_ratio"):
             L1LogisticOBACV(l1_ratio=bad).fit(X, codes)
+
+
+def test_stability_selection_has_the_same_penalty():
+    X, y, codes = data(60, 10)
+    for one, target in ((L1LogisticOBA(), codes), (LassoOBA(), y)):
+        highest = []
+        for ratio in (1.0, 0.5):
+            model = StabilitySelection(one.set_params(l1_ratio=ratio), random_state=0).fit(X, target)
+            penalties = model.penalties_
+            highest.append((1.0 / penalties if isinstance(one, L1LogisticOBA) else penalties).max())
+        assert_allclose(highest[1], 2.0 * highest[0])
 
 
 def test_bad_weights_are_refused_by_name():

@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import ElasticNet, ElasticNetCV
 
-from sparsekit import LassoOBA, LassoOBACV, lasso_path
+from sparsekit import LassoOBA, LassoOBACV, StabilitySelection, lasso_path
 from sparsekit._l1.solver.gram_path import GramPath, moments
 
 TIGHT = dict(tol=1e-10, max_iter=500)
@@ -126,6 +126,20 @@ def test_the_report_of_a_path_is_that_of_plain_sums(weighted, positive):
         assert found.optimality == pytest.approx(worst / path.origin_scale, abs=1e-9)
         assert found.fun - best.fun <= found.dual_gap * (1 + 1e-9)
         assert best.dual_gap <= 1e-9 * best.fun and best.success
+
+
+def test_stability_selection_selects_positive_effects_only():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 8))
+    y = 3.0 * X[:, 0] - 3.0 * X[:, 1] + 0.1 * rng.standard_normal(120)
+    found = {
+        positive: StabilitySelection(LassoOBA(positive=positive), n_pairs=3, random_state=0)
+        .fit(X, y)
+        .get_support()
+        for positive in (False, True)
+    }
+    assert found[False][:2].all()
+    assert found[True][0] and not found[True][1]
 
 
 def test_where_it_is_not_to_be_had():

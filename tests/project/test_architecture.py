@@ -70,7 +70,7 @@ def upward(text, name, is_package=False):
         ),
         ("sparsekit._l1.solver.oba", "from ..._estimator import base", ["sparsekit._estimator.base"]),
         ("sparsekit._l1.solver.oba", "def f():\n  import sparsekit._compare as c", ["sparsekit._compare"]),
-        ("sparsekit._linalg.design", "from .._cython.l1._model import solve", []),
+        ("sparsekit._linalg.dense_design", "from .._cython.l1._model import solve", []),
     ],
 )
 def test_the_scan_sees_imports_that_go_up(name, text, expected):

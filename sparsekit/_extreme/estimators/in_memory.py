@@ -75,6 +75,9 @@ def fit_rows(model, X, y, sample_weight):
     tracker = tracker_of(
         model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
+    if tracker is not None and run.n_done:
+        tracker.ridge_was_chosen = True
+        tracker.begin_after(run.n_done)
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None
     if prior is None and newton_follows(options, rows, n_classes):

@@ -15,7 +15,7 @@ from ..solver.sgd import init_work, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE
 from .sample import Sample, examples_of
-from .settings import CENTROIDS_C
+from .settings import CENTROIDS_C, RIDGE_DECAY, epochs_of
 from .targets import label_counts, make_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
@@ -80,6 +80,9 @@ def choose_ridge(model, X, targets, run, counts, noise):
                 break
         if was_stopped:
             options.max_iter = run.n_done
+    if not run.n_done and model.decay is None:  # nothing was compared: the optimum is the aim
+        options.decay = RIDGE_DECAY
+        options.max_iter = epochs_of(model, options)
     options.alpha = 1.0 / (chosen * counts.sum())
     state = start() if state is None else state
     center, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)

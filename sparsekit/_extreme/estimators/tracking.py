@@ -94,6 +94,11 @@ class Tracker:
             norms = start[self.sample.classes][: len(norms)] ** 2
         self.evaluations = [Evaluation(0, losses, norms)]
 
+    def begin_after(self, epoch):
+        """Evaluate the state that epochs before the first tracked one left."""
+        if self.sample is not None:
+            self.evaluations = [self._evaluate(epoch, self.state, self.options)]
+
     def after_epoch(self, epoch):
         """(estimate, standard error) of the objective: the newest ones, NaN where there are none yet."""
         self._start_curves_at(epoch)
@@ -273,7 +278,6 @@ def tracker_of(model, targets, use, state, options, rows_of, width, rng):
     sample = _draw(examples, schedule.n_rows, state, options, width, rng)
     tracker = Tracker(sample, schedule, rows_of, state, options, model.tol, N_ITER_NO_CHANGE)
     tracker.begin_at_zeros()
-    tracker.ridge_was_chosen = state.center is not None and model.alpha is None
     return tracker
 
 

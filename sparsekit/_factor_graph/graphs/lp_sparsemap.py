@@ -53,8 +53,8 @@ def lp_sparsemap(
     graphs : FactorGraph, or list of FactorGraph
         A list is solved with the graphs' own scores, of one or of different shapes.
     scores : array-like of shape (n_graphs, n_variables), default=None
-        Scores for the one graph; None: its own. CuPy arrays are solved on the GPU, where of factors
-        with a MAP oracle there are small Dense ones only, and the solution is there.
+        Scores for the one graph; None: its own. CuPy arrays are solved on the GPU, where the
+        solution is; factors with a MAP oracle are a TypeError there.
     additional_scores : array-like of shape (n_graphs, n_additional) or (n_additional,), default=None
         None: the factors' own.
     n_jobs : int, default=None

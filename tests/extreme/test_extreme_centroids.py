@@ -340,6 +340,15 @@ def test_a_callback_ends_the_choice_of_the_ridge(n_epochs):
     assert model.alpha_ == pytest.approx(1 / 2000)  # no other C had an estimate
 
 
+def test_a_callback_sees_the_time_of_the_whole_fit():
+    X, y = linear_classes()
+    times = []
+    ExtremeSoftmaxSGD(prior="centroids", callback=lambda now: times.append(now.time), random_state=0).fit(
+        X, y
+    )
+    assert len(times) > 7 and (np.diff(times) > 0).all()
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("seed", range(4))
 def test_tiny_sets_do_not_warn(seed):

@@ -25,12 +25,12 @@ class RowsRun:
     def __init__(self, rows, options, rng, make_work, start=None):
         self.rows, self.options, self.rng, self.start = rows, options, rng, start
         self.make_work, self.work = make_work, make_work()
-        self.codes, self.n_done = rows.y, 0
+        self.codes, self.n_done, self.seconds = rows.y, 0, 0.0
 
     def minimize(self, state, monitor, max_time):
         return minimize_sampled_softmax(
             self.rows, state, self.options, self.work, self.rng, callback=monitor, max_time=max_time,
-            begin=self.n_done,
+            begin=self.n_done, seconds=self.seconds,
         )  # fmt: skip
 
     def restart(self):

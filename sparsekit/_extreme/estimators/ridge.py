@@ -66,7 +66,9 @@ def choose_ridge(model, X, targets, run, counts, noise):
                 break
             trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
             work.hard = None
-            result = minimize_sampled_softmax(rows, other, trial, work, rng, callback=callback, max_time=left)
+            result = minimize_sampled_softmax(
+                rows, other, trial, work, rng, callback=callback, max_time=left, seconds=limits.seconds
+            )
             was_stopped = result.status == outcome.STOPPED
             found = judge.evaluate(0, other, trial)
             if model.verbose:
@@ -78,6 +80,7 @@ def choose_ridge(model, X, targets, run, counts, noise):
                 break
             if was_stopped:
                 break
+        run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
     if not run.n_done and model.decay is None:  # nothing was compared: the optimum is the aim

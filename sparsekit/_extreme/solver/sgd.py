@@ -241,7 +241,7 @@ def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits
 
 
 def minimize_sampled_softmax(
-    rows, state, options, work, rng, *, callback=None, max_time=None, value=False, begin=0
+    rows, state, options, work, rng, *, callback=None, max_time=None, value=False, begin=0, seconds=0.0
 ):
     """Run epochs ``begin`` + 1 to ``options.max_iter`` from ``state``, which is changed.
 
@@ -262,6 +262,8 @@ def minimize_sampled_softmax(
         Whether to estimate the objective as it goes (``fun``), which the callback also asks for.
     begin : int, default=0
         Epochs that earlier runs from this state have done.
+    seconds : float, default=0.0
+        Time before this run, which the callback's ``time`` includes.
 
     Returns
     -------
@@ -283,7 +285,7 @@ def minimize_sampled_softmax(
             break
         if callback is not None:
             report = OptimizeResult(
-                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
+                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=seconds + limits.seconds
             )
             if outcome.wants_to_stop(callback, report):
                 status = outcome.STOPPED

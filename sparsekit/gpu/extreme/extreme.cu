@@ -75,7 +75,7 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
     return n;
 }
 
-// As `draw`, of blocks of neighbouring classes; as in _cython/extreme/class_blocks.h, draw for draw. Blocks are first
+// As `draw`, of blocks of neighbouring classes; as in _cython/extreme/block_draws.h, draw for draw. Blocks are first
 // listed where their classes will stand: k and r of block i end before those of the blocks after it begin.
 static __device__ long long draw_blocks(const numbers& N, long long y, unsigned long long* state, const double* noise,
                                         const double* keep, const long long* alias, long long* k, double* r) {

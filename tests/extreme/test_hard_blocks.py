@@ -219,7 +219,8 @@ def test_epochs_end_when_the_rate_is_spent():
 
     assert len(np.unique(y)) > 256
     assert epochs() == 29 == epochs(n_negatives=600)  # 0.85 ** 29 < 0.01
-    assert epochs(prior="centroids") == 13 == epochs(decay=0.7)  # 0.7 ** 13 < 0.01
+    assert epochs(prior="centroids") == 7 == epochs(decay=0.5)  # 0.5 ** 7 < 0.01
+    assert epochs(prior="centroids", alpha=0.01) == 29
     assert epochs(decay=0.8) == 21
     assert epochs(decay=0.9) == 44 and epochs(decay=0.9, max_iter=7) == 7
     assert epochs(alpha=0.0) == 50 == epochs(decay=0.95)

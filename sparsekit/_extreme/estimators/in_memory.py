@@ -76,7 +76,7 @@ def fit_rows(model, X, y, sample_weight):
         model, targets, use, state, options, lambda chosen: _take(X, chosen), rows.width, rng
     )
     if tracker is not None and run.n_done:
-        tracker.ridge_was_chosen = True
+        tracker.ridge_was_chosen = model.decay is None
         tracker.begin_after(run.n_done)
     data = {"X": X, "y": y, "metadata": metadata}
     refine = None

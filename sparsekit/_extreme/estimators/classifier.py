@@ -69,10 +69,9 @@ class ExtremeSoftmaxSGD(
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
         lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
-        Factor of the learning rate after each epoch. None: 1 for the adaptive steps of method "auto", which
-        get shorter by themselves. With a ridge to zeros it is 0.85 for them, to centroids 0.5. For the other
-        methods it is 0.9. Adaptive steps end when the rate is a hundredth of the first one: by 0.5 after 7
-        epochs.
+        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" get
+        shorter by themselves: theirs is 1, with a ridge 0.85, and 0.5 where C is chosen. They end when the
+        rate is a hundredth of the first one: by 0.5 after 7 epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1

@@ -10,7 +10,9 @@ import numpy as np
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
+from libc.string cimport memset
 
+from ..shared._blas cimport dsymv
 from ..shared._operators cimport QuadOperator
 from ..shared._orthant cimport below_zero, median, search_line
 
@@ -233,7 +235,7 @@ cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg
         # As many CG steps as cost about one factorisation. If they do not converge, factorise
         # from here on, if there is a matrix and memory for its factor.
         steps = min(cg_max, 10 + nf // 8) if nf <= M.side else cg_max
-        M.n_cg += _pcg(op, M, cg_tol, steps, &done)
+        M.n_cg += _pcg(op, M, nf, cg_tol, steps, &done)
         M.hard = not done and nf <= M.side
     if op.always_direct or (nf <= M.side and (M.hard or nf <= DIRECT_SIZE)):
         if M.n_fixed:
@@ -248,7 +250,7 @@ cdef void _solve_face(QuadOperator op, model_t* M, int nf, double cg_tol, int cg
             for j in range(nf):
                 M.d[M.free[j]] = M.r[j]
         elif not done:
-            M.n_cg += _pcg(op, M, cg_tol, cg_max, &done)
+            M.n_cg += _pcg(op, M, nf, cg_tol, cg_max, &done)
 
 
 cdef double _at_trial(QuadOperator op, model_t* M) noexcept nogil:
@@ -295,12 +297,24 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
     return q_trial
 
 
-cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done) noexcept nogil:
+cdef void _face_product(model_t* M, int nf, const double* p, double* hp) noexcept nogil:
+    # H p on the face by the copy of its matrix
+    cdef int j, one = 1
+    cdef char uplo = b'U'
+    cdef double unit = 1.0, zero = 0.0
+    for j in range(nf):
+        M.trial[j] = p[M.free[j]]
+    dsymv(&uplo, &nf, &unit, M.matrix, &nf, M.trial, &one, &zero, M.step, &one)
+    for j in range(nf):
+        hp[M.free[j]] = M.step[j]
+
+
+cdef int _pcg(QuadOperator op, model_t* M, int nf, double tol, int max_steps, bint* done) noexcept nogil:
     # Preconditioned CG for H d = -pg on the face kind = 1, 2; d of the other variables is given. It starts at the
     # given d: zero, or the last solve of the corrective cycle. It stops at ||Hd + pg||_inf <= tol ||pg||_inf.
     cdef int j, steps, m = M.m
     cdef double rz = 0.0, rz_new, php, alpha, beta, worst, bound = 0.0
-    cdef bint warm = False
+    cdef bint warm = False, has_copy
     cdef const double* pg = M.pg
     cdef const signed char* kind = M.kind
     cdef double* d = M.d
@@ -329,8 +343,14 @@ cdef int _pcg(QuadOperator op, model_t* M, double tol, int max_steps, bint* done
     done[0] = worst <= bound
     if done[0]:
         return 0
+    has_copy = nf <= M.side and op.copy_face(M.free, nf, M.matrix)
+    if has_copy:
+        memset(hp, 0, sizeof(double) * m)
     for steps in range(1, max_steps + 1):
-        op.product(p, hp)
+        if has_copy:
+            _face_product(M, nf, p, hp)
+        else:
+            op.product(p, hp)
         php = 0.0
         for j in range(m):
             php += p[j] * hp[j]

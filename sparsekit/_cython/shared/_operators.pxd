@@ -34,4 +34,5 @@ cdef class QuadOperator:
     cdef void precondition(self, const double* r, const signed char* kind, double* p) noexcept nogil
     cdef double apart(self, Py_ssize_t j) noexcept nogil
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
+    cdef bint copy_face(self, const int* free, int n_free, double* work) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil

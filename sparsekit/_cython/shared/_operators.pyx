@@ -61,6 +61,10 @@ cdef class QuadOperator:
                 shift -= self.common[j] / last * p[j]
             p[m - 1] = shift
 
+    cdef bint copy_face(self, const int* free, int n_free, double* work) noexcept nogil:
+        # the upper triangle of H_ff in Fortran's order; False where this operator has no matrix
+        return False
+
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
         # solve H_ff x = rhs in place by Cholesky; False where this operator has no matrix
         return False
@@ -138,16 +142,20 @@ cdef class GramOperator(QuadOperator):
                 break
         return True
 
-    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
-        cdef int i, j, info = 0, one = 1, nf = n_free
-        cdef char uplo = b'U'
+    cdef bint copy_face(self, const int* free, int n_free, double* work) noexcept nogil:
+        cdef int i, j
         cdef const double* row
-        for i in range(nf):
+        for i in range(n_free):
             row = &self.G[free[i], 0]
-            # dposv reads the upper triangle in Fortran order: row j of column i, j <= i
             for j in range(i + 1):
-                work[<Py_ssize_t>i * nf + j] = row[free[j]]
-            work[<Py_ssize_t>i * nf + i] = row[free[i]] * (1.0 + self.ridge)
+                work[<Py_ssize_t>i * n_free + j] = row[free[j]]
+            work[<Py_ssize_t>i * n_free + i] = row[free[i]] * (1.0 + self.ridge)
+        return True
+
+    cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil:
+        cdef int info = 0, one = 1, nf = n_free
+        cdef char uplo = b'U'
+        self.copy_face(free, nf, work)
         dposv(&uplo, &nf, &one, work, &nf, rhs, &nf, &info)
         return info == 0
 

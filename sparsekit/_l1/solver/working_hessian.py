@@ -90,15 +90,15 @@ class WorkingHessian:
         if not n_old:
             self.renew(d)
             return
-        new = self._buffer[n_old : len(self.columns)] * self.d
-        whole = np.empty((len(self.variables),) * 2)
         size = len(self.columns)
-        old = np.append(np.arange(n_old), np.full(int(self.has_intercept), size))
-        whole[np.ix_(old, old)] = self.matrix
+        new = self._buffer[n_old:size] * self.d
+        whole = np.empty((len(self.variables),) * 2)
+        whole[:n_old, :n_old] = self.matrix[:n_old, :n_old]
         whole[n_old:size, :size] = new @ self.part.X
+        whole[:n_old, n_old:size] = whole[n_old:size, :n_old].T
         if self.has_intercept:
-            whole[n_old:size, size] = new.sum(axis=1)
-        whole[old, n_old:size] = whole[n_old:size, old].T
+            whole[:n_old, size], whole[n_old:size, size] = self.matrix[:n_old, n_old], new.sum(axis=1)
+            whole[size, :size], whole[size, size] = whole[:size, size], self.matrix[n_old, n_old]
         self.matrix = whole
 
     def renew(self, d):

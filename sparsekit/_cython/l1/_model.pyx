@@ -88,6 +88,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     - ``cg_tol``, ``cg_max``: relative residual and steps of CG
     - ``largest_factor``: most free variables for a factorisation, unless ``op.always_direct``
     - ``sweeps``: of coordinate descent, before a cycle
+    - ``on_support``: whether penalised variables at zero stay there in the first cycle
     - ``holds``: corrections in which free variables that would change sign are fixed at zero
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
@@ -100,7 +101,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     cdef int most_holds = effort.holds, n_sweeps = effort.sweeps, corrections, nf, first = 0, n_cycles = 0
     cdef double forcing = effort.forcing, cg_tol = effort.cg_tol
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
-    cdef bint stalled = False
+    cdef bint stalled = False, on_support = effort.on_support
     cdef _Workspace workspace
     cdef model_t* M
     op.crossed = 0
@@ -136,6 +137,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
                 res0 = _residual(M)
             if nf == 0 or res <= forcing * res0:
                 break
+            if cycle == 0 and on_support:
+                _stay_on_support(M)
             n_cycles += 1
             corrections = _correct(op, M, cg_tol, cg_max, holds)
             if cycle == 0:
@@ -157,6 +160,17 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
             if stalled:
                 break
     return -q, n_cycles, first, M.n_cg, M.n_direct
+
+
+cdef void _stay_on_support(model_t* M) noexcept nogil:
+    # leave those variables at zero that may leave it, unless all are there
+    cdef int j
+    cdef bint has_support = False
+    for j in range(M.m):
+        has_support = has_support or M.kind[j] == 1
+    for j in range(M.m):
+        if has_support and M.kind[j] == 2 and M.l1[j] > 0.0:
+            M.kind[j] = 0
 
 
 cdef int _identify_on_model(model_t* M, double* worst) noexcept nogil:

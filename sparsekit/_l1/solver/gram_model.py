@@ -9,7 +9,10 @@ from ..._cython.shared._operators import GramOperator
 from ..._linalg.newton import MAX_SIDE
 from .minimise_model import Effort, ModelSolver
 
-EFFORT = Effort(max_cycles=25, cg_tol=0.1, largest_factor=MAX_SIDE)
+# The first step stays on the support: where the penalty has just fallen it follows the tangent of the path.
+# With three sweeps of coordinate descent instead 39 problems of least squares take 1.1 times the time, and
+# cross-validation with fewer rows than columns 1.3 to 2.9 times.
+EFFORT = Effort(max_cycles=25, cg_tol=0.1, largest_factor=MAX_SIDE, sweeps=0, on_support=True)
 
 
 class GramModel:

@@ -214,7 +214,9 @@ class LeastSquares:
         with np.errstate(divide="ignore"):
             joins = working.choose(needed, violating, sizes[violating] / l1[violating])
         if len(joins) and not working.fits(np.append(working.columns, joins)):
-            return None
+            working.keep(self.w[working.columns] != 0.0)
+            if not working.fits(np.append(working.columns, joins)):
+                return None
         return joins
 
     def _solve_system(self, l2, goal, strict):

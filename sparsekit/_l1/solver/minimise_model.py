@@ -45,6 +45,7 @@ class Effort:
     sweeps: int = 3
     # 0 takes 1.5 times the time, up to 17 times; no limit as long
     holds: int = 20
+    on_support: bool = False
 
 
 def of_operator(effort, reads):

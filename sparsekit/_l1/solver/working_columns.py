@@ -87,6 +87,11 @@ class WorkingColumns:
             new = whole
         self.columns, self.gram = columns, np.ascontiguousarray(new)
 
+    def keep(self, chosen):
+        """Remove all columns but the chosen ones, (m,)."""
+        self.is_used[self.columns[~chosen]] = False
+        self.columns, self.gram = self.columns[chosen], self.gram[np.ix_(chosen, chosen)]
+
     def _take_all(self):
         single = self.p > plan.SMALL_GRAM or self.rows.is_sparse
         self.columns = np.arange(self.p)

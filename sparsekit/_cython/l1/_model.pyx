@@ -315,10 +315,11 @@ cdef void _face_product(model_t* M, int nf, const double* p, double* hp) noexcep
     # H p on the face by the copy of its matrix
     cdef int j, one = 1
     cdef char uplo = b'U'
-    cdef double unit = 1.0, zero = 0.0
+    cdef double unit = 1.0
     for j in range(nf):
         M.trial[j] = p[M.free[j]]
-    dsymv(&uplo, &nf, &unit, M.matrix, &nf, M.trial, &one, &zero, M.step, &one)
+        M.step[j] = 0.0  # some BLAS multiply what is there by a factor of zero, and keep NaN
+    dsymv(&uplo, &nf, &unit, M.matrix, &nf, M.trial, &one, &unit, M.step, &one)
     for j in range(nf):
         hp[M.free[j]] = M.step[j]
 

@@ -194,7 +194,7 @@ class NewtonSession:
             new, predicted = self.model.minimize(hessian.matrix, x, g + l2 * x, l1, l2)
             step = new - x
             part, fall = self._line_search(x, step, before, predicted, l1, l2)
-            if part is None:
+            if part is None or not predicted > 0.0:
                 if hessian.is_new:
                     run.status = outcome.NO_PROGRESS
                     break

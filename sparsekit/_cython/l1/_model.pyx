@@ -12,9 +12,12 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from ..shared._blas cimport dsymv
 from ..shared._operators cimport QuadOperator
 from ..shared._orthant cimport below_zero, median, search_line
+
+
+cdef extern from "shared/kernels.h" nogil:
+    void sk_symmetric_times(const double* A, Py_ssize_t n, const double* v, double* out)
 
 
 cdef enum:
@@ -313,13 +316,10 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
 
 cdef void _face_product(model_t* M, int nf, const double* p, double* hp) noexcept nogil:
     # H p on the face by the copy of its matrix
-    cdef int j, one = 1
-    cdef char uplo = b'U'
-    cdef double unit = 1.0
+    cdef int j
     for j in range(nf):
         M.trial[j] = p[M.free[j]]
-        M.step[j] = 0.0  # some BLAS multiply what is there by a factor of zero, and keep NaN
-    dsymv(&uplo, &nf, &unit, M.matrix, &nf, M.trial, &one, &unit, M.step, &one)
+    sk_symmetric_times(M.matrix, nf, M.trial, M.step)
     for j in range(nf):
         hp[M.free[j]] = M.step[j]
 

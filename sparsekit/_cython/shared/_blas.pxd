@@ -3,8 +3,6 @@ ctypedef void dgemv_type(char* trans, int* m, int* n, double* alpha, double* a, 
                          double* beta, double* y, int* incy) noexcept nogil
 ctypedef void sgemv_type(char* trans, int* m, int* n, float* alpha, float* a, int* lda, float* x, int* incx,
                          float* beta, float* y, int* incy) noexcept nogil
-ctypedef void dsymv_type(char* uplo, int* n, double* alpha, double* a, int* lda, double* x, int* incx, double* beta,
-                         double* y, int* incy) noexcept nogil
 ctypedef void dsyrk_type(char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda,
                          double* beta, double* c, int* ldc) noexcept nogil
 ctypedef void ssyrk_type(char* uplo, char* trans, int* n, int* k, float* alpha, float* a, int* lda,
@@ -30,7 +28,6 @@ ctypedef void strsm_type(char* side, char* uplo, char* trans, char* diag, int* m
 
 cdef dgemv_type* dgemv
 cdef sgemv_type* sgemv
-cdef dsymv_type* dsymv
 cdef dsyrk_type* dsyrk
 cdef ssyrk_type* ssyrk
 cdef sgemm_type* sgemm

@@ -21,7 +21,6 @@ cdef void* _routine(module, str name, int n_integers) except NULL:
 
 dgemv = <dgemv_type*>_routine(cython_blas, "dgemv", 5)
 sgemv = <sgemv_type*>_routine(cython_blas, "sgemv", 5)
-dsymv = <dsymv_type*>_routine(cython_blas, "dsymv", 4)
 dsyrk = <dsyrk_type*>_routine(cython_blas, "dsyrk", 4)
 ssyrk = <ssyrk_type*>_routine(cython_blas, "ssyrk", 4)
 sgemm = <sgemm_type*>_routine(cython_blas, "sgemm", 6)

@@ -105,6 +105,40 @@ SK_MULTI(void, sk_axpy,
     for (sk_size i = 0; i < n; i++) out[i] += c * a[i];
 }
 
+/* out (n) = A v for a symmetric A (n, n), of which the lower triangle is read in C order, four rows at once */
+SK_MULTI(void, sk_symmetric_times,
+         (const double *restrict A, sk_size n, const double *restrict v, double *restrict out),
+         (A, n, v, out)) {
+    for (sk_size i = 0; i < n; i += 4) {
+        sk_size done = 0;
+        for (sk_size k = i; k < i + 4 && k < n; k++) out[k] = 0.0;
+        if (i + 4 <= n) {
+            const double *restrict r = A + i * n, *restrict s = r + n, *restrict t = s + n, *restrict w = t + n;
+            double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
+            SK_SIMD_WITH(reduction(+ : a, b, c, d))
+            for (sk_size j = 0; j < i; j++) {
+                a += r[j] * v[j];
+                b += s[j] * v[j];
+                c += t[j] * v[j];
+                d += w[j] * v[j];
+                out[j] += v[i] * r[j] + v[i + 1] * s[j] + v[i + 2] * t[j] + v[i + 3] * w[j];
+            }
+            out[i] = a;
+            out[i + 1] = b;
+            out[i + 2] = c;
+            out[i + 3] = d;
+            done = i;
+        }
+        for (sk_size k = i; k < i + 4 && k < n; k++) {
+            for (sk_size j = done; j < k; j++) {
+                out[k] += A[k * n + j] * v[j];
+                out[j] += A[k * n + j] * v[k];
+            }
+            out[k] += A[k * n + k] * v[k];
+        }
+    }
+}
+
 /* out (n) = A v for rows of floats, A (n, p) in C order. Vectors and sums are doubles: with four rows at once the
  * loops wait for A alone. */
 SK_MULTI(void, sk_float_rows_dot,

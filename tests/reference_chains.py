@@ -47,6 +47,17 @@ def features(x, y, K, ends=True):
     return table
 
 
+def hinge(v, X, y, weight, K):
+    """sum_i c_i max_z (s(z) + d(z, y) - s(y)), with d the number of labels that differ."""
+    total = 0.0
+    for x, labels, c in zip(X, y, weight):
+        if len(x):
+            true = np.vdot(features(x, labels, K), v)
+            found = labellings(len(x), K)
+            total += c * max(np.vdot(features(x, z, K), v) + (z != labels).sum() - true for z in found)
+    return total
+
+
 def perceptron(X, y, K, orders, weight, ends=True):
     """The mean of the coefficients after each sequence of these orders, and each pass's mistakes."""
     v = np.zeros((X[0].shape[1] + K + 2, K))

@@ -375,17 +375,3 @@ def vjp_exact(eta, factors, d):
     q = np.zeros(len(S))
     q[S] = found[n : n + k]
     return gradient, [f.N @ part for f, part in zip(factors, constraints.split(q))]
-
-
-def vjp_numeric(eta, factors, d, step=1e-6):
-    """The same by central differences (mu is piecewise linear: exact unless a kink is nearer than step)."""
-    eta, constraints = np.array(eta, dtype=float), _Constraints(len(eta), factors)
-    vectors = [eta] + [f.scores for f in factors]
-    found = [np.zeros(len(vector)) for vector in vectors]
-    for vector, out in zip(vectors, found):
-        for i, value in enumerate(vector.copy()):
-            for sign in (1, -1):
-                vector[i] = value + sign * step
-                out[i] += sign / (2 * step) * (d @ _solve(constraints, eta)[0])
-            vector[i] = value
-    return found[0], found[1:]

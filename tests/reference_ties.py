@@ -44,9 +44,3 @@ def jacobian_at_ties(eta, factors):
     right[:n] = np.eye(n)
     J[np.ix_(covered, covered)] = lstsq(K, right, cond=1e-10)[0][:n]
     return mu, J
-
-
-def one_sided(eta, factors, direction, step=1e-5):
-    """How mu moves for scores a step further in a direction, and for scores a step back."""
-    mu, ahead, back = (ref.solve_exact(eta + s * direction, factors)[0] for s in (0, step, -step))
-    return (ahead - mu) / step, (mu - back) / step

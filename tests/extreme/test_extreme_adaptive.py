@@ -167,28 +167,6 @@ def test_the_bare_constructor_is_within_one_percent_of_the_exact_softmax(name, a
     assert model.score(X, y) >= exact.score(X, y) - 0.01
 
 
-def test_the_scale_of_the_features_does_not_matter():
-    """Rows a thousand times as long take the same steps, but for the intercept's share in them."""
-    X, y = sparse_text(800, 500, 20, 3)
-    small, large = (
-        ExtremeSoftmaxSGD(alpha=0.0, fit_intercept=False, max_iter=3, tol=None, random_state=0).fit(X * by, y)
-        for by in (1.0, 1024.0)
-    )
-    np.testing.assert_allclose(large.coef_ * 1024.0, small.coef_, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("convert", [sp.csr_array, lambda X: sp.csr_array(X).toarray()])
-@pytest.mark.thorough(keep=1)
-def test_one_thread_gives_the_same_bits_and_more_the_same_model(convert):
-    X, y = sparse_text(1500, 800, 400, 4)
-    X = convert(X)
-    one, again, two = (
-        ExtremeSoftmaxSGD(alpha=1e-4, max_iter=20, random_state=0, n_jobs=n).fit(X, y) for n in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(one.coef_, again.coef_)
-    assert two.log_loss(X, y) == pytest.approx(one.log_loss(X, y), abs=0.01 * np.log(400))
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_passes_over_batches_learn_and_grow(dtype):
     X, y = sparse_text(3000, 2000, 400, 6)
@@ -319,21 +297,6 @@ def test_newton_steps_see_weights_labels_and_used_rows():
         assert model.objective_ == pytest.approx(expected, rel=1e-9)
         exact = SoftmaxClassifier(alpha=1e-2, tol=1e-9).fit(X[used], target[used])
         np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=2e-3)
-
-
-def test_the_ridge_holds_for_features_that_few_rows_have():
-    """Each row shrinks what it has by the share of rows that have it: rare features shrink as much."""
-    rng = np.random.default_rng(14)
-    X = sp.csr_array(np.hstack([rng.standard_normal((1500, 4)), (rng.random((1500, 60)) < 0.02) * 1.0]))
-    y = np.argmax(X @ rng.standard_normal((64, 8)) + rng.gumbel(size=(1500, 8)), axis=1)
-    alpha = 1e-3
-    exact = SoftmaxClassifier(alpha=alpha, tol=1e-9).fit(X, y)
-    # as a stream, which is not refined
-    model = ExtremeSoftmaxSGD(alpha=alpha, random_state=0)
-    for _ in range(60):
-        model.partial_fit(X, y)
-    assert objective(model, X, y, alpha) - objective(exact, X, y, alpha) < 0.01 * np.log(8)
-    assert np.linalg.norm(model.coef_ - exact.coef_) < 0.2 * np.linalg.norm(exact.coef_)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.block_rows import StreamedRows
-from sparsekit._row_blocks.ahead import read_ahead
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 METHODS = ["implicit", "umax", "ove", "nce", "is", "sgd"]
@@ -235,22 +234,3 @@ def test_a_rate_that_diverges_is_lowered(digits, monkeypatch):
     found = model(method="sgd", learning_rate="auto", alpha=0.0).fit(cut(X * 100), y)
     assert found.learning_rate_ < 1e6 and found.learning_rate_losses_[1e6] == np.inf
     assert np.isfinite(found.coef_).all() and found.n_iter_ == 8
-
-
-def test_two_blocks_are_in_memory_at_most():
-    alive, most = set(), []
-
-    class Thing:
-        def __init__(self, i):
-            self.i = i
-            alive.add(i)
-            most.append(len(alive))
-
-        def __del__(self):
-            alive.discard(self.i)
-
-    seen = []
-    for thing in read_ahead(map(Thing, range(20))):
-        seen.append(thing.i)
-        del thing
-    assert seen == list(range(20)) and max(most) <= 2 and not alive

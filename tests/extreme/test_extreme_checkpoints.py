@@ -1,13 +1,10 @@
 """Checkpoints of ExtremeSoftmaxSGD: a run that was broken off goes on with the bits of one that was not."""
 
 import itertools
-import os
-import signal
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from children import Talk
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
@@ -148,58 +145,6 @@ def test_a_pass_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name):
     broken_off(monkeypatch, 2, lambda: begun().partial_fit(X, y, checkpoint=path, checkpoint_interval=0))
     with pytest.raises(ValueError, match="rows before' was 400 and is 2797 now"):
         found.partial_fit(X, y, checkpoint=path)
-
-
-RUN = """
-import sys
-import numpy as np
-from sklearn.datasets import load_digits
-from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._row_blocks.blocks import ListOfBlocks
-
-X, y = load_digits(return_X_y=True)
-X = X / np.linalg.norm(X, axis=1, keepdims=True)
-class Source(ListOfBlocks):
-    def block(self, i):
-        print("block", flush=True)
-        return super().block(i)
-
-model = ExtremeSoftmaxSGD(learning_rate=2.0, max_iter=30, random_state=5, n_negatives=3)
-blocks = [X[i : i + 100] for i in range(0, len(X), 100)]
-model.fit(Source(blocks), y, checkpoint=sys.argv[1] or None, checkpoint_interval=0)
-np.save(sys.argv[2], model.coef_)
-print("done", flush=True)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system has no SIGKILL")
-@pytest.mark.thorough
-def test_runs_killed_at_any_moment_end_as_one_that_lived(tmp_path):
-    path, whole, end = (tmp_path / name for name in ("run.npz", "whole.npy", "end.npy"))
-    with Talk(RUN, "", whole) as child:
-        total = count_blocks(child)
-    rng, seen, kills = np.random.default_rng(0), 0, 0
-    while not end.exists():
-        with Talk(RUN, path, end) as child:
-            found = count_blocks(child, int(rng.integers(20, 200)) if kills < 4 else None)
-            if found is None:
-                os.kill(child.process.pid, signal.SIGKILL)
-                child.status(30)
-                kills += 1
-            else:
-                seen = found
-    assert kills == 4 and seen < total, "the last run began anew"
-    np.testing.assert_array_equal(np.load(end), np.load(whole))
-    assert not path.exists() and not path.with_name("run.npz.part").exists()
-
-
-def count_blocks(child, limit=None):
-    """Blocks that the child reads until it is done, or None where it reads more than the limit."""
-    for number in itertools.count():
-        if child.line(60) == "done":
-            return number
-        if limit is not None and number > limit:
-            return None
 
 
 def test_the_file_is_never_half_written(digits, tmp_path, monkeypatch):

@@ -112,19 +112,3 @@ def test_few_negatives_of_rows_side_by_side(eta, size):
             )
             assert first < 1e-9 and second < 1e-9, (n, m, count[i], first, second)
     assert left == 0 or eta > 1 or size > 100  # those are left to the kernel of one row
-
-
-def test_one_negative_is_many_with_one():
-    rng = np.random.default_rng(1)
-    for _ in range(200):
-        z, r, eta = 6 * rng.standard_normal(), rng.uniform(1, 1000), 10 ** rng.uniform(-4, 3)
-        s, u_old, rho_k, rho_y = (
-            rng.uniform(0.1, 5),
-            rng.uniform(0, 8),
-            rng.uniform(0.2, 1),
-            rng.uniform(0.2, 1),
-        )
-        b, u = kernels.implicit_one(z, np.log(r), eta, s * (rho_k + rho_y), u_old)
-        many = np.array([z])
-        c, u_many = kernels.implicit_many(many, np.array([r]), np.array([rho_k]), eta, s, rho_y, u_old)
-        np.testing.assert_allclose([b, u], [c, u_many], rtol=1e-8, atol=1e-10)

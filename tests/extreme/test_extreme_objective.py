@@ -144,31 +144,6 @@ def test_the_estimate_is_unbiased_and_its_error_covers(table, weighted):
     assert 0.92 < np.mean(np.abs(found - truth) < 2 * errors) < 0.98
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1e-2])
-def test_a_fits_estimates_are_unbiased(table, monkeypatch, alpha):
-    """One model, whose steps do not depend on what is evaluated; samples of other rows and classes."""
-    X, y = table
-    nothing_free(monkeypatch)
-    for module in (samples, tracking):
-        monkeypatch.setattr(module, "LEAST", 10)
-    draws, found = [0], []
-    monkeypatch.setattr(tracking, "spawn_generator", lambda rng: np.random.default_rng(draws[0]))
-    width = 0.5  # rows that seem sparse, so that norms seem slow
-    real_draw = tracking._draw
-    monkeypatch.setattr(tracking, "_draw", lambda e, s, st, o, w, r: real_draw(e, s, st, o, width, r))
-    for draws[0] in range(250):
-        model = ExtremeSoftmaxSGD(
-            "implicit", learning_rate=3.0, max_iter=2, random_state=0, alpha=alpha, tol=0.0
-        )
-        model.fit(X, y)
-        found.append((model.objective_, model.objective_error_, model.objective_curve_[-1]))
-    truth, _ = full_objective(model, X, y, alpha)
-    values, errors, last = np.transpose(found)
-    np.testing.assert_array_equal(values, last)
-    assert abs(values.mean() - truth) < 4 * values.std() / np.sqrt(len(values))
-    assert np.sqrt(np.mean(errors**2)) == pytest.approx(values.std(), rel=0.2)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_squared_gradient_is_unbiased(table, monkeypatch, weighted):
     X, y = table

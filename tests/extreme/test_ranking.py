@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from sparsekit._extreme.estimators import scores as scores_module
 from sparsekit._extreme.estimators.scores import HashedScores, LinearScores, rank
 
 
@@ -42,7 +43,11 @@ KINDS = ["dense"] + [
 @pytest.mark.parametrize("K", [1, 5, 64, 65, 200, 1000])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rank(kind, K, n_threads, dtype):
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_rank(kind, K, n_threads, dtype, in_blocks, monkeypatch):
+    if in_blocks:
+        for name, size in (("BLOCK", 64), ("CLASSES", 32), ("ROWS", 3)):
+            monkeypatch.setattr(scores_module, name, size)
     X, coef, intercept, scores = problem(K, kind, dtype)
     own = np.random.default_rng(1).integers(0, K, X.shape[0])
     for k in (1, 3, 70, 2 * K):
@@ -56,19 +61,6 @@ def test_rank(kind, K, n_threads, dtype):
         assert best.dtype == dtype
         np.testing.assert_allclose(normalizers, logsumexp(scores.astype(float), axis=1), rtol=1e-6)
         np.testing.assert_array_equal(mine, scores[np.arange(len(own)), own])
-
-
-def test_rank_in_several_blocks(monkeypatch):
-    import sparsekit._extreme.estimators.scores as module
-
-    monkeypatch.setattr(module, "BLOCK", 64)
-    monkeypatch.setattr(module, "CLASSES", 32)
-    monkeypatch.setattr(module, "ROWS", 3)
-    for kind in KINDS:
-        X, coef, intercept, scores = problem(300, kind)
-        codes, _, normalizers, _ = rank(LinearScores(coef, intercept), X, 4, normalize=True)
-        np.testing.assert_array_equal(codes, np.argsort(-scores, axis=1, kind="stable")[:, :4])
-        np.testing.assert_allclose(normalizers, logsumexp(scores.astype(float), axis=1))
 
 
 def test_large_and_falling_scores_do_not_overflow():

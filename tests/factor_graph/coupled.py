@@ -5,36 +5,15 @@ linear.
 """
 
 import numpy as np
+import reference_lp_sparsemap as ref
+from reference_factor_graph import build
 from scipy.optimize import linprog, nnls
 
-import sparsekit as sk
-
-KINDS = (
-    *("xor", "at_most_one", "or", "or_out", "and_out", "xor_out", "imply", "budget", "exactly", "knapsack"),
-    "pair",
-)
-FACTORS = {
-    **{"xor": sk.Xor, "at_most_one": sk.AtMostOne, "or": sk.Or, "or_out": sk.OrOut, "and_out": sk.AndOut},
-    **{"xor_out": sk.XorOut, "imply": sk.Imply},
-}
-
-
-def holds(kind, literals):
-    """Whether an assignment satisfies a factor that has no numbers."""
-    others, last, count = literals[:-1], literals[-1], literals.sum()
-    return {
-        "xor": count == 1,
-        "at_most_one": count <= 1,
-        "or": count >= 1,
-        "or_out": last == others.any(),
-        "and_out": last == others.all(),
-        "xor_out": last == others.sum(),
-        "imply": last or not others.all(),
-    }[kind]
+KINDS = (*ref.LOGICAL, "budget", "exactly", "knapsack", "pair")
 
 
 def random_factors(rng, truth, m, scale):
-    """About m factors that an assignment satisfies: (kind, variables, negated, numbers)."""
+    """About m factors of logic that an assignment satisfies, as the reference describes them."""
     found = []
     for _ in range(m):
         kind, size = str(rng.choice(KINDS)), int(rng.integers(2, 6))
@@ -43,19 +22,21 @@ def random_factors(rng, truth, m, scale):
             negated = rng.random(len(index)) < 0.3
             literals = truth[index] ^ negated
             count = int(literals.sum())
-            if kind in FACTORS:
-                if not holds(kind, literals):
-                    continue
-                numbers = ()
-            elif kind == "pair":
-                numbers = (rng.normal() * scale,)
+            params, scores = {}, ()
+            if kind == "pair":
+                scores = [rng.normal() * scale]
             elif kind == "knapsack":
                 costs = rng.uniform(0.1, 2.0, size)
-                numbers = (costs, costs @ literals + rng.uniform(0.0, 0.5))
-            else:
-                numbers = (count if kind == "exactly" or rng.random() < 0.3 else max(count, 1),)
-            found.append((kind, index, negated, numbers))
-            break
+                params = {"costs": costs, "budget": costs @ literals + rng.uniform(0.0, 0.5)}
+            elif kind == "exactly":
+                params = {"budget": count, "exactly": True}
+            elif kind == "budget":
+                params = {"budget": count if rng.random() < 0.3 else max(count, 1), "exactly": False}
+            described = "budget" if kind == "exactly" else kind
+            factor = ref.make_factor(described, index, scores, negated, **params)
+            if (truth[index] == factor.M.T).all(axis=1).any():
+                found.append(factor)
+                break
     return found
 
 
@@ -66,22 +47,7 @@ def random_graph(seed, n, m, scale=1.0, forbidden=0.0):
     factors = random_factors(rng, truth, m, scale)
     if forbidden:
         scores[~truth & (rng.random(n) < forbidden)] = -np.inf
-    return *build(scores, factors), scores, factors
-
-
-def build(scores, factors):
-    graph = sk.FactorGraph()
-    u = graph.variable(scores)
-    for kind, index, negated, numbers in factors:
-        if kind in FACTORS:
-            graph.add(FACTORS[kind](u[index], negated=negated))
-        elif kind == "pair":
-            graph.add(sk.Pair(u[index], *numbers, negated=negated))
-        elif kind == "knapsack":
-            graph.add(sk.Knapsack(u[index], *numbers, negated=negated))
-        else:
-            graph.add(sk.Budget(u[index], *numbers, exactly=kind == "exactly", negated=negated))
-    return graph, u
+    return *build(scores, factors)[:2], scores, factors
 
 
 class Rows:
@@ -89,23 +55,23 @@ class Rows:
 
     def __init__(self, scores, factors):
         n = len(scores)
-        self.n, size = n, n + sum(f[0] == "pair" for f in factors)
+        self.n, size = n, n + sum(f.kind == "pair" for f in factors)
         self.size, self.linear, self.found = size, np.r_[scores, np.zeros(size - n)], {False: [], True: []}
         entry = n
-        for kind, index, negated, numbers in factors:
+        for f in factors:
             # literals as rows of z and constants
-            part, constant = np.zeros((len(index), size)), negated.astype(float)
-            part[np.arange(len(index)), index] = np.where(negated, -1.0, 1.0)
-            if kind == "pair":
+            part, constant = np.zeros((len(f.variables), size)), f.negated.astype(float)
+            part[np.arange(len(f.variables)), f.variables] = np.where(f.negated, -1.0, 1.0)
+            if f.kind == "pair":
                 p = np.eye(size)[entry]
-                self.linear[entry] = numbers[0]
+                self.linear[entry] = f.scores[0]
                 entry += 1
                 for k in range(2):
                     self._least(part[k] - p, constant[k], 0.0)
                 self._least(p - part.sum(axis=0), -constant.sum(), -1.0)
                 self._least(p, 0.0, 0.0)
             else:
-                self._factor(kind, part, constant, numbers)
+                self._factor(f.kind, part, constant, **f.params)
         forbidden = scores == -np.inf
         self.linear[:n][forbidden] = 0.0
         for k in range(n):
@@ -122,15 +88,15 @@ class Rows:
         found = self.found[equal]
         return np.reshape([row for row, _ in found], (-1, self.size)), np.array([right for _, right in found])
 
-    def _factor(self, kind, part, constant, numbers):
+    def _factor(self, kind, part, constant, budget=1.0, exactly=False, costs=None):
         total, shift, (last, end) = part.sum(axis=0), constant.sum(), (part[-1], constant[-1])
         others, rest = total - last, shift - end
-        if kind in ("xor", "exactly"):
-            self._least(total, shift, numbers[0] if numbers else 1.0, equal=True)
+        if kind == "xor" or exactly:
+            self._least(total, shift, budget, equal=True)
         elif kind in ("at_most_one", "budget"):
-            self._least(-total, -shift, -(numbers[0] if numbers else 1.0))
+            self._least(-total, -shift, -budget)
         elif kind == "knapsack":
-            self._least(-numbers[0] @ part, -numbers[0] @ constant, -numbers[1])
+            self._least(-costs @ part, -costs @ constant, -budget)
         elif kind == "or":
             self._least(total, shift, 1.0)
         elif kind == "imply":

@@ -1,9 +1,18 @@
-"""Structures by their oracles alone, as a user's factor gives them, one after another."""
+"""Structures by their oracles alone, as a user's factor gives them, and trees by the sets that arcs enter."""
+
+import itertools
 
 import numpy as np
 
 from sparsekit import Factor
 from sparsekit._cython.factor_graph._structures import tree
+
+
+def entered(n):
+    """Sets of words, (k, n), and the arcs that enter each, (k, n * n): of a tree, one or more."""
+    sets = np.array(list(itertools.product([False, True], repeat=n)))[1:]
+    arcs = sets[:, :, None] & (~sets[:, None, :] | np.eye(n, dtype=bool))
+    return sets, arcs.reshape(len(sets), -1)
 
 
 class TreeOracle(Factor):

@@ -1,14 +1,12 @@
 """The hinge loss of label sets, mostly coupled ones, against its dual as a quadratic program."""
 
 import itertools
-import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, LPSparseMAPClassifier, Or, OrOut, Xor
+from sparsekit import AtMostOne, Budget, FactorGraph, Knapsack, Or, OrOut, Xor
 from sparsekit._factor_graph.labels import coupled_problem
 from sparsekit._factor_graph.labels.coupled_hinge import minimize_coupled_hinge
 from sparsekit._factor_graph.labels.coupled_problem import CoupledHinge, means_restored
@@ -243,16 +241,3 @@ def test_callback_sees_one_count_and_stops(logic):
         found = minimize_coupled_hinge(loss, None, tol=1e-5, max_iter=1000, callback=stop)
         assert seen == list(range(1, n + 1)) and found.status == outcome.STOPPED
         assert np.isfinite(found.x).all() and found.fun <= loss.Y.shape[1]
-
-
-def test_classifier_reports_the_gap_or_warns():
-    loss, X = problem(K=3, n=60, p=4, seed=4)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for options in ({}, dict(pairs="all"), dict(pairs="all", factors=[(Budget, [0, 1, 2], 3)])):
-            model = LPSparseMAPClassifier(loss="hinge", **options).fit(X, loss.Y)
-            assert 0.0 <= model.dual_gap_ <= 1e-4 * model.objective_
-            assert model.optimality_ == pytest.approx(model.dual_gap_ / model.objective_)
-    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-        model = LPSparseMAPClassifier(loss="hinge", max_iter=3).fit(X, loss.Y)
-    assert model.dual_gap_ > 1e-4 * model.objective_

@@ -4,8 +4,10 @@ import time
 
 import numpy as np
 import pytest
+import reference_lp_sparsemap as ref
 import scipy.sparse as sp
-from coupled import Rows, build, random_graph
+from coupled import Rows, random_graph
+from reference_factor_graph import build
 
 import sparsekit as sk
 from sparsekit._factor_graph import plan
@@ -90,15 +92,13 @@ def test_weak_with_strong_scores():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interior_point, "_corrected", spy)
-        for seed, n in ((5, 150), (0, 100)):
+        for seed, n in ((5, 150), (1, 100)):
             rng = np.random.default_rng(seed)
             _, _, scores, factors = random_graph(seed, n, n)
-            scores *= rng.choice([0.01, 100.0], n)
-            factors = [
-                (kind, *rest, (numbers[0] * rng.choice([0.01, 100.0]),) if kind == "pair" else numbers)
-                for kind, *rest, numbers in factors
-            ]
-            graph, u = build(scores, factors)
+            scores *= rng.choice([1e-3, 1e3], n)
+            for f in factors:
+                f.scores = f.scores * rng.choice([1e-3, 1e3])
+            graph, u, _ = build(scores, factors)
             solution = graph.solve()
             assert solution.status == 0
             assert Rows(scores, factors).stationarity(solution[u]) < 1e-8
@@ -133,7 +133,7 @@ def test_derivatives(scale):
         slope = solution.vjp({u: to})[u] @ step
         h = 1e-5 * scale**0.5
         ends = [build(scores + side * h * step, factors) for side in (1, -1)]
-        high, low = (to @ g.solve()[v] for g, v in ends)
+        high, low = (to @ g.solve()[v] for g, v, _ in ends)
         np.testing.assert_allclose(slope, (high - low) / (2 * h), atol=1e-5)
         checked += 1
     assert checked
@@ -142,7 +142,7 @@ def test_derivatives(scale):
 @pytest.mark.parametrize("seed", range(4))
 def test_infeasible(seed):
     _, _, scores, factors = random_graph(seed, 40, 40)
-    graph, u = build(scores, factors)
+    graph, u, _ = build(scores, factors)
     graph.add(sk.Xor(u[:5]))
     graph.add(sk.Budget(u[:5], 2, negated=np.ones(5, dtype=bool)))  # at least three
     assert graph.solve().status == 10
@@ -154,8 +154,7 @@ def test_chain_of_implications(scale):
     rng = np.random.default_rng(0)
     n = 301
     scores = rng.normal(size=n) * scale
-    factors = [("imply", np.array([k, k + 1]), np.zeros(2, dtype=bool), ()) for k in range(n - 1)]
-    graph, u = build(scores, factors)
+    graph, u, _ = build(scores, [ref.make_factor("imply", [k, k + 1]) for k in range(n - 1)])
     solution = graph.solve()
     assert solution.status == 0
     # isotonic regression: means of pools, cut off
@@ -172,24 +171,6 @@ def test_chain_of_implications(scale):
     found = graph.map()
     assert found.status == 0
     np.testing.assert_allclose(found.fun, best, rtol=1e-9)
-
-
-@pytest.mark.parametrize("scale", [1.0, 1e5])
-def test_assignment(scale):
-    from scipy.optimize import linear_sum_assignment
-
-    scores = np.random.default_rng(3).normal(size=(30, 30)) * scale
-    graph = sk.FactorGraph()
-    u = graph.variable(scores)
-    graph.add(sk.Xor(u))
-    graph.add(sk.AtMostOne(u.T))
-    row, column = linear_sum_assignment(-scores)
-    found, marginals = graph.map(), graph.solve()
-    assert found.status == 0 and marginals.status == 0
-    np.testing.assert_allclose(found[u][row, column], 1.0)
-    np.testing.assert_allclose(found[u].sum(), 30.0)
-    if scale > 1:  # the gap to the second best outweighs the quadratic term
-        np.testing.assert_allclose(marginals[u], found[u], atol=1e-8)
 
 
 def test_limits():
@@ -235,11 +216,11 @@ def test_map_of_scores_that_nearly_tie(seed):
     """Proximal steps for scores of 1e-7 and pairs of 1e-3: rounding is no solution, up to 2.7 % short."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(5, 25))
-    scores, literals = 1e-7 * rng.normal(size=n), np.zeros(2, dtype=bool)
+    scores = 1e-7 * rng.normal(size=n)
     factors = [
-        ("pair", rng.choice(n, 2, replace=False), literals, (1e-3 * rng.normal(),)) for _ in range(3 * n)
+        ref.make_factor("pair", rng.choice(n, 2, replace=False), [1e-3 * rng.normal()]) for _ in range(3 * n)
     ]
-    graph, _ = build(scores, factors)
+    graph = build(scores, factors)[0]
     found, best = graph.map(), Rows(scores, factors).best()
     assert found.status == 0 and found.optimality < 1e-6
     assert found.fun > best - 1e-5 * abs(best)

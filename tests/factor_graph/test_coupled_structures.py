@@ -1,148 +1,49 @@
-"""Structures coupled with logic, where passes stall: solutions against all structures, one by one."""
-
-from functools import partial
-from itertools import pairwise, product
+"""Structures coupled with logic, where passes stall: solutions against enumeration with an exact QP."""
 
 import numpy as np
 import pytest
-from coupled import Rows, build, random_factors
-from reference_lp_sparsemap import structures
-from scipy.optimize import linprog, nnls
+import reference_lp_sparsemap as ref
+from coupled import random_factors
+from reference_factor_graph import build, forbid
 
 import sparsekit as sk
 from sparsekit._factor_graph import plan
 from sparsekit._factor_graph.solver import finish
 from sparsekit._factor_graph.solver.layout import GraphOptions
 
-
-def one_hot(picks, size):
-    return np.array([np.eye(size)[list(pick)].ravel() for pick in picks])
-
-
-def sequence(rng, scale, forbidden):
-    T, K = 4, 3
-    transitions = rng.normal(size=(T - 1, K, K)) * scale
-    every, add = (part.T for part in structures("sequence", T=T, K=K))
-    truth = rng.integers(len(every))
-    transitions[
-        (rng.random(transitions.shape) < forbidden) & ~add[truth].astype(bool).reshape(-1, K, K)
-    ] = -np.inf
-    return (T, K), lambda u: sk.Sequence(u, transitions), every, add, transitions, every[truth]
-
-
-def dense(rng, scale, forbidden):
-    scores = rng.normal(size=(3, 3, 3)) * scale
-    every, add = (part.T for part in structures("dense", sizes=(3, 3, 3)))
-    truth = rng.integers(len(every))
-    off = rng.random(scores.shape) < forbidden
-    scores[off & (add[truth].reshape(3, 3, 3) == 0)] = -np.inf
-    return (3, 3), lambda u: sk.Dense(list(u), scores), every, add, scores, every[truth]
-
-
-def without_additional(kind, shape, factor, **params):
-    def make(rng, scale, forbidden):
-        every, add = (part.T for part in structures(kind, **params))
-        return shape, factor, every, add, np.zeros(0), every[rng.integers(len(every))]
-
-    return make
-
-
-def matching(m, n):
-    return without_additional("matching", (m, n), sk.Matching, m=m, n=n)
-
-
-def tree(single_root):
-    factor = partial(sk.DepTree, single_root=single_root)
-    return without_additional("dep_tree", (4, 4), factor, n=4, single_root=single_root)
-
-
-def two_sequences(rng, scale, forbidden):
-    """Both as one factor whose structures are all pairs of paths."""
-    T, K = 3, 2
-    transitions = rng.normal(size=(2, T - 1, K, K)) * scale
-    paths = [a + b for a, b in product(product(range(K), repeat=T), repeat=2)]
-    add = np.zeros((len(paths), transitions.size))
-    for row, path in zip(add, paths):
-        for part in range(2):
-            for t, (a, b) in enumerate(pairwise(path[part * T : (part + 1) * T])):
-                row[((part * (T - 1) + t) * K + a) * K + b] = 1.0
-    on = one_hot([paths[rng.integers(len(paths))]], K)[0]
-
-    def factors(u):
-        return [sk.Sequence(u[:T], transitions[0]), sk.Sequence(u[T:], transitions[1])]
-
-    return (2 * T, K), factors, one_hot(paths, K), add, transitions, on
-
-
+SHORT = ("sequence", 6, 8, {"T": 3, "K": 2})
+# kind, number of variables, number of additional scores and parameters of the structures of a graph
 KINDS = {
-    "sequence": sequence,
-    "dense": dense,
-    "two sequences": two_sequences,
-    "matching 4 x 4": matching(4, 4),
-    "matching 3 x 5": matching(3, 5),
-    "matching 5 x 3": matching(5, 3),
-    "tree": tree(False),
-    "single root": tree(True),
+    "sequence": [("sequence", 12, 27, {"T": 4, "K": 3})],
+    "dense": [("dense", 9, 27, {"sizes": [3, 3, 3]})],
+    "two sequences": [SHORT, SHORT],
+    "matching 4 x 4": [("matching", 16, 0, {"m": 4, "n": 4})],
+    "matching 3 x 5": [("matching", 15, 0, {"m": 3, "n": 5})],
+    "matching 5 x 3": [("matching", 15, 0, {"m": 5, "n": 3})],
+    "tree": [("dep_tree", 16, 0, {"n": 4, "projective": False, "single_root": False})],
+    "single root": [("dep_tree", 16, 0, {"n": 4, "projective": False, "single_root": True})],
 }
 
 
-class Mixed(Rows):
-    """Rows of the logic, and a weight for each structure of one factor over the first variables."""
-
-    def __init__(self, scores, factors, structures, gain):
-        super().__init__(scores, factors)
-        allowed = np.isfinite(gain)
-        S, gain = structures[allowed], gain[allowed]
-        k, before, d = len(S), self.size, S.shape[1]
-        self.linear = np.r_[self.linear, gain]
-        self.G = np.block([[self.G, np.zeros((len(self.G), k))], [np.zeros((k, before)), -np.eye(k)]])
-        self.h = np.r_[self.h, np.zeros(k)]
-        agree = np.hstack([np.eye(d, before), -S.T])
-        self.A = np.vstack(
-            [np.hstack([self.A, np.zeros((len(self.A), k))]), agree, np.r_[np.zeros(before), np.ones(k)]]
-        )
-        self.b = np.r_[self.b, np.zeros(d), 1.0]
-        self.S, self.k = S, k
-
-    def complete(self, x):
-        before = self.A[-1].size - self.k
-        whole, self.size = self.size, before
-        rows = slice(0, len(self.h) - self.k)
-        G, h, A, linear = self.G, self.h, self.A, self.linear
-        self.G, self.h, self.linear = G[rows, :before], h[rows], linear[:before]
-        z = super().complete(x)
-        self.G, self.h, self.A, self.linear, self.size = G, h, A, linear, whole
-        mix = np.vstack([self.S.T, np.ones(self.k)])
-        to = np.r_[x[: self.S.shape[1]], 1.0]
-        near = 1e-9  # rounding of x
-        found = linprog(-linear[before:], np.vstack([mix, -mix]), np.r_[to + near, near - to], method="highs")
-        assert found.status == 0, found.message
-        return np.r_[z, found.x]
-
-    def stationarity(self, x, near=1e-7):
-        z = self.complete(x)
-        assert self.violation(z) < 1e-7
-        slope = self.linear - np.r_[x, np.zeros(len(z) - len(x))]
-        active = self.G[self.G @ z > self.h - near]
-        size = np.abs(slope).max()
-        return nnls(np.vstack([active, self.A, -self.A]).T, slope / size, maxiter=10**5)[1] * size
-
-
 def problem(kind, seed, scale, forbidden=0.0, extra=6, m=12):
-    """A graph of one structure and m logic factors over its variables and `extra` others, and its rows."""
+    """A graph of structures and m logic factors over their variables and `extra` others, and what it is of.
+
+    Some assignment satisfies all; a share of what it leaves off is forbidden.
+    """
     rng = np.random.default_rng(seed)
-    shape, factor, structures, add, additional, truth = KINDS[kind](rng, scale, forbidden)
-    whole = np.r_[truth, rng.random(extra) < 0.5].astype(bool)
-    scores = rng.normal(size=len(whole)) * scale
-    scores[~whole & (rng.random(len(whole)) < forbidden)] = -np.inf
-    factors = random_factors(rng, whole, m, scale)
-    graph, u = build(scores, factors)
-    made = factor(u[: len(truth)].reshape(shape))
-    for one in made if isinstance(made, list) else [made]:
-        graph.add(one)
-    flat = additional.ravel()
-    gain = np.where(add > 0, np.where(np.isinf(flat), -np.inf, flat), 0.0).sum(axis=1)
-    return graph, u, made, Mixed(scores, factors, structures, gain)
+    factors, truth = [], np.zeros(0)
+    for name, d, scored, params in KINDS[kind]:
+        f = ref.make_factor(name, len(truth) + np.arange(d), scale * rng.normal(size=scored), **params)
+        y = rng.integers(f.M.shape[1])
+        f.scores[(rng.random(scored) < forbidden) & (f.N[:, y] == 0)] = -np.inf
+        truth = np.r_[truth, f.M[:, y]]
+        factors.append(f)
+    truth = np.r_[truth, rng.random(extra) < 0.5].astype(bool)
+    scores = rng.normal(size=len(truth)) * scale
+    scores[~truth & (rng.random(len(truth)) < forbidden)] = -np.inf
+    factors += random_factors(rng, truth, m, scale)
+    graph, u, made = build(scores, factors)
+    return graph, u, made[len(KINDS[kind]) - 1], scores, factors
 
 
 @pytest.fixture
@@ -167,10 +68,11 @@ def at_once(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_marginals(at_once, kind, scale):
     for seed in range(3):
-        graph, u, _, rows = problem(kind, seed, scale)
+        graph, u, _, scores, factors = problem(kind, seed, scale)
         solution = graph.solve()
         assert solution.status == 0, solution.message
-        assert rows.stationarity(solution[u]) < 1e-6 * max(1.0, scale)
+        mu, _ = ref.solve_exact(scores, factors)
+        np.testing.assert_allclose(solution[u], mu, rtol=0, atol=1e-7)
     # passes would have ended these graphs as well
     assert at_once and None not in at_once
     np.testing.assert_allclose(at_once[-1][0], solution[u], atol=1e-7)
@@ -181,17 +83,15 @@ def test_marginals(at_once, kind, scale):
 def test_linear_programs(at_once, kind, scale):
     """The value, and structures whose mixture it is."""
     for seed in range(3):
-        graph, u, factor, rows = problem(kind, seed, scale)
+        graph, u, factor, scores, factors = problem(kind, seed, scale)
         found = graph.map()
         assert found.status == 0, found.message
-        size = np.abs(rows.linear).sum()
-        assert rows.violation(rows.complete(found[u])) < 1e-7
-        assert abs(found.fun - rows.best()) < 1e-8 * size
+        size = np.abs(scores).sum() + sum(np.abs(f.scores).sum() for f in factors)
+        assert abs(found.fun - ref.solve_exact(scores, factors, quad=0.0)) < 1e-8 * size
         assert at_once and None not in at_once
-        if isinstance(factor, list):
-            factor = factor[1]
         local = found.local(factor)
         assert abs(local["weights"].sum() - 1.0) < 1e-9 and local["weights"].min() > 0
+        np.testing.assert_allclose(local["x"], found[u][factor.index[0]].reshape(local["x"].shape), atol=1e-8)
         np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-8)
         if factor.n_additional:
             np.testing.assert_allclose(
@@ -202,22 +102,24 @@ def test_linear_programs(at_once, kind, scale):
 @pytest.mark.parametrize("kind", ["sequence", "dense"])
 def test_forbidden(at_once, kind):
     for seed in range(4):
-        graph, u, _, rows = problem(kind, seed, 1.0, 0.2)
-        off = graph.scores == -np.inf
+        graph, u, _, scores, factors = problem(kind, seed, 1.0, 0.2)
+        off = scores == -np.inf
         solution, found = graph.solve(), graph.map()
         assert off.any() or np.isinf(graph.additional_scores).any()
         assert solution.status == 0 and found.status == 0
         assert not solution[u][off].any() and not found[u][off].any()
-        assert rows.stationarity(solution[u]) < 1e-6
-        assert abs(found.fun - rows.best()) < 1e-8 * np.abs(rows.linear).sum()
+        finite, allowed = forbid(scores, factors)
+        mu, _ = ref.solve_exact(finite, allowed)
+        np.testing.assert_allclose(solution[u], mu, rtol=0, atol=1e-7)
+        assert abs(found.fun - ref.solve_exact(finite, allowed, quad=0.0)) < 1e-6
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives(at_once, kind):
     """After a general solver the kernels' Jacobian is that of the solution."""
     rng = np.random.default_rng(0)
-    graph, u, _, _ = problem(kind, 1, 1.0)
-    scores, solution = graph.scores.copy(), graph.solve()
+    graph, u, _, scores, _ = problem(kind, 1, 1.0)
+    solution = graph.solve()
     to, step, h = rng.normal(size=len(scores)), rng.normal(size=len(scores)), 1e-6
     slope = solution.vjp({u: to})[u] @ step
     ends = []

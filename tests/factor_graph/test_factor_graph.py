@@ -94,27 +94,6 @@ def test_large_scores_shared(size):
     assert 0.01 < np.sort(mu)[-5] < 0.99
 
 
-def test_finite_masks():
-    """A score of -1e9 is a score: where the factors leave no choice, it is on, or said not to be found."""
-    for size in (-1e6, -1e9, -1e12):
-        graph, _, _ = build(
-            [size, 1.0, 2.0], [ref.make_factor("xor", [0]), ref.make_factor("at_most_one", range(3))]
-        )
-        assert_solved(graph.map(), [1, 0, 0], 1e-6)
-        for solution in (graph.solve(), graph.solve(exact=False, max_iter=50_000)):
-            if size == -1e6:
-                assert_solved(solution, [1, 0, 0], 1e-6)
-            assert solution.status in (
-                0,
-                1,
-            )  # multipliers as large as that are out of reach, but not infeasible
-        masked, _, _ = build(
-            [size, 1.0, 2.0], [ref.make_factor("xor", range(3)), ref.make_factor("at_most_one", range(2))]
-        )
-        for solution in (masked.solve(), masked.map(), masked.solve(exact=False)):
-            assert_solved(solution, [0, 0, 1], 1e-6)
-
-
 # Factors that describe one polytope
 
 
@@ -140,9 +119,7 @@ def test_equal_polytopes():
         return [sk.Pair([u[0], u[1]], score[0]), sk.Pair([u[1], u[0]], score[1])]
 
     for eta, first, second in [
-        (table, lambda u: [sk.Matching(u)], lambda u: [sk.Xor(u), sk.AtMostOne(u.T)]),
         (table.T, lambda u: [sk.Matching(u)], lambda u: [sk.Matching(u.T)]),
-        (table[:, :8], lambda u: [sk.Matching(u)], lambda u: [sk.Xor(u), sk.Xor(u.T)]),
         (chain, lambda u: [sk.Sequence(u, step)],
          lambda u: [sk.Dense([u[t], u[t + 1]], step[t]) for t in range(11)]),
         (chain, lambda u: [sk.Sequence(u, step[0])], lambda u: [sk.Sequence(u, np.repeat(step[:1], 11, 0))]),
@@ -190,6 +167,9 @@ def test_random_graphs(seed):
     graph, _, made = build(eta, factors, generic)
     solution = graph.solve()
     assert_solved(solution, mu)
+    # what is off is 0 and not nearly so: the sparsity that users count
+    near = (abs(solution.x) < 1e-9) | (abs(solution.x - 1) < 1e-9)
+    assert np.isin(solution.x[near], [0.0, 1.0]).all()
     scale = 1 + abs(eta).sum()
     assert abs(solution.fun - ref.objective(eta, factors, mu, ps)) < 1e-8 * scale
     for f, h, p in zip(factors, made, ps):
@@ -199,18 +179,6 @@ def test_random_graphs(seed):
             assert local["weights"].min() >= 0 and abs(local["weights"].sum() - 1) < 1e-12
             np.testing.assert_allclose(local["weights"] @ local["structures"], local["x"].ravel(), atol=1e-12)
         assert abs(f.scores @ np.ravel(solution[h]) - f.scores @ f.N @ p) < 1e-7 * scale
-
-
-def test_zeros_are_zeros():
-    """What is off in the solution is 0 and not nearly so: the sparsity that users count."""
-    seen = 0
-    for seed in range(60):
-        eta, factors = random_graph(seed)
-        x = build(eta, factors)[0].solve().x
-        near = (abs(x) < 1e-9) | (abs(x - 1) < 1e-9)
-        assert np.isin(x[near], [0.0, 1.0]).all()
-        seen += near.sum()
-    assert seen > 100
 
 
 def test_variables_in_no_factor_are_clipped():
@@ -239,6 +207,9 @@ def test_float32(seed):
     assert_solved(solution, mu, 1e-7)
     assert abs(solution.fun - ref.objective(eta.astype(float), factors, mu, ps)) < 1e-5
     batch = graph.solve_batch(eta[None])
-    assert batch.x.dtype == batch.vjp(eta[None]).scores.dtype == np.float32
-    assert batch.jvp(eta[None]).dtype == np.float32
+    gradient, moved = batch.vjp(eta[None]).scores, batch.jvp(eta[None])
+    assert batch.x.dtype == gradient.dtype == moved.dtype == np.float32
     np.testing.assert_array_equal(batch.x[0], solution.x)
+    expected = ref.vjp_exact(eta, factors, eta)[0]
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(moved[0], expected, rtol=1e-5, atol=1e-5)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import reference_lp_sparsemap as ref
 
-from sparsekit import DepTree, Factor, FactorGraph, Matching, Sequence
+from sparsekit import DepTree, Factor, FactorGraph, Sequence
 
 SCALES = [1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]
 
@@ -91,25 +91,3 @@ def test_an_unfinished_oracle_is_not_convergence(exact):
     graph.add(Costly(u[::-1]))
     assert not graph.solve(max_iter=2, inner_iter=3, exact=exact).success
     assert graph.solve(max_iter=500, inner_iter=100, exact=exact).success
-
-
-@pytest.mark.parametrize("warm_start", [False, True])
-def test_separate_structures_take_one_call_each_for_the_best_assignment(warm_start):
-    rng = np.random.default_rng(0)
-    scores, transitions = rng.standard_normal((4, 4)), rng.standard_normal((3, 4, 4))
-    graph = FactorGraph()
-    u, v, alone = graph.variable(scores), graph.variable(scores), graph.variable([0.5, -0.5])
-    graph.add(Matching(u))
-    factor = Sequence(v, transitions)
-    graph.add(factor)
-    if warm_start:
-        graph.solve()
-    best = graph.map(warm_start=warm_start)
-    assert best.success and best.nit == 1
-    np.testing.assert_array_equal(best[alone], [1, 0])
-    matchings = ref.structures("matching", m=4, n=4)[0]
-    assert (scores * best[u]).sum() == pytest.approx((matchings.T @ scores.ravel()).max())
-    value = (scores * best[v]).sum() + (transitions * best[factor]).sum()
-    assert value == pytest.approx(best_sequence(scores, transitions))
-    warm, cold = graph.solve(warm_start=True).x, graph.solve().x
-    np.testing.assert_allclose(warm, cold, rtol=0, atol=1e-12)

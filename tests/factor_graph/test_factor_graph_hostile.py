@@ -134,14 +134,6 @@ SOLVES = {
             graph.add(Pair(u[i : i + 2, i], 0.3))
         run = lambda: graph.solve(exact=False, max_iter=10**9, tol_primal=1e-300, tol_dual=1e-300)
     """,
-    "structures": """
-        graph = FactorGraph()
-        u = graph.variable(rng.standard_normal((80, 30)))
-        graph.add(Sequence(u, rng.standard_normal((30, 30))))
-        for j in range(30):
-            graph.add(Budget(u[:, j], 3))
-        run = lambda: graph.solve(exact=False, max_iter=10**9, tol_primal=1e-300, tol_dual=1e-300)
-    """,
     "one local problem": """
         graph = FactorGraph()
         graph.add(Matching(graph.variable(0.01 * rng.standard_normal((200, 200)))))
@@ -179,7 +171,7 @@ SOLVES = {
 WAITS = """
 import _thread, os, signal, threading, time
 import numpy as np
-from sparsekit import Budget, DepTree, Factor, FactorGraph, Matching, Pair, Sequence
+from sparsekit import Budget, DepTree, Factor, FactorGraph, Matching, Pair
 rng, n_jobs = np.random.default_rng(0), {n_jobs}
 {make}
 pressed = []

@@ -24,22 +24,6 @@ def test_forbidden_values_with_huge_scores():
     np.testing.assert_allclose(graph.solve()[u], [0.0, 0.3])
 
 
-def test_forbidden_and_negated_is_feasible():
-    """Graphs that hold a given assignment, with -inf where it has zeros: never called infeasible."""
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        state = rng.integers(2, size=8)
-        graph = sk.FactorGraph()
-        u = graph.variable(np.where((state == 0) & (rng.random(8) < 0.5), -np.inf, rng.normal(size=8)))
-        for _ in range(6):
-            index = rng.permutation(8)[: rng.integers(2, 5)]
-            # negated so that the assignment is allowed: all inputs and the output off, or none of two on
-            graph.add(sk.OrOut(u[index], negated=state[index] == 1))
-            graph.add(sk.Pair(u[index[:2]], rng.normal(), negated=rng.integers(2, size=2) == 1))
-        for solution in (graph.solve(), graph.map(), graph.solve(exact=False)):
-            assert solution.status != INFEASIBLE
-
-
 @pytest.mark.parametrize("seed", [8, 9, 11])
 def test_any_number_of_passes_leaves_marginals_of_one_iteration(seed):
     """max_iter in the midst of Newton's method: mu is a mean of answers, and optimality is theirs."""
@@ -59,15 +43,6 @@ def test_any_number_of_passes_leaves_marginals_of_one_iteration(seed):
         np.testing.assert_allclose(solution.x[covered], (total / np.maximum(count, 1))[covered], atol=1e-12)
         squares = sum((((x - solution.x[index]) ** 2) / count[index]).sum() for index, x in copies)
         assert abs(solution.optimality - np.sqrt(squares)) < 1e-9
-
-
-def test_a_warm_start_takes_the_step_that_is_asked_for():
-    graph = sk.FactorGraph()
-    u = graph.variable(np.random.default_rng(0).normal(size=(3, 4)))
-    graph.add(sk.Xor(u))
-    graph.add(sk.AtMostOne(u.T))
-    graph.solve()
-    assert graph.solve(warm_start=True, adaptive=False, step_size=7.0).step_size == 7.0
 
 
 def test_threads_may_share_a_solution():
@@ -141,13 +116,3 @@ def test_scores_of_a_million():
     graph.add(sk.AtMostOne(u[[2, 3, 1, 0]]))
     graph.add(sk.Dense([u[[0, 1, 3]], u[[2]]], [[-214274.0], [1790229.0], [374121.0]]))
     assert graph.solve().status == INFEASIBLE
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_map_of_variables_in_no_factor(exact):
-    """On or off, whether the graph has a factor or none."""
-    graph = sk.FactorGraph()
-    u = graph.variable([0.3, -0.3, 2.0])
-    np.testing.assert_array_equal(graph.map(exact=exact)[u], [1.0, 0.0, 1.0])
-    graph.add(sk.Xor(graph.variable((2,))))
-    np.testing.assert_array_equal(graph.map(exact=exact)[u], [1.0, 0.0, 1.0])

@@ -53,18 +53,8 @@ def test_thresholds_of_no_label_and_of_one():
     np.testing.assert_array_equal(decide(one, one, "expected_f1", True, None, 1).ravel(), [1, 1, 1, 1])
 
 
-def test_never_empty_takes_the_largest_marginal():
-    mu = np.array([[0.2, 0.4, 0.0], [0.0, 0.0, 0.0], [0.6, 0.1, 0.9]])
-    eta = np.array([[0.2, 0.4, 9.0], [-2.0, -3.0, -1.0], [0.6, 0.1, 0.9]])
-    np.testing.assert_array_equal(
-        decide(mu, eta, 0.5, True, None, 1), [[0, 1, 0], [0, 0, 1], [1, 0, 1]]
-    )  # fmt: skip
-    np.testing.assert_array_equal(
-        decide(mu, eta, 0.5, False, None, 1), [[0, 0, 0], [0, 0, 0], [1, 0, 1]]
-    )  # fmt: skip
-
-
 LOGIC = {
+    "none": (None, lambda y: True),
     "at most one": ([(AtMostOne, range(5))], lambda y: y.sum() <= 1),
     # labels 0, 1 and 2 cost another one, so that the best single label is none of them
     "implied": (
@@ -125,14 +115,6 @@ def test_never_empty_is_what_the_training_data_are():
     # a row of no weight is none
     assert LPSparseMAPClassifier().fit(X, Y, sample_weight=np.arange(80) != 3).never_empty_
     assert LPSparseMAPClassifier(never_empty=True).fit(X, Y).never_empty_
-
-
-def test_rare_and_constant_labels():
-    X, Y = data()
-    Y = np.column_stack([Y, np.zeros(80, int), np.ones(80, int), np.arange(80) == 7]).astype(int)
-    for loss in ("sparsemap", "hinge", "logistic"):
-        found = LPSparseMAPClassifier(loss=loss).fit(X, Y).predict(X)
-        assert not found[:, 4].any() and found[:, 5].all()
 
 
 # --------------------------------------------------------------------------------------- alpha="auto"

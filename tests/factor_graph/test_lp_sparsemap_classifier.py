@@ -149,20 +149,6 @@ def test_classes_are_sparsemax_regression():
 # ------------------------------------------------------------------------------------------------ pairs
 
 
-@pytest.mark.parametrize("loss", STRUCTURED)
-@pytest.mark.parametrize("score", [3.0, -3.0])
-def test_pairs_that_made_the_labels_are_found(loss, score):
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    every = np.array(list(itertools.product([0, 1], repeat=2)))
-    total = 2.0 * X @ every.T + score * (every.prod(axis=1) - every.sum(axis=1) / 2)
-    Y = every[total.argmax(axis=1)]
-    model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, tol=1e-5, threshold=0.5).fit(X, Y)
-    plain = LPSparseMAPClassifier(1e-2, loss=loss, tol=1e-5, pairs=None, threshold=0.5).fit(X, Y)
-    assert np.sign(model.pair_coef_) == np.sign(score)
-    assert model.objective_ < 0.96 * plain.objective_
-    assert model.score(X, Y) > plain.score(X, Y) + 0.02
-
-
 def test_which_pairs_have_a_score():
     X, Y = rows()
     together = Y.T @ Y

@@ -83,17 +83,6 @@ def test_regression_has_r2_and_one_set_of_data_is_enough():
     assert redrawn.ax_.get_yscale() == "linear" and redrawn.lines_["score"].get_linewidth() == 4
 
 
-def test_where_the_arc_leads():
-    # the ends and the ways are not mirror images of each other
-    first, second = np.array([2.0, 0.0]), np.array([0.0, 5.0])
-    display = ParametricPlotDisplay.from_function(
-        lambda x: x[0] + 100 * x[1], first, second, curve="arc", alphas=[0, 1 / 3, 1]
-    )
-    np.testing.assert_allclose(display.loss, [2.0, 2 * np.cos(np.pi / 6) + 500 * np.sin(np.pi / 6), 500.0])
-    with pytest.raises(ValueError, match="names must be those of the two solutions"):
-        ParametricPlotDisplay.from_function(fun, first, second, names=("a", "b", "c"))
-
-
 def test_the_second_end_is_the_second_model():
     X, y = load_breast_cancer(return_X_y=True)
     parts = (X, y), (3 * X[:200], y[:200])
@@ -139,5 +128,7 @@ def test_bad_input():
         make(model, model, X, y, curve="circle")
     with pytest.raises(ValueError, match="alphas must be finite"):
         make(model, model, X, y, alphas=[np.nan])
+    with pytest.raises(ValueError, match="names must be those of the two solutions"):
+        ParametricPlotDisplay.from_function(fun, np.zeros(2), np.ones(2), names=("a", "b", "c"))
     with pytest.raises(ValueError, match=r"one shape \(n,\); theirs are \(2,\) and \(3,\)"):
         ParametricPlotDisplay.from_function(fun, np.zeros(2), np.zeros(3))

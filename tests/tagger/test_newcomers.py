@@ -81,23 +81,6 @@ def test_features_by_name(sparse):
     assert not hasattr(sk.SequenceTagger(), "transition_features_")
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "error", "message"),
-    [
-        (WORDS[0], TAGS[0], TypeError, r"If X is one sequence, pass \[X\]"),
-        (WORDS, ["B-PER", "O", "O", "O"], TypeError, r"y\[0\] must be a sequence of labels; got 'B-PER'"),
-        (WORDS, [["B-PER", None], [], ["O"]], ValueError, "some are strings and None is not"),
-        (WORDS, [["B-PER", "O"], [], [3]], ValueError, "some are strings and 3 is not"),
-        (WORDS, [[0.5, 1.5], [], [3.0]], ValueError, "whole numbers; got 0.5"),
-        ([*WORDS[:2], [{"n": np.nan}]], TAGS, ValueError, r"X contains NaN or infinity: in X\[2\]"),
-        ([[{"n": 1.0}, {"n": np.inf}], *WORDS[1:]], TAGS, ValueError, r"NaN or infinity: in X\[0\]"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_named(X, y, error, message):
-    with pytest.raises(error, match=message):
-        sk.SequenceTagger().fit(X, y)
-
-
 def test_messages_say_what_to_pass():
     model = sk.SequenceTagger(loss="perceptron").fit(WORDS, TAGS)
     with pytest.raises(AttributeError, match=r"loss='perceptron' has no probabilities.*use predict"):

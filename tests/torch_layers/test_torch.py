@@ -160,35 +160,6 @@ def test_compile_does_not_break():
     torch.testing.assert_close(slope, torch.autograd.grad(f(z), z)[0])
 
 
-def test_training_finds_the_classifier():
-    """A linear layer with SparsemaxLoss, trained, is SparsemaxClassifier."""
-    from sklearn.datasets import load_iris
-
-    X, y = load_iris(return_X_y=True)
-    alpha = 1e-2
-    model = sparsekit.SparsemaxClassifier(alpha=alpha, tol=1e-9).fit(X, y)
-    linear = torch.nn.Linear(4, 3, dtype=torch.float64)
-    optimizer = torch.optim.LBFGS(
-        linear.parameters(),
-        max_iter=2000,
-        tolerance_grad=1e-10,
-        tolerance_change=1e-15,
-        line_search_fn="strong_wolfe",
-    )
-    data, labels = torch.from_numpy(X), torch.from_numpy(y)
-
-    def objective():
-        optimizer.zero_grad()
-        penalty = 0.5 * alpha * sum((p**2).sum() for p in linear.parameters())
-        value = layers.sparsemax_loss(linear(data), labels) + penalty
-        value.backward()
-        return value
-
-    optimizer.step(objective)
-    assert objective().item() == pytest.approx(model.objective_, rel=1e-8)
-    np.testing.assert_allclose(linear.weight.detach().numpy(), model.coef_, atol=1e-4)
-
-
 def test_targets_of_other_types():
     z = scores(3, 3)
     hot = torch.eye(3, dtype=torch.long)

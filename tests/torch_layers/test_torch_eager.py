@@ -47,33 +47,6 @@ def test_what_is_plain():
 
     other = [z.as_subclass(Own), z.to_sparse(), z.to("meta"), z.to(torch.complex64).conj()]
     assert not any(map(eager.is_plain, other)) and not eager.is_plain(z, other[0])
-    seen = []
-
-    def check(z):
-        seen.append(eager.is_plain(z) or eager.is_plain(torch.zeros(1)))
-        return z.sum()
-
-    torch.func.vmap(check)(z)
-    torch.func.grad(check)(z)
-    torch.func.jvp(check, (z,), (z,))
-    make_fx(check)(z)
-    make_fx(check, tracing_mode="fake")(z)
-    torch.jit.trace(check, z, check_trace=False)
-    assert seen == [False] * len(seen) and len(seen) >= 6
-
-    class Seen(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, z):
-            return z.clone()
-
-        @staticmethod
-        def backward(ctx, g):
-            seen.append(eager.is_plain(g))
-            return g
-
-    given = z.clone().requires_grad_()
-    torch.autograd.grad(Seen.apply(given), given, torch.ones(4, 2, 3).double(), is_grads_batched=True)
-    assert seen[-1] is False
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -284,27 +284,18 @@ def test_threads_change_nothing():
         torch.testing.assert_close(one, two, rtol=0, atol=0)
 
 
-def test_training_and_copies():
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(
+def network():
+    return torch.nn.Sequential(
         torch.nn.Linear(5, 16),
         torch.nn.Unflatten(-1, (4, 4)),
         FactorGraphLayer(table()),
         torch.nn.Flatten(-2),
     )
-    X = torch.randn(20, 5)
-    wanted = torch.eye(4)[torch.stack([torch.randperm(4) for _ in range(4)])].repeat(5, 1, 1).flatten(-2)
-    optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
-    losses = []
-    for _ in range(30):
-        optimiser.zero_grad()
-        loss = (net(X) - wanted).square().sum(-1).mean()
-        loss.backward()
-        assert all(p.grad is not None and p.grad.any() for p in net.parameters())
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.8 * losses[0]
-    net.eval()
+
+
+def test_copies():
+    torch.manual_seed(0)
+    net, X = network(), torch.randn(20, 5)
     expected = net(X)
     stored = io.BytesIO()
     torch.save(net, stored)
@@ -316,12 +307,7 @@ def test_training_and_copies():
     ):
         torch.testing.assert_close(copied(X), expected, rtol=0, atol=0)
         assert copied[2].graph is not net[2].graph
-    blank = torch.nn.Sequential(
-        torch.nn.Linear(5, 16),
-        torch.nn.Unflatten(-1, (4, 4)),
-        FactorGraphLayer(table()),
-        torch.nn.Flatten(-2),
-    )
+    blank = network()
     blank.load_state_dict(net.state_dict())
     torch.testing.assert_close(blank(X), expected, rtol=0, atol=0)
 

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from sparsekit._row_blocks.ahead import read_ahead
 from sparsekit.datasets import CSRFolder, open_csr, write_csr
 from sparsekit.datasets._block_files import npy_header
 
@@ -224,30 +223,6 @@ def test_more_rows_than_int32_counts(folder, tmp_path):
     assert_array_equal(opened.starts, 2**30 * np.arange(4, dtype=np.int64))
     for i in range(3):
         os.remove(tmp_path / "folder" / f"{i:06d}.indptr.npy")
-
-
-# parts
-
-
-def test_reading_ahead():
-    made = []
-
-    def items():
-        for k in range(5):
-            made.append(k)
-            yield k
-        raise ValueError("no more")
-
-    found = read_ahead(items(), 2)
-    assert next(found) == 0 and next(found) == 1
-    with pytest.raises(ValueError, match="no more"):
-        list(found)
-    assert list(read_ahead([], 1)) == []
-    made.clear()
-    found = read_ahead(items(), 1)
-    next(found)
-    found.close()  # ends the thread
-    assert made in ([0], [0, 1])
 
 
 MEASURE = """

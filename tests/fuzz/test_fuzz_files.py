@@ -19,7 +19,6 @@ from sparsekit._compare import cli
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import (
-    convert_svmlight,
     load_arff,
     load_svmlight,
     load_xc,
@@ -187,21 +186,6 @@ def test_folders(draw, tmp_path):
     for block, y in blocks[0] if blocks else []:
         assert block.shape[0] == len(y) and np.isfinite(block.data).all()
         assert not block.nnz or 0 <= block.indices.min() <= block.indices.max() < block.shape[1]
-
-
-@fuzz(share=10)
-def test_conversions(draw, tmp_path):
-    path, folder = tmp_path / "m.svm", tmp_path / "folder"
-    path.write_bytes(mutated(draw, SVMLIGHT))
-    shutil.rmtree(folder, ignore_errors=True)
-    if draw(st.booleans()):
-        reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100, multilabel=True))
-        return
-    found = reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100))
-    loaded = reads(path, load_svmlight)
-    assert (found is None) == (loaded is None), (found, loaded)
-    if found is not None:
-        np.testing.assert_array_equal(found[0 : found.shape[0]].data, loaded[0].data)
 
 
 @fuzz(share=10)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 
 RNG = np.random.default_rng
 
@@ -64,13 +65,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
 
     X, rng = _matrix(701, 30, 0.3, dtype), RNG(9)
     X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
-    if layout in "CF":
-        device = cupy.asarray(X)
-    else:
-        import cupyx.scipy.sparse
-
-        device = getattr(cupyx.scipy.sparse, f"{layout}_matrix")(X)
-    there, exact = as_design(device), as_design(X.astype(np.float64))
+    there, exact = as_design(to_device(cupy, X)), as_design(X.astype(np.float64))
     assert there.shape == X.shape
     d, u, w = rng.random(701), rng.standard_normal(701), rng.standard_normal(30)
     cols = np.flatnonzero(rng.random(30) < 0.5)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from dataset_files import COMPRESS
+from dataset_files import COMPRESS, files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -24,10 +24,6 @@ def text_of(n=400, p=60, density=0.1, seed=0, zero_based=False):
     out = io.BytesIO()
     dump_svmlight_file(X, np.arange(n) % 5 - 2, out, zero_based=zero_based)
     return out.getvalue()
-
-
-def files(path):
-    return {name: open(os.path.join(path, name), "rb").read() for name in os.listdir(path)}
 
 
 def check(folder, X, y):

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dataset_files import files
 from numpy.testing import assert_array_equal
 
 from sparsekit.datasets import CSRFolder, open_csr, write_csr
@@ -134,10 +135,6 @@ def test_blocks_do_not_depend_on_the_chunks(X, folder, tmp_path):
 
     other = write_csr(tmp_path / "other", chunks(), block_bytes=2000)
     assert files(other.path) == files(folder.path)
-
-
-def files(path):
-    return {name: open(os.path.join(path, name), "rb").read() for name in os.listdir(path)}
 
 
 def test_chunks_of_several_kinds_are_left_as_they_were(tmp_path):

@@ -69,13 +69,6 @@ SK_KERNEL sk_misaligned(double* out) {
 SK_KERNEL sk_shift(double* out, long long by) { out[threadIdx.x] = 1u << by; }
 SK_KERNEL sk_divide(double* out, long long by) { out[threadIdx.x] = (int)threadIdx.x / (int)by; }
 SK_KERNEL sk_convert(double* out, double x) { out[threadIdx.x] = (int)x; }
-SK_KERNEL sk_some_leave(double* out) {
-    __syncthreads();
-    if (threadIdx.x < 20) return;
-    __syncthreads();
-}
-SK_KERNEL sk_bounded(double* out);
-SK_KERNEL __launch_bounds__(2 * 32) sk_bounded(double* out) { out[threadIdx.x] = 1.0; }
 """
 
 RACES = r"""
@@ -85,8 +78,6 @@ extern "C" __global__ void sk_reverse(const double* x, double* out) {
     BARRIER;
     out[threadIdx.x] = buffer[63 - threadIdx.x];
 }
-extern "C" __global__ void sk_blocks(double* out) { out[0] = blockIdx.x; }
-
 extern "C" __global__ void sk_uninitialised(double* out, float* others, int* numbers, long long n) {
     __shared__ double buffer[40];
     __shared__ float more[40];

@@ -78,11 +78,11 @@ def test_more_classes_are_one_against_the_rest(loss, iris):
 # Hard data: a right answer, proved, or a ConvergenceWarning, never NaN and never outside the bounds.
 
 
-def settle(model, X, y, reference_data=None, rel=REL, **fit_params):
+def settle(model, X, y):
     """Fit; True if it claims to have converged. What it claims must hold."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, y, **fit_params)
+        model.fit(X, y)
     assert all(issubclass(w.category, ConvergenceWarning) for w in caught), [str(w.message) for w in caught]
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
     assert np.isfinite(model.objective_).all() and np.all(model.dual_gap_ >= 0)

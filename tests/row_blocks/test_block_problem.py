@@ -24,9 +24,9 @@ def problem_of(kind):
     return BlockProblem(blocks, make_census(blocks), spec, values, None), X
 
 
-def variables(problem, seed=0):
+def variables(problem):
     """A point, and a way of the intercepts and of two features."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     x, move = 0.3 * rng.standard_normal(problem.n_variables), np.zeros(problem.n_variables)
     at = problem.variables(np.array([3, 17]))
     move[at] = rng.standard_normal(len(at))

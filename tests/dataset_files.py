@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+from pathlib import Path
 
 COMPRESS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
@@ -18,3 +19,8 @@ def packed(folder, name, text):
     path = folder / name
     path.write_bytes(COMPRESS.get(path.suffix, bytes)(text if isinstance(text, bytes) else text.encode()))
     return path
+
+
+def files(path):
+    """Contents of the files of a folder by their names."""
+    return {file.name: file.read_bytes() for file in Path(path).iterdir()}

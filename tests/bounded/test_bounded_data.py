@@ -1,4 +1,4 @@
-"""BoundedRegressor and BoundedClassifier: several classes, hard data, threads."""
+"""BoundedRegressor and BoundedClassifier: several classes, hard data, threads, probabilities."""
 
 import warnings
 
@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from reference_bounded import CLASSIFICATION, REGRESSION
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import SGDClassifier
 
 from sparsekit import BoundedClassifier, BoundedRegressor
 
@@ -77,11 +78,11 @@ def test_more_classes_are_one_against_the_rest(loss, iris):
 # Hard data: a right answer, proved, or a ConvergenceWarning, never NaN and never outside the bounds.
 
 
-def settle(model, X, y, reference_data=None, rel=REL, **fit_params):
+def settle(model, X, y):
     """Fit; True if it claims to have converged. What it claims must hold."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, y, **fit_params)
+        model.fit(X, y)
     assert all(issubclass(w.category, ConvergenceWarning) for w in caught), [str(w.message) for w in caught]
     assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_).all()
     assert np.isfinite(model.objective_).all() and np.all(model.dual_gap_ >= 0)
@@ -160,3 +161,34 @@ def test_threads_give_the_same_bits(wrap):
         one, two = (clone(model).set_params(n_jobs=k).fit(wrap(X), target) for k in (1, 2))
         np.testing.assert_array_equal(one.coef_, two.coef_)
         np.testing.assert_array_equal(one.dual_gap_, two.dual_gap_)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "modified_huber"])
+@pytest.mark.parametrize("data", ["cancer", "iris"])
+def test_probabilities_are_those_of_sgd(loss, data, request):
+    """The same coefficients in SGDClassifier give the same probabilities."""
+    X, y = request.getfixturevalue(data)
+    ours = BoundedClassifier(loss, alpha=1e-3).fit(X, y)
+    other = SGDClassifier(loss=loss).fit(X, y)
+    other.coef_, other.intercept_ = ours.coef_, ours.intercept_
+    # scores beyond the margins, and rows without a positive score
+    wide = np.concatenate([X, 30 * X, -30 * X])
+    np.testing.assert_allclose(ours.predict_proba(wide), other.predict_proba(wide), atol=1e-12)
+    with np.errstate(divide="ignore"):
+        expected = np.log(other.predict_proba(wide))
+    likely = expected > -20
+    np.testing.assert_allclose(ours.predict_log_proba(wide)[likely], expected[likely], atol=1e-6)
+    np.testing.assert_allclose(ours.decision_function(wide), other.decision_function(wide), atol=1e-9)
+    np.testing.assert_array_equal(ours.predict(wide), other.predict(wide))
+
+
+def test_probabilities_are_there_for_two_losses_only(cancer):
+    X, y = cancer
+    for loss in CLASSIFICATION:
+        model = BoundedClassifier(loss, alpha=0.1)
+        expected = loss in ("log_loss", "modified_huber")
+        for name in ("predict_proba", "predict_log_proba"):
+            assert hasattr(model, name) == expected
+            assert hasattr(model.fit(X, y), name) == expected
+    with pytest.raises(AttributeError, match=r"predict_proba|hinge"):
+        BoundedClassifier("hinge").fit(X, y).predict_proba(X)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from reference_bounded import CLASSIFICATION, REGRESSION
 from row_data import in_blocks
 from sklearn.base import clone
 
@@ -17,25 +18,35 @@ def data(n=80, p=4):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("loss", ["absolute", "quantile", "huber", "squared", "epsilon_insensitive"])
+@pytest.mark.parametrize("loss", REGRESSION + CLASSIFICATION)
 def test_it_is_a_column_bound_to_one(loss, fit_intercept):
     X, y, offset = data()
     weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
-    model = BoundedRegressor(
-        loss, bounds={1: (-1.0, 1.0)}, alpha=0.01, quantile=0.8, fit_intercept=fit_intercept
-    )
+    options = dict(bounds={1: (-1.0, 1.0)}, alpha=0.01, fit_intercept=fit_intercept)
+    if loss in REGRESSION:
+        model = BoundedRegressor(loss, quantile=0.8, **options)
+    else:
+        model, y, offset = (
+            BoundedClassifier(loss, **options),
+            np.where(y > 10.0, "yes", "no"),
+            0.2 * offset - 1.0,
+        )
     pinned = clone(model).set_params(bounds={1: (-1.0, 1.0), 4: (1.0, 1.0)})
     pinned.fit(np.column_stack([X, offset]), y, weight)
-    model.fit(X, y, weight, offset)
-    assert model.coef_[1] == -1.0
-    # the column pays for its coefficient
-    assert_allclose(model.objective_, pinned.objective_ - 0.005, rtol=1e-5)
-    assert 0 <= model.dual_gap_ <= 1.001e-6 * model.objective_
-    assert_allclose(model.coef_, pinned.coef_[:4], atol=2e-3)
-    assert_allclose(model.predict(X, offset), X @ model.coef_ + model.intercept_ + offset, atol=1e-10)
-    assert_array_equal(clone(model).fit(X, y - offset, weight).coef_, model.coef_)
-    sparse = clone(model).fit(sp.csr_array(X), y, weight, offset)
-    assert_allclose(sparse.objective_, model.objective_, rtol=1e-5)
+    predict = "predict" if loss in REGRESSION else "decision_function"
+    for form in (sp.csr_array, np.asarray):
+        model.fit(form(X), y, weight, offset)
+        # the column pays for its coefficient
+        assert_allclose(model.objective_, pinned.objective_ - 0.005, rtol=1e-5)
+        assert np.all(model.dual_gap_ >= 0) and np.all(model.dual_gap_ <= 1.001e-6 * model.objective_)
+        scores = X @ np.ravel(model.coef_) + model.intercept_ + offset
+        assert_allclose(getattr(model, predict)(form(X), offset), scores, atol=1e-10)
+    if loss in REGRESSION:
+        assert model.coef_[1] == -1.0
+        assert_allclose(model.coef_, pinned.coef_[:4], atol=2e-3)
+        assert_array_equal(clone(model).fit(X, y - offset, weight).coef_, model.coef_)
+    elif fit_intercept:
+        assert_allclose(clone(model).fit(X, y, weight, offset + 1e4).objective_, model.objective_, rtol=1e-5)
 
 
 def test_predictions_ask_for_it(tmp_path):
@@ -63,27 +74,6 @@ def test_on_a_gpu(cupy):
     assert_allclose(there.objective_, here.objective_, rtol=1e-5)
     found = there.predict(cupy.asarray(X), offset=cupy.asarray(offset))
     assert_allclose(found.get(), here.predict(X, offset), atol=1e-2)
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("loss", ["log_loss", "hinge", "squared_hinge", "modified_huber"])
-def test_of_classes_it_is_a_column_bound_to_one(loss, fit_intercept):
-    X, scores, offset = data()
-    y = np.where(scores > 10.0, "yes", "no")
-    weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
-    offset = 0.2 * offset - 1.0
-    model = BoundedClassifier(loss, bounds={1: (-1.0, 1.0)}, alpha=0.01, fit_intercept=fit_intercept)
-    pinned = clone(model).set_params(bounds={1: (-1.0, 1.0), 4: (1.0, 1.0)})
-    pinned.fit(np.column_stack([X, offset]), y, weight)
-    for form in (np.asarray, sp.csr_array):
-        model.fit(form(X), y, weight, offset)
-        # the column pays for its coefficient
-        assert_allclose(model.objective_, pinned.objective_ - 0.005, rtol=1e-5)
-        assert 0 <= model.dual_gap_[0] <= 1.001e-6 * model.objective_[0]
-        found = model.decision_function(form(X), offset)
-        assert_allclose(found, X @ model.coef_[0] + model.intercept_ + offset, atol=1e-10)
-    far = clone(model).fit(X, y, weight, offset + 1e4) if fit_intercept else model
-    assert_allclose(far.objective_, model.objective_, rtol=1e-5)
 
 
 def test_classifiers_ask_for_it(cupy):

@@ -50,19 +50,6 @@ def test_scale_does_not_matter(scale):
     np.testing.assert_allclose(min_norm_weights((points * scale) @ (points * scale).T), expected, atol=1e-12)
 
 
-def test_known_points():
-    def least(points):
-        points = np.array(points, dtype=float)
-        return min_norm_weights(points @ points.T) @ points
-
-    np.testing.assert_allclose(least([[3.0, 4.0]]), [3.0, 4.0])
-    np.testing.assert_allclose(least([[1, 0], [0, 1]]), [0.5, 0.5])
-    np.testing.assert_allclose(least([[2, 1], [2, -3], [5, 0]]), [2.0, 0.0], atol=1e-15)
-    np.testing.assert_allclose(least([[1, 1], [2, -1], [-3, 0.5]]), [0.0, 0.0], atol=1e-12)
-    # small ones count next to large ones
-    np.testing.assert_allclose(least([[1e-2, 0], [0, 1e-2], [1e2, 1e2]]), [5e-3, 5e-3], rtol=1e-10)
-
-
 def test_degenerate_matrices():
     np.testing.assert_array_equal(min_norm_weights(np.zeros((3, 3))), [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(min_norm_weights(np.diag([1.0, 0.0, 2.0])), [0.0, 1.0, 0.0])

@@ -5,7 +5,10 @@ import warnings
 import numpy as np
 from scipy import sparse
 
+from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA
+from sparsekit._compare.family_problem import FamilyProblem
 from sparsekit._compare.lasso_problem import LassoProblem
+from sparsekit._compare.options import DISPERSION
 from sparsekit._compare.problem import Problem
 
 GAP = 1e-6
@@ -29,10 +32,15 @@ def climb(solver, problem, C, best):
     return gaps
 
 
-def make_problem(kind="dense", fit_intercept=False, *, n=120, p=15, is_lasso=False, first_label=1.0):
-    """Rows with zeros, a sparse model, and labels of which the first is ``first_label``; or numbers."""
+def make_problem(
+    kind="dense", fit_intercept=False, *, n=120, p=15, model="logistic", first_label=1.0, standardize=False
+):
+    """Rows with zeros and a sparse model, with labels of which the first is ``first_label``, or numbers."""
     rng = np.random.default_rng(0)
+    is_lasso = model == "lasso"
     X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6) + (0.2 if is_lasso else 0.0)
+    if standardize:
+        X = (X - (0.0 if kind == "sparse" else X.mean(axis=0))) / X.std(axis=0)
     score = X @ np.where(np.arange(p) % 3 == 0, 1.5, 0.0) + 0.7
     if is_lasso:
         y = score + 6.3 + rng.standard_normal(n)
@@ -42,3 +50,26 @@ def make_problem(kind="dense", fit_intercept=False, *, n=120, p=15, is_lasso=Fal
         X[[0, first]], y[[0, first]] = X[[first, 0]], y[[first, 0]]
     X = sparse.csr_matrix(X) if kind == "sparse" else X
     return (LassoProblem if is_lasso else Problem)("small", X, y, fit_intercept)
+
+
+def make_family_problem(family, kind="dense", fit_intercept=True, l1_ratio=1.0):
+    """The same for a generalised linear model."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 8)) * (rng.random((150, 8)) < 0.7)
+    mean = np.exp(X @ np.where(np.arange(8) % 3 == 0, 0.5, 0.0) + 0.2)
+    y = rng.gamma(2.0, mean / 2.0) if family == "gamma" else rng.poisson(mean).astype(float)
+    X = sparse.csr_matrix(X) if kind == "sparse" else X
+    return FamilyProblem("small", X, y, fit_intercept, family=family, l1_ratio=l1_ratio)
+
+
+def exact_fit(problem, C):
+    """Our estimator of the problem, to a small gap."""
+    options = dict(fit_intercept=problem.fit_intercept, tol=1e-11)
+    if isinstance(problem, FamilyProblem):
+        options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, dispersion=DISPERSION)
+        model = GLMOBA(problem.family, **options)
+    elif isinstance(problem, LassoProblem):
+        model = LassoOBA(problem.alpha(C), **options)
+    else:
+        model = L1LogisticOBA(C=C, **options)
+    return model.fit(problem.X, problem.y)

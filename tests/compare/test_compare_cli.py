@@ -12,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from children import run_limited
+from compare_problems import make_family_problem, make_problem
 from sklearn.datasets import dump_svmlight_file, load_diabetes
 
 from sparsekit import __version__
@@ -59,6 +60,61 @@ def test_own_file(data, tmp_path, capsys):
         assert max(objectives) - min(objectives) < 1e-6 * min(objectives)
         assert by_key["sparsekit"]["accuracy"] > 0.8
         assert 0 < by_key["sparsekit"]["times"]["1e-06"] < 60
+
+
+@pytest.mark.parametrize("model", ["lasso", "poisson"])
+def test_own_file_of_numbers(model, tmp_path, capsys):
+    """Tables, JSON and CSV speak of the penalty, the scores and the solvers of the model."""
+    if model == "lasso":
+        problem, options = make_problem("dense", True, model="lasso"), ["--lasso", "--peers", "lasso"]
+        said = ("alpha ||w||_1, z_i = x_i.w + b, b not penal", "LassoOBA is", "scikit-learn's Lasso", "R2")
+        score, error = "r2", "mean_squared_error"
+    else:
+        problem, options = make_family_problem(model), ["--family", model, "--peers", "sklearn-lbfgs"]
+        options += ["--l1-ratio", "0"]
+        said = ("alpha/2 ||w||^2, D the poisson deviance, z_i = x_i.w + b", "GLMOBA is", "D2")
+        score, error = "d2", "mean_deviance"
+    path, out_json, out_csv = (tmp_path / name for name in ("mine.csv", "out.json", "out.csv"))
+    np.savetxt(path, np.column_stack([problem.X, problem.y]), delimiter=",")
+    files = ["--json", str(out_json), "--csv", str(out_csv)]
+    assert main(["compare", *options, str(path), "--alpha", "0.1,0.01", "--max-time", "2", *files]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for words in (*said, "rows held out; columns standardised"):
+        assert words in " ".join(out.split())
+    assert "accuracy" not in out and "LIBLINEAR" not in out
+    assert out.index("alpha = 0.1 (lambda") < out.index("alpha = 0.01 (lambda")
+    cells = json.loads(out_json.read_text(encoding="utf-8"))["cells"]
+    assert [cell["alpha"] for cell in cells] == pytest.approx([0.1, 0.01])
+    for cell in cells:
+        ours, theirs = cell["tracks"]
+        assert (ours["solver"], theirs["solver"]) == ("sparsekit", options[options.index("--peers") + 1])
+        assert ours["objective"] == pytest.approx(theirs["objective"], rel=1e-6)
+        assert ours[score] > (0.8 if model == "lasso" else 0.0) and ours[error] > 0
+        assert model != "lasso" or cell["certified_gap"] < 1e-6
+    with open(out_csv, encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    assert len(rows) == 4 and float(rows[0]["alpha"]) == pytest.approx(0.1)
+    assert float(rows[0][score]) == pytest.approx(cells[0]["tracks"][0][score], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            ["--lasso", "--no-intercept", "--lambda-ratio", "0.5", "--peers", "lasso"],
+            ("diabetes (331 x 10", "diabetes, products (331 x 285", "No intercept"),
+        ),
+        (
+            ["--family", "gamma", "--lambda-ratio", "0.1", "--peers", "glum"],
+            ("claims (15000 x 200, sparse", "diabetes (331 x 10, dense", "alpha ||w||_1, D the gamma"),
+        ),
+    ],
+)
+def test_without_files_of_numbers(options, said, capsys):
+    assert main(["compare", "--max-time", "1", *options]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert all(words in out for words in said)
 
 
 def test_regression_is_refused(tmp_path, capsys):
@@ -320,39 +376,51 @@ def test_faulty_file_names_its_line(tmp_path, capsys):
     assert f"error: {path}, line 2: value of index 2 is 'x', not a number" in err
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        [],
-        ["compare", "--C", "-1"],
-        ["compare", "--C", "1", "--n-lambda", "3"],
-        ["compare", "--C", "1", "--lambda-ratio", "0.1"],
-        ["compare", "--C", "1,nan"],
-        ["compare", "--C", "1,two"],
-        ["compare", "--max-time", "0"],
-        ["compare", "--n-jobs", "0"],
-        ["compare", "--peers", "nobody"],
-        ["compare", "--test", "x.svm"],
-        ["compare", "--test-size", "1.5"],
-        ["compare", "--json", "no/such/folder/out.json"],
-        ["compare", "--csv", "no/such/folder/out.csv"],
-        ["compare", "--budget", "0"],
-        ["compare", "--no-standardize"],
-        ["compare", "--nonsense"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage(argv, capsys):
-    assert main(argv) == 2
+# "mine" stands for a file
+WRONG_USAGE = {
+    "": "",
+    "compare --C -1": "must be a positive number, is -1",
+    "compare --C 1 --n-lambda 3": "not allowed with",
+    "compare --C 1 --lambda-ratio 0.1": "not allowed with",
+    "compare --C 1,nan": "must be a positive number, is nan",
+    "compare --C 1,two": "must be a number, is two",
+    **{f"compare {option} {text}": f"argument {option}: names no number"
+       for option in ("--C", "--lambda-ratio") for text in ("''", ",", "' , '")},
+    "compare --max-time 0": "must be a positive number",
+    "compare --n-jobs 0": "n-jobs",
+    "compare --peers nobody": "unknown solver",
+    "compare --test x.svm": "--test",
+    "compare --test-size 1.5": "test-size",
+    "compare --json no/such/folder/out.json": "no such folder",
+    "compare --csv no/such/folder/out.csv": "no such folder",
+    "compare --budget 0": "must be a positive number",
+    "compare --no-standardize": "--no-standardize",
+    "compare --nonsense": "unrecognized arguments",
+    "compare mine --alpha 1": "--alpha needs --lasso",
+    "compare mine --l1-ratio 0.5": "--l1-ratio needs --family",
+    "compare mine --lasso --C 1": "--alpha or --lambda-ratio",
+    "compare mine --lasso --positive 1": "--positive is for classes",
+    "compare mine --lasso --peers liblinear": "unknown solver",
+    "compare mine --lasso --alpha 1,x": "argument --alpha: must be a number, is x",
+    "compare mine --lasso --lambda-ratio -1": "argument --lambda-ratio: must be a positive number, is -1",
+    "compare mine --lasso --test-size half": "argument --test-size: must be a number, is half",
+    "compare mine --lasso --n-lambda 2.5": "argument --n-lambda: must be a whole number, is 2.5",
+    "compare mine --family poisson --C 1": "--alpha or --lambda-ratio",
+    "compare mine --family poisson --lasso": "not allowed with argument",
+    "compare mine --family poisson --path 5": "no --family",
+    "compare mine --family poisson --positive 1": "--positive is for classes",
+    "compare mine --family poisson --l1-ratio 2": "must be in [0, 1], is 2",
+    "compare mine --family beta": "invalid choice",
+    "compare --path 5 --plot x.png": "--path has no --plot and no --budget",
+    "compare --path 5 --budget 3": "--path has no --plot and no --budget",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRONG_USAGE)
+def test_wrong_usage(data, line, capsys):
+    assert main([str(data) if word == "mine" else word for word in shlex.split(line)]) == 2
     out, err = capsys.readouterr()
-    assert "usage" in out + err or "error" in err
-
-
-@pytest.mark.parametrize("option", ["--C", "--lambda-ratio"])
-@pytest.mark.parametrize("text", ["", ",", " , "])
-def test_a_grid_of_nothing_is_refused(capsys, option, text):
-    assert main(["compare", option, text]) == 2
-    assert f"argument {option}: names no number" in capsys.readouterr().err
+    assert WRONG_USAGE[line] in err and ("usage" in out + err or "error" in err)
 
 
 def test_python_m_is_the_command():
@@ -380,8 +448,12 @@ def test_interruption_prints_what_is_done(data, capsys, monkeypatch):
     assert "geometric mean of 1 cell" in out  # the first one only
 
 
-def test_unrelated_target(tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [("1,1\n1,0\n1,1\n1,0\n", []), ("".join(f"1,0.1,{0.7 * i**2}\n" for i in range(30)), ["--lasso"])],
+)
+def test_unrelated_target(tmp_path, rows, options, capsys):
     path = tmp_path / "flat.csv"
-    path.write_text("1,1\n1,0\n1,1\n1,0\n")
-    assert main(["compare", str(path), "--test-size", "0"]) == 1
+    path.write_text(rows)
+    assert main(["compare", str(path), "--test-size", "0", *options]) == 1
     assert "no feature is related to the target" in capsys.readouterr().err

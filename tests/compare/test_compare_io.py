@@ -128,31 +128,15 @@ def test_numeric_positive_label(tmp_path):
     np.testing.assert_array_equal(io.read_problem(path, test_size=0, positive="1").y, [1, -1, -1])
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ("1:3 2:4", "the line starts with '1:3', not with a label"),
-        ("1,2 1:3", "label is '1,2', not a number"),
-        ("one 1:3", "label is 'one', not a number"),
-        ("1 1:3 x", "'x' is not of the form index:value"),
-        ("1 a:3", "index 'a' is not an integer"),
-        ("1 -1:3", "index -1 is below 0"),
-        ("1 2:3 2:4", "index 2 comes after 2"),
-        ("1 3:3 2:4", "index 2 comes after 3"),
-        ("1 1:abc", "value of index 1 is 'abc', not a number"),
-        ("1 1:nan", "value of index 1 is 'nan', not a finite number"),
-        ("1 1:inf", "value of index 1 is 'inf', not a finite number"),
-    ],
-)
 @pytest.mark.parametrize("packing", ["", ".gz"])
-def test_faulty_svmlight_line(tmp_path, line, fault, packing):
+def test_faulty_svmlight_line(tmp_path, packing):
+    """Which faults there are stands in tests/datasets."""
     path = tmp_path / f"bad.svm{packing}"
     with OPENERS[packing](path, "wt") as stream:
-        stream.write(f"# comment\n1 1:2 3:4\n\n-1 qid:3 1:1 # fine\n{line}\n1 1:2\n")
+        stream.write("# comment\n1 1:2 3:4\n\n-1 qid:3 1:1 # fine\n1 1:abc\n1 1:2\n")
     with pytest.raises(io.DataError) as info:
         io.read_problem(path)
-    assert str(info.value).startswith(f"{path}, line 5: ")
-    assert fault in str(info.value)
+    assert str(info.value).startswith(f"{path}, line 5: value of index 1 is 'abc', not a number")
 
 
 @pytest.mark.parametrize(

@@ -5,24 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from scipy import sparse
+from compare_problems import make_problem
 
 from sparsekit._compare import lasso_peers, paths, peers
 from sparsekit._compare.cli import main
-from sparsekit._compare.lasso_problem import LassoProblem
-from sparsekit._compare.problem import MultinomialProblem, Problem
-
-
-def make_problem(kind, fit_intercept=True, *, is_lasso=False, n=120, p=15):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p))
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    score = X @ np.where(np.arange(p) % 3 == 0, 1.5, 0.0) + rng.standard_normal(n)
-    X = sparse.csr_matrix(X * (np.abs(X) > 0.7)) if kind == "sparse" else X
-    if is_lasso:
-        return LassoProblem("small", X, score + 7.0, fit_intercept)
-    return Problem("small", X, np.where(score > 0.3, 1.0, -1.0), fit_intercept)
-
+from sparsekit._compare.problem import MultinomialProblem
 
 LOGISTIC = paths.all_path_solvers(False, peers.all_solvers())
 LASSO = paths.all_path_solvers(True, lasso_peers.all_lasso_solvers())
@@ -39,7 +26,8 @@ LASSO = paths.all_path_solvers(True, lasso_peers.all_lasso_solvers())
 def test_a_path_is_that_of_the_stated_problem(is_lasso, solver, kind, fit_intercept):
     if solver.missing():
         pytest.skip(f"{solver.title}: {solver.missing()}")
-    problem = make_problem(kind, fit_intercept, is_lasso=is_lasso)
+    model = "lasso" if is_lasso else "logistic"
+    problem = make_problem(kind, fit_intercept, model=model, standardize=True)
     ours = (LASSO if is_lasso else LOGISTIC)[0]
     own, run = paths.compare_paths(problem, [ours, solver], 6, 1e-2, max_time=20.0)
     assert own.excess <= paths.ACCURACY and not own.failure
@@ -67,7 +55,7 @@ class Half(paths.OwnPath):
 
 
 def test_what_is_not_accurate_or_ends_early_is_said():
-    problem = make_problem("dense")
+    problem = make_problem("dense", True, standardize=True)
     solvers = [kind(False) for kind in (paths.OwnPath, Scaled, Half)]
     _, scaled, half = runs = list(paths.compare_paths(problem, solvers, 4))
     assert scaled.failure == "not accurate" and scaled.setting == paths.DECADES[-1]
@@ -77,7 +65,7 @@ def test_what_is_not_accurate_or_ends_early_is_said():
 
 
 def test_time_has_a_limit():
-    problem = make_problem("dense")
+    problem = make_problem("dense", True, standardize=True)
     single = paths.EachPenalty(peers.Saga())
     _, run = paths.compare_paths(problem, [LOGISTIC[0], single], 4, max_time=1e-9)
     assert run.n_penalties == 0 and run.failure == "not accurate within 1e-09 s"
@@ -97,7 +85,7 @@ def test_several_classes():
 @pytest.mark.usefixtures("own_environment")
 @pytest.mark.parametrize("lasso", [False, True])
 def test_the_command(lasso, tmp_path, capsys):
-    problem = make_problem("dense", is_lasso=lasso)
+    problem = make_problem("dense", True, model="lasso" if lasso else "logistic", standardize=True)
     file, table, numbers = (tmp_path / name for name in ("mine.csv", "table.csv", "numbers.json"))
     np.savetxt(file, np.column_stack([problem.X, problem.y]), delimiter=",")
     peer = "lasso-path" if lasso else "liblinear"
@@ -110,9 +98,3 @@ def test_the_command(lasso, tmp_path, capsys):
     assert [row["n_penalties"] for row in rows] == ["5", "5"]
     assert [row["solver"] for row in rows] == [row["solver"] for row in json.loads(numbers.read_text())]
     assert all(float(row["excess"]) <= paths.ACCURACY for row in rows)
-
-
-@pytest.mark.parametrize("option", [["--plot", "x.png"], ["--budget", "3"]])
-def test_what_paths_do_not_have(option, capsys):
-    assert main(["compare", "--path", "5", *option]) == 2
-    assert "--path has no --plot and no --budget" in capsys.readouterr().err

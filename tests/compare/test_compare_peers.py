@@ -1,37 +1,64 @@
 """Every adapter of the comparison states the same problem, and its knob makes the answer more accurate."""
 
+import itertools
 import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from compare_problems import GAP, climb, make_problem
+from compare_problems import GAP, climb, exact_fit, make_family_problem, make_problem
 
-from sparsekit import L1LogisticOBA
-from sparsekit._compare import peers, report
+from sparsekit._compare import family_peers, lasso_peers, peers, report
 from sparsekit._compare.engine import Bench, BenchOptions
+from sparsekit._compare.family_problem import FamilyProblem
+from sparsekit._compare.lasso_problem import LassoProblem
+from sparsekit._compare.options import FAMILIES
+
+
+def cases():
+    """(solver, problem, part of the largest penalty) for the solvers of each kind of problem."""
+    for kind, fit_intercept in itertools.product(("dense", "sparse"), (False, True)):
+        for solver, ratio, first in itertools.product(peers.all_solvers(), (0.1, 1e-4), (1.0, -1.0)):
+            yield solver, make_problem(kind, fit_intercept, first_label=first), ratio
+        for solver, ratio in itertools.product(lasso_peers.all_lasso_solvers(), (0.1, 1e-3)):
+            yield solver, make_problem(kind, fit_intercept, model="lasso"), ratio
+    for solver, family in itertools.product(family_peers.all_family_solvers(), FAMILIES):
+        for kind, fit_intercept, l1_ratio, ratio in (
+            ("dense", True, 1.0, 0.1), ("sparse", False, 0.0, 0.1), ("dense", False, 0.5, 1e-2),
+            ("sparse", True, 0.0, 1e-2), ("dense", True, 0.0, 0.1),
+        ):  # fmt: skip
+            yield solver, make_family_problem(family, kind, fit_intercept, l1_ratio), ratio
+
+
+def may_refuse(solver, problem):
+    """Whether the documented limits of a solver exclude the problem."""
+    if isinstance(problem, FamilyProblem):
+        if solver.key == "statsmodels":
+            return problem.is_sparse or problem.family == "tweedie"
+        needs_more = problem.l1_ratio > 0 or problem.family == "negative-binomial"
+        return solver.key.startswith("sklearn") and needs_more
+    if isinstance(problem, LassoProblem):
+        return problem.is_sparse and solver.key == "lasso-gram"
+    return problem.fit_intercept and not solver.can_free_intercept
 
 
 @pytest.mark.usefixtures("own_environment")
-@pytest.mark.parametrize("fit_intercept", [False, True], ids=["no intercept", "free intercept"])
-@pytest.mark.parametrize("ratio", [0.1, 1e-4])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("first_label", [1.0, -1.0])
-@pytest.mark.parametrize("solver", peers.all_solvers(), ids=lambda s: s.key)
-def test_the_knob_leads_from_rough_to_accurate_on_the_stated_problem(
-    solver, first_label, kind, ratio, fit_intercept
-):
+@pytest.mark.parametrize("solver, problem, ratio", list(cases()), ids=lambda value: getattr(value, "key", ""))
+def test_the_knob_leads_from_rough_to_accurate_on_the_stated_problem(solver, problem, ratio):
     """The objective is ours in every case, the intercept free or none; F* is certified by a dual point."""
     if solver.missing():
         pytest.skip(f"{solver.title}: {solver.missing()}")
-    problem = make_problem(kind, fit_intercept, first_label=first_label)
     if solver.refuses(problem):
-        assert fit_intercept and not solver.can_free_intercept
+        assert may_refuse(solver, problem)
         assert solver.key != "liblinear" or "intercept" in solver.refuses(problem)
         return
     C = 1 / (ratio * problem.lambda_max)
-    exact = L1LogisticOBA(C=C, fit_intercept=fit_intercept, tol=1e-11).fit(problem.X, problem.y)
-    best = problem.objective(exact.coef_[0], exact.intercept_[0], C)
+    exact = exact_fit(problem, C)
+    best = problem.objective(np.ravel(exact.coef_), np.ravel(exact.intercept_)[0], C)
+    if isinstance(problem, LassoProblem):
+        assert best == pytest.approx(exact.objective_, rel=1e-12)
+        climb(solver, problem, C, best)
+        return
     assert exact.dual_gap_ <= 1e-8 * exact.objective_
     gaps = climb(solver, problem, C, best)
     assert gaps[0] > 100 * GAP, gaps  # the loosest does not do all of the work
@@ -94,7 +121,7 @@ def test_who_ran_into_the_limit_is_said():
 def test_a_minimum_that_is_known_needs_no_reference():
     problem = make_problem("dense", True)  # with an intercept nothing is certified
     C = 1 / (0.01 * problem.lambda_max)
-    exact = L1LogisticOBA(C=C, tol=1e-11).fit(problem.X, problem.y)
+    exact = exact_fit(problem, C)
     best = problem.objective(exact.coef_[0], exact.intercept_[0], C)
     said = []
     bench = Bench([peers.Sparsekit()], BenchOptions(stop_gap=1e-3), said.append, isolate=False)

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from dataset_files import COMPRESS
+from dataset_files import COMPRESS, files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -24,10 +24,6 @@ def text_of(n=400, p=60, density=0.1, seed=0, zero_based=False):
     out = io.BytesIO()
     dump_svmlight_file(X, np.arange(n) % 5 - 2, out, zero_based=zero_based)
     return out.getvalue()
-
-
-def files(path):
-    return {name: open(os.path.join(path, name), "rb").read() for name in os.listdir(path)}
 
 
 def check(folder, X, y):
@@ -170,27 +166,38 @@ def test_number_of_features(tmp_path):
 @pytest.mark.parametrize(
     "text, line, problem, options",
     [
-        (b"1 1:1\n2 1:x\n", 2, "value of index 1 is 'x', not a number", {}),
-        (b"1 1:1\n# remark\n\nx 1:1\n", 4, "label is 'x', not a number", {}),
-        (b"1 1:1\n2 1:nan\n", 2, "not a finite number", {}),
-        (b"1 1:1\n2 1:1e39\n", 2, "too large for float32", {"dtype": np.float32}),
-        (b"1 1:1\n2 3:1 2:1\n", 2, "index 2 comes after 3", {}),
-        (b"1 1:1\n2 3:1 3:1\n", 2, "index 3 comes after 3", {}),
-        (b"1 1:1\n2 0:1\n", 2, "index 0 is below 1", {"zero_based": False}),
-        (b"1 1:1\n1 2147483648:1\n", 2, "index 2147483648 is too large for int32", {}),
-        (b"1 1:1\n1 7\n", 2, "'7' is not of the form index:value", {}),
-        (b"1 1:1\n1.5 1:1\n", 2, "label 1.5 is not a whole number", {"multilabel": True}),
-        (b"1 1:1\n-1 1:1\n", 2, "label -1.0 is not a whole number", {"multilabel": True}),
+        ("2 1:x", 2, "value of index 1 is 'x', not a number", {}),
+        ("# remark\n\nyes 1:1", 4, "label is 'yes', not a number", {}),
+        ("1,2 1:3", 2, "label is '1,2', not a number", {}),
+        ("inf 1:1", 2, "label is 'inf', not a finite number", {}),
+        ("1:1 2:1", 2, "the line starts with '1:1', not with a label", {}),
+        ("-1 1:nan", 2, "value of index 1 is 'nan', not a finite number", {}),
+        ("-1 1:inf", 2, "value of index 1 is 'inf', not a finite number", {}),
+        ("2 1:1e39", 2, "too large for float32", {"dtype": np.float32}),
+        ("2 3:1 2:1", 2, "index 2 comes after 3", {}),
+        ("2 3:1 3:1", 2, "index 3 comes after 3", {}),
+        ("1 -1:1", 2, "index -1 is below", {}),
+        ("2 0:1", 2, "index 0 is below 1", {"zero_based": False}),
+        ("1 9:2", 2, "index 9 is too large for 3 features", {"n_features": 3}),
+        ("1 2147483648:1", 2, "index 2147483648 is too large for", {}),
+        ("1 a:2", 2, "index 'a' is not an integer", {}),
+        ("1 7", 2, "'7' is not of the form index:value", {}),
+        ("1.5 1:1", 2, "label 1.5 is not a whole number", {"multilabel": True}),
+        ("-1 1:1", 2, "label -1.0 is not a whole number", {"multilabel": True}),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, text, line, problem, options):
-    path = tmp_path / "a.svm"
-    path.write_bytes(text)
-    with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
+    path, said = tmp_path / "a.svm", f"a.svm, line {line}: .*{problem}"
+    path.write_text(f"1 1:1\n{text}\n")
+    with pytest.raises(ValueError, match=said):
         convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
+    # in memory labels may be any numbers, and a number is too large for a type of no line
+    if not {"multilabel", "dtype"} & options.keys():
+        with pytest.raises(ValueError, match=said):
+            load_svmlight(path, **options)
     before = tmp_path / "before.svm"
     before.write_bytes(b"1 1:1\n" * 5)  # whose lines do not count
-    with pytest.raises(ValueError, match=f"a.svm, line {line}: .*{problem}"):
+    with pytest.raises(ValueError, match=said):
         convert_svmlight([before, path], tmp_path / "both", block_bytes=20, **options)
     path.write_bytes(b"1 1:1\n")  # no block was lost
     convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
@@ -202,8 +209,9 @@ def test_files_that_are_not_there_empty_or_damaged(tmp_path):
         convert_svmlight(path, tmp_path / "folder")
     for text in (b"", b"\n# nothing\n"):
         path.write_bytes(text)
-        with pytest.raises(ValueError, match=r"a.svm: holds no row"):
-            convert_svmlight(path, tmp_path / "folder")
+        for read in (load_svmlight, lambda path: convert_svmlight(path, tmp_path / "folder")):
+            with pytest.raises(ValueError, match=r"a.svm: holds no row"):
+                read(path)
     packed = tmp_path / "a.svm.gz"
     packed.write_bytes(gzip.compress(text_of())[:-20])
     with pytest.raises(ValueError, match=r"a.svm.gz: damaged"):

@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from dataset_files import files
 from numpy.testing import assert_array_equal
 
-from sparsekit._row_blocks.ahead import read_ahead
 from sparsekit.datasets import CSRFolder, open_csr, write_csr
 from sparsekit.datasets._block_files import npy_header
 
@@ -137,10 +137,6 @@ def test_blocks_do_not_depend_on_the_chunks(X, folder, tmp_path):
     assert files(other.path) == files(folder.path)
 
 
-def files(path):
-    return {name: open(os.path.join(path, name), "rb").read() for name in os.listdir(path)}
-
-
 def test_chunks_of_several_kinds_are_left_as_they_were(tmp_path):
     untidy = sp.csr_array(([1.0, 2.0, 3.0], [2, 0, 2], [0, 3]), shape=(1, 4))
     dense = np.array([[0.0, 5.0, 0.0, 0.0]])
@@ -224,30 +220,6 @@ def test_more_rows_than_int32_counts(folder, tmp_path):
     assert_array_equal(opened.starts, 2**30 * np.arange(4, dtype=np.int64))
     for i in range(3):
         os.remove(tmp_path / "folder" / f"{i:06d}.indptr.npy")
-
-
-# parts
-
-
-def test_reading_ahead():
-    made = []
-
-    def items():
-        for k in range(5):
-            made.append(k)
-            yield k
-        raise ValueError("no more")
-
-    found = read_ahead(items(), 2)
-    assert next(found) == 0 and next(found) == 1
-    with pytest.raises(ValueError, match="no more"):
-        list(found)
-    assert list(read_ahead([], 1)) == []
-    made.clear()
-    found = read_ahead(items(), 1)
-    next(found)
-    found.close()  # ends the thread
-    assert made in ([0], [0, 1])
 
 
 MEASURE = """

@@ -41,38 +41,6 @@ def test_svmlight_options(write):
     assert_array_equal(X.toarray(), [[1, 0], [0, 2]])
 
 
-@pytest.mark.parametrize(
-    "text, line, problem",
-    [
-        ("1 1:2\nyes 1:3\n", 2, "label is 'yes', not a number"),
-        ("1 1:2\n\n0 1:3 2:x\n", 3, "value of index 2 is 'x', not a number"),
-        ("1 1:2 3\n", 1, "'3' is not of the form index:value"),
-        ("1 1:2\n1 a:2\n", 2, "index 'a' is not an integer"),
-        ("1 2:1 1:1\n", 1, "index 1 comes after 2"),
-        ("1 2:1 2:1\n", 1, "index 2 comes after 2"),
-        ("1 1:1\n-1 1:nan\n", 2, "value of index 1 is 'nan', not a finite number"),
-        ("1 1:1\ninf 1:1\n", 2, "label is 'inf', not a finite number"),
-        ("1 -1:1\n", 1, "index -1 is below"),
-        ("1:1 2:1\n", 1, "starts with '1:1', not with a label"),
-        ("# nothing\n", None, "holds no row"),
-        ("", None, "holds no row"),
-    ],
-)
-def test_svmlight_errors_name_file_line_and_problem(write, text, line, problem):
-    path = write("bad.svm", text)
-    with pytest.raises(ValueError, match=says(path, line, problem)):
-        load_svmlight(path)
-
-
-def test_svmlight_errors_that_depend_on_options(write):
-    path = write("bad.svm", "1 1:1\n1 0:2\n")
-    with pytest.raises(ValueError, match=says(path, 2, "index 0 is below 1")):
-        load_svmlight(path, zero_based=False)
-    path = write("wide.svm", "1 1:1\n1 9:2\n")
-    with pytest.raises(ValueError, match=says(path, 2, "index 9 is too large for 3 features")):
-        load_svmlight(path, n_features=3)
-
-
 @pytest.mark.parametrize("load", [load_svmlight, load_xc, load_arff])
 def test_missing_and_damaged_files(tmp_path, load):
     with pytest.raises(FileNotFoundError, match="absent"):

@@ -20,11 +20,6 @@ def test_numbers_are_rounded_as_python_does(value, form):
     assert number(text + b"#") == (None if math.isinf(float(text)) else (float(text), len(text)))
 
 
-def test_infinity_is_left_to_python():
-    assert [number(text) for text in (b"1.797693134862316e+308#", b"1e400#", b"2e308#")] == [None] * 3
-    assert number(b"1.7976931348623157e308#") == (1.7976931348623157e308, 22)
-
-
 @settings(max_examples=1000)
 @given(st.integers(0, 2**64), st.integers(-30, 30))
 def test_digits_with_a_power(digits, power):
@@ -61,7 +56,21 @@ def test_numbers_next_to_halfway():
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"-", b".", b"e5", b"1e", b"1e+", b"x", b"1e400", b"nan", b"inf", b"+-1"]
+    "text",
+    [
+        b"",
+        b"-",
+        b".",
+        b"e5",
+        b"1e",
+        b"1e+",
+        b"x",
+        b"1e400",
+        b"1.797693134862316e+308",
+        b"nan",
+        b"inf",
+        b"+-1",
+    ],
 )
 def test_what_is_no_number(text):
     assert number(text) is None

@@ -187,26 +187,12 @@ def as_layout(A, layout, dtype=np.float64):
 
 
 @st.composite
-def matrices(draw, n, p, kinds=tuple(VALUES), dtypes=DTYPES):
-    """(A, X): the numbers as float64, and the matrix of them that a fit gets."""
-    A = values(draw, (n, p), kinds)
-    layout = draw(st.sampled_from(list(LAYOUTS)))
-    X = as_layout(A, layout, draw(st.sampled_from(dtypes)))
-    return A, X
-
-
-def tables(kinds=tuple(VALUES)):
+def tables(draw):
     """Matrices of all sizes, the empty ones among them; NaN or an infinity in some."""
-
-    @st.composite
-    def drawn(draw):
-        n, p = draw(N_ROWS), draw(N_COLUMNS)
-        A, X = draw(matrices(n, p, kinds))
-        if A.size and draw(st.integers(0, 15)) == 0:
-            A[draw(st.integers(0, n - 1)), draw(st.integers(0, p - 1))] = draw(
-                st.sampled_from([np.nan, np.inf, -np.inf])
-            )
-            X = as_layout(A, draw(st.sampled_from(list(LAYOUTS))))
-        return X
-
-    return drawn()
+    n, p = draw(N_ROWS), draw(N_COLUMNS)
+    A, layout = values(draw, (n, p)), draw(st.sampled_from(list(LAYOUTS)))
+    dtype = draw(st.sampled_from(DTYPES))
+    if A.size and draw(st.integers(0, 15)) == 0:
+        at, dtype = (draw(st.integers(0, n - 1)), draw(st.integers(0, p - 1))), np.float64
+        A[at] = draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+    return as_layout(A, layout, dtype)

@@ -13,7 +13,7 @@ from scipy import optimize
 from scipy.special import log_softmax, softmax, xlogy
 
 
-def coefficients(model, K=None):
+def coefficients(model):
     """W (K, p) and b (K,) in float64."""
     W = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
     return W, np.broadcast_to(np.atleast_1d(np.asarray(model.intercept_, dtype=np.float64)), len(W))

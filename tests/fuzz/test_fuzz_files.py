@@ -1,7 +1,6 @@
 """Files that were damaged or made up: data, or an error that names the file."""
 
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -19,7 +18,6 @@ from sparsekit._compare import cli
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
 from sparsekit.datasets import (
-    convert_svmlight,
     load_arff,
     load_svmlight,
     load_xc,
@@ -102,28 +100,21 @@ def test_texts(draw, name, tmp_path):
             assert X.indices.min() >= 0 and X.indices.max() < X.shape[1]
 
 
-def archive():
-    file = io.BytesIO()
+def parts():
+    """Arrays of a CSR matrix and its targets, by the names that an archive has for them."""
     X = sp.csr_array(np.arange(12.0).reshape(4, 3))
-    np.savez(file, X_data=X.data, X_indices=X.indices, X_indptr=X.indptr, X_shape=X.shape, y=[0, 1, 0, 1])
-    return file.getvalue()
+    shape, y = np.array(X.shape), np.array([0, 1, 0, 1])
+    return {"X_data": X.data, "X_indices": X.indices, "X_indptr": X.indptr, "X_shape": shape, "y": y}
 
 
 @fuzz(share=15)
 def test_archives(draw, tmp_path):
     """Whole .npz files changed, and such as hold arrays that do not go together."""
-    path = tmp_path / "m.npz"
+    path, arrays = tmp_path / "m.npz", parts()
     if draw(st.booleans()):
-        path.write_bytes(mutated(draw, archive()))
+        np.savez(path, **arrays)
+        path.write_bytes(mutated(draw, path.read_bytes()))
     else:
-        X = sp.csr_array(np.arange(12.0).reshape(4, 3))
-        arrays = {
-            "X_data": X.data,
-            "X_indices": X.indices,
-            "X_indptr": X.indptr,
-            "X_shape": np.array(X.shape),
-            "y": np.array([0, 1, 0, 1]),
-        }
         name = draw(st.sampled_from(sorted(arrays)))
         wrong = [
             arrays[name][:-1],
@@ -187,21 +178,6 @@ def test_folders(draw, tmp_path):
     for block, y in blocks[0] if blocks else []:
         assert block.shape[0] == len(y) and np.isfinite(block.data).all()
         assert not block.nnz or 0 <= block.indices.min() <= block.indices.max() < block.shape[1]
-
-
-@fuzz(share=10)
-def test_conversions(draw, tmp_path):
-    path, folder = tmp_path / "m.svm", tmp_path / "folder"
-    path.write_bytes(mutated(draw, SVMLIGHT))
-    shutil.rmtree(folder, ignore_errors=True)
-    if draw(st.booleans()):
-        reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100, multilabel=True))
-        return
-    found = reads(path, lambda path: convert_svmlight(path, folder, block_bytes=100))
-    loaded = reads(path, load_svmlight)
-    assert (found is None) == (loaded is None), (found, loaded)
-    if found is not None:
-        np.testing.assert_array_equal(found[0 : found.shape[0]].data, loaded[0].data)
 
 
 @fuzz(share=10)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import sparsekit as sk
 
 
-def sequences(draw, kinds=None, empty=True):
+def sequences(draw):
     """Matrices of a few sequences, and labels 0, 1, ..."""
-    lengths = draw(st.lists(st.integers(0 if empty else 1, 6), min_size=1, max_size=8))
+    lengths = draw(st.lists(st.integers(0, 6), min_size=1, max_size=8))
     p, K = draw(st.integers(1, 5)), draw(st.integers(1, 4))
-    A = values(draw, (sum(lengths), p), *([] if kinds is None else [kinds]))
+    A = values(draw, (sum(lengths), p))
     y = np.random.default_rng(draw(SEEDS)).integers(0, K, size=len(A))
     cuts = np.cumsum(lengths)[:-1]
     return np.split(A, cuts), [part.tolist() for part in np.split(y, cuts)]

@@ -32,6 +32,13 @@ class Both:
         self.set_scores(rng.normal(size=shape) * scale, add * scale)
         return self
 
+    def tie(self, seed, levels):
+        """Scores of few values, with ties of every kind."""
+        rng = np.random.default_rng(seed)
+        shapes = (self.n, self.layout.n_variables), (self.n, self.layout.n_additional)
+        self.set_scores(*(rng.integers(0, levels, shape) / 2.0 for shape in shapes))
+        return self
+
     def solve(self, warm=False, **options):
         options = asdict(GraphOptions(**options))
         on_cpu.solve([self.cpu], options, warm, 1)

@@ -73,11 +73,8 @@ class NVRTC:
         self._check(self.library.nvrtcGetSupportedArchs(known))
         return sorted({chip if chip in known else min(n for n in known if n > chip) for chip in WANTED})
 
-    def compile(self, code, chip, options=(), kinds=("CUBIN",)):
-        """Machine code of the text ``code``, and the compiler's words; an error is an AssertionError.
-
-        ``kinds`` may name PTX as well; for that alone ``chip`` is an architecture ("compute_90").
-        """
+    def compile(self, code, chip, options=()):
+        """Machine code of the text ``code``, and the compiler's words; an error is an AssertionError."""
         program = ctypes.c_void_p()
         self._check(
             self.library.nvrtcCreateProgram(
@@ -85,15 +82,14 @@ class NVRTC:
             )
         )
         try:
-            target = chip if isinstance(chip, str) else f"sm_{chip}"
-            words = [b"--std=c++17", f"--gpu-architecture={target}".encode(), *(o.encode() for o in options)]
+            words = [b"--std=c++17", f"--gpu-architecture=sm_{chip}".encode(), *(o.encode() for o in options)]
             words += [b"-ftz=true", b"--device-as-default-execution-space"]  # as CuPy adds
             status = self.library.nvrtcCompileProgram(
                 program, len(words), (ctypes.c_char_p * len(words))(*words)
             )
             log = self._text(program, "ProgramLog").decode()
             assert status == 0, log
-            return *(self._text(program, kind) for kind in kinds), log
+            return self._text(program, "CUBIN"), log
         finally:
             self.library.nvrtcDestroyProgram(ctypes.byref(program))
 

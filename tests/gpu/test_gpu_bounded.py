@@ -15,18 +15,12 @@ from sparsekit._linalg.newton import NewtonSystem
 pytestmark = pytest.mark.thorough
 
 
-def _data(n, p, sparse=False, dtype=np.float64, classes=0, seed=0):
-    """X, targets (labels if ``classes``) and weights; a tenth of the weights are zero."""
-    rng = np.random.default_rng(seed)
+def _data(n, p, sparse=False):
+    """X, targets and weights; a tenth of the weights are zero."""
+    rng = np.random.default_rng(0)
     X = sp.random(n, p, 0.3, format="csr", random_state=rng) if sparse else rng.standard_normal((n, p))
-    Z = X @ rng.standard_normal((p, max(classes - 1, 1))) + 0.3 * rng.standard_normal(
-        (n, max(classes - 1, 1))
-    )
-    y = Z[:, 0] + 3.0
-    if classes:
-        y = np.argmax(np.column_stack([np.zeros(n), Z]), axis=1) + 4
-    weight = np.where(rng.random(n) < 0.1, 0.0, rng.random(n))
-    return X.astype(dtype), y, weight
+    y = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n) + 3.0
+    return X, y, np.where(rng.random(n) < 0.1, 0.0, rng.random(n))
 
 
 @pytest.mark.parametrize("side", ["columns", "rows"])

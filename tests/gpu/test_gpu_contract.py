@@ -50,7 +50,7 @@ def case(request, cupy):
 
 @pytest.mark.filterwarnings("ignore:.*rows have no label")
 def test_the_way_back(cupy, case):
-    make, _, y = case
+    make, targets, y = case
     there, model = cupy.asarray(X), make()
     assert model.fit(there, y) is model
     back = model.to_cpu()
@@ -70,6 +70,16 @@ def test_the_way_back(cupy, case):
             getattr(model, name)(X)
         with pytest.raises(TypeError, match=r"fitted in main memory.*cupy\.asnumpy\(X\)"):
             getattr(back, name)(there)
+    column = (slice(None), None) if y.ndim == 1 else slice(None)
+    weight = cupy.asarray(WEIGHT)
+    for found, expected in (
+        (model.score(there, y), back.score(X, targets)),
+        (model.score(there, y, weight), back.score(X, targets, WEIGHT)),
+        (model.score(there, y, 2.0), back.score(X, targets)),
+        (model.score(there, y[column]), back.score(X, targets)),
+        (model.score(there[::-2, ::1], y[::-2]), back.score(X[::-2], targets[::-2])),
+    ):
+        assert type(found) is float and found == pytest.approx(expected, abs=1e-12)
     if hasattr(model, "sparsify"):
         with pytest.raises(TypeError, match=r"to_cpu\(\)\.sparsify\(\)"):
             model.sparsify()

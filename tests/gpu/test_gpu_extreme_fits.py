@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
@@ -21,8 +22,6 @@ def data(n=90, n_classes=12, n_features=30):
 
 def fits(cupy, X, y, *, sample_weight=None, **kwargs):
     """Two estimators, fitted in main memory and on the GPU, and X there."""
-    from cupyx.scipy.sparse import csr_matrix
-
     # what "auto" stands for on a GPU; in main memory its steps adapt
     kwargs = {
         "method": "implicit",
@@ -32,9 +31,7 @@ def fits(cupy, X, y, *, sample_weight=None, **kwargs):
         "random_state": 0,
         **kwargs,
     }
-    there = csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
-    labels = csr_matrix(y) if sp.issparse(y) else cupy.asarray(y)
-    weight = None if sample_weight is None else cupy.asarray(sample_weight)
+    there, labels, weight = (to_device(cupy, given) for given in (X, y, sample_weight))
     host = ExtremeSoftmaxSGD(**kwargs).fit(X, y, sample_weight)
     device = ExtremeSoftmaxSGD(**kwargs).fit(there, labels, weight)
     return host, device, there
@@ -98,9 +95,7 @@ def test_several_labels_a_row(cupy, choice):
     np.testing.assert_allclose(device.coef_.get(), host.coef_, atol=1e-8)
     found = device.predict(there)
     np.testing.assert_array_equal(found.get().toarray(), host.predict(X).toarray())
-    from cupyx.scipy.sparse import csr_matrix
-
-    np.testing.assert_allclose(device.log_loss(there, csr_matrix(Y)), host.log_loss(X, Y), rtol=1e-7)
+    np.testing.assert_allclose(device.log_loss(there, to_device(cupy, Y)), host.log_loss(X, Y), rtol=1e-7)
 
 
 def test_as_many_rows_at_once_as_by_default_reach_the_same_loss(cupy):

@@ -40,6 +40,21 @@ def test_kernels_like_those_of_the_cpu(cupy, kind):
     assert passes > 12 and newton > 0
 
 
+@pytest.mark.parametrize("kind", CLOSED)
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_derivatives_at_tied_scores(cupy, kind, levels, monkeypatch):
+    """All-zero scores, and scores of few values, alone and with other factors."""
+    if levels == 2:  # derivatives work at the state itself
+        monkeypatch.setattr(on_gpu, "shared_bytes", lambda: 0)
+    rng = np.random.default_rng(levels)
+    for kinds, n in (([kind], 2), ([kind, "pair"], 4)):
+        _, factors = graphs.random_graph(rng, 6, n, kinds=kinds, feasible=True)
+        both = Both(cupy, build(np.zeros(6), factors)[0], 4).tie(n, levels).solve()
+        both.compare(passes=30)
+        for seed in (0, 1):  # what the first leaves is a start for none
+            both.compare_derivatives(seed)
+
+
 @pytest.mark.parametrize(
     "options",
     [

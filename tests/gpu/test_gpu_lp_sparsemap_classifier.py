@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
 from sklearn.datasets import make_multilabel_classification
 
 from sparsekit import Budget, LPSparseMAPClassifier, OrOut
@@ -25,15 +26,13 @@ def obeying():
 
 @pytest.mark.parametrize("loss, sparse", [(loss, k % 2 > 0) for k, loss in enumerate(LOSSES)])
 def test_loss_and_gradient(cupy, loss, sparse):
-    import cupyx.scipy.sparse as csp
-
     labels = Labels(5, np.column_stack(np.triu_indices(5, 1)))
     rng = np.random.default_rng(0)
     weight = WEIGHT / WEIGHT.sum()
     options = dict(alpha=0.1, pair_alpha=0.2)
-    cpu = LabelLoss(loss, labels, sp.csr_matrix(X) if sparse else X, Y, weight, **options)
-    matrix = csp.csr_matrix(sp.csr_matrix(X)) if sparse else cupy.asarray(X)
-    gpu = LabelLoss(loss, labels, matrix, cupy.asarray(Y), cupy.asarray(weight), **options)
+    given = sp.csr_matrix(X) if sparse else X, Y, weight
+    cpu = LabelLoss(loss, labels, *given, **options)
+    gpu = LabelLoss(loss, labels, *(to_device(cupy, part) for part in given), **options)
     for smoothing in (0.0, 0.1)[: 1 + (loss == "hinge")]:
         cpu.smoothing = gpu.smoothing = smoothing
         x = rng.normal(size=cpu.n_variables)
@@ -85,13 +84,11 @@ def test_fits(cupy, name):
 
 @pytest.mark.parametrize("loss", ["sparsemap", "logistic"])
 def test_penalty_from_data_and_newton_on_sparse_rows(cupy, loss):
-    import cupyx.scipy.sparse as csp
-
     rng = np.random.default_rng(5)
     wide = rng.normal(size=(40, 70)) * (rng.random((40, 70)) < 0.3)
     Y = (wide @ rng.normal(size=(70, 5)) > 0.5).astype(int)
     cpu = LPSparseMAPClassifier(loss=loss).fit(sp.csr_matrix(wide), Y)
-    rows = csp.csr_matrix(sp.csr_matrix(wide))
+    rows = to_device(cupy, sp.csr_matrix(wide))
     gpu = LPSparseMAPClassifier(loss=loss).fit(rows, cupy.asarray(Y))
     assert gpu.alpha_ == pytest.approx(cpu.alpha_, rel=1e-6) and gpu.never_empty_ == cpu.never_empty_
     assert gpu.objective_ == pytest.approx(cpu.objective_, rel=1e-6)

@@ -3,34 +3,21 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gpu_data import to_device
+from test_kernels import _matrix as hessian
 
 RNG = np.random.default_rng
 
 
-def _matrix(n=70, p=45, density=0.2, dtype=np.float64, seed=0, long=0):
-    """Random CSR; with ``long`` its first row and column are full, of several blocks' length."""
-    rng = RNG(seed)
-    X = sp.random(n, p, density, format="lil", random_state=rng)
-    for k in range(long):
-        X[k], X[:, k] = rng.standard_normal(p), rng.standard_normal((n, 1))
-    X = X.tocsr().astype(dtype)
-    X.sort_indices()
-    return X
-
-
-def _device_csr(cupy, X, index=np.int32):
-    return (
-        cupy.asarray(X.indptr.astype(index)),
-        cupy.asarray(X.indices.astype(index)),
-        cupy.asarray(X.data),
-    )
+def _device_csr(cupy, X):
+    return tuple(cupy.asarray(part) for part in (X.indptr, X.indices, X.data))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_selections_keep_order_and_values(cupy, dtype):
     from sparsekit.gpu.shared import _sparse as gpu
 
-    X = _matrix(60, 120, 0.5, dtype)
+    X = sp.random(60, 120, 0.5, format="csr", random_state=RNG(0)).astype(dtype)
     p = X.shape[1]
     cols = np.flatnonzero(RNG(4).random(p) < 0.7)
     chosen = X[:, cols]
@@ -47,14 +34,6 @@ def test_selections_keep_order_and_values(cupy, dtype):
         assert found[1].dtype == np.int32 and found[2].dtype == dtype
 
 
-def _hessian(X, cols, d, intercept, ridge):
-    A = (X.toarray() if sp.issparse(X) else X)[:, cols].astype(float)
-    if intercept:
-        A = np.column_stack([A, np.ones(len(A))])
-    H = A.T @ (d[:, None] * A)
-    return H, H + ridge * np.diag(np.diag(H))
-
-
 @pytest.mark.parametrize(
     "layout, dtype", [("C", np.float32), ("F", np.float64), ("csr", np.float64), ("csc", np.float32)]
 )
@@ -62,15 +41,9 @@ def test_designs(cupy, layout, dtype, monkeypatch):
     from sparsekit._linalg import device_design
     from sparsekit._linalg.as_design import as_design
 
-    X, rng = _matrix(701, 30, 0.3, dtype), RNG(9)
+    X, rng = sp.random(701, 30, 0.3, format="csr", random_state=RNG(0)).astype(dtype), RNG(9)
     X = np.asarray(X.toarray(), order=layout) if layout in "CF" else X.asformat(layout)
-    if layout in "CF":
-        device = cupy.asarray(X)
-    else:
-        import cupyx.scipy.sparse
-
-        device = getattr(cupyx.scipy.sparse, f"{layout}_matrix")(X)
-    there, exact = as_design(device), as_design(X.astype(np.float64))
+    there, exact = as_design(to_device(cupy, X)), as_design(X.astype(np.float64))
     assert there.shape == X.shape
     d, u, w = rng.random(701), rng.standard_normal(701), rng.standard_normal(30)
     cols = np.flatnonzero(rng.random(30) < 0.5)
@@ -83,7 +56,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
         )
     matrix = X.toarray() if sp.issparse(X) else X
     for intercept in (False, True):
-        largest = np.linalg.eigvalsh(_hessian(matrix, np.arange(30), d, intercept, 0.0)[0])[-1]
+        largest = np.linalg.eigvalsh(hessian(matrix, np.arange(30), d, intercept, 0.0))[-1]
         assert there.norm_bound(dd, intercept) >= largest * (1 - 1e-6)
         assert there.norm_bound(dd, intercept) == pytest.approx(exact.norm_bound(d, intercept), rel=1e-5)
         for side, name in ((768, "GramOperator"), (0, None)):
@@ -91,7 +64,7 @@ def test_designs(cupy, layout, dtype, monkeypatch):
             operator, move = there.model(dcols, dd, intercept, 0.5)
             assert (type(operator).__name__ == "GramOperator") == (name is not None)
             v = rng.standard_normal(len(cols) + intercept)
-            _, H = _hessian(matrix, cols, d, intercept, 0.5)
+            H = hessian(matrix, cols, d, intercept, 0.5)
             np.testing.assert_allclose(operator.matvec(cupy.asarray(v)).get(), H @ v, rtol=1e-4, atol=1e-4)
             along = matrix[:, cols].astype(float) @ v[: len(cols)]
             found = move.matvec(cupy.asarray(v[: len(cols)])).get()

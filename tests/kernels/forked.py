@@ -15,6 +15,7 @@ import traceback
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import sparsekit as sk
 from sparsekit._fenchel_young.losses import loss as fenchel_young
@@ -32,10 +33,12 @@ ALSO = ("L1LogisticOBA, CSR", "sparsemax", "FactorGraph")
 RACING = ("ExtremeSoftmaxSGD", "ExtremeSoftmaxSGD, blocks")
 
 
-def _cases():
+def _kinks(x):
+    return float(np.abs(x - 1.0).sum() + 0.5 * (x @ x)), np.sign(x - 1.0) + x
+
+
+def cases(n_jobs=2):
     """Name: function of no arguments that returns arrays, the same for one thread and for several."""
-    # threads for the smallest data
-    as_design.THREAD_WORK = sparsemax._THREAD_WORK = fenchel_young._THREAD_WORK = 1
     rng = np.random.default_rng(0)
     X = sp.csr_array(sp.random(300, 30, 0.3, format="csr", random_state=0))
     y = np.arange(300) % 2
@@ -48,14 +51,12 @@ def _cases():
     variables = graph.variable(6 * [0.0])
     graph.add(sk.Budget(variables, 2))
     graph.add(sk.Pair(variables[:2], 0.5))
-    loss = LogisticLoss(X, 2.0 * y - 1, n_threads=2)
+    loss = LogisticLoss(X, 2.0 * y - 1, n_threads=n_jobs)
 
     def fitted(model, X, y, *methods):
-        model = model.set_params(n_jobs=2)
-
         def run():
-            model.fit(X, y)
-            return [model.coef_, *(getattr(model, method)(X) for method in methods)]
+            one = clone(model).set_params(n_jobs=n_jobs).fit(X, y)
+            return [one.coef_, *(getattr(one, method)(X) for method in methods)]
 
         return run
 
@@ -67,10 +68,11 @@ def _cases():
         "L1LogisticOBA, multinomial": fitted(sk.L1LogisticOBA(), X, many),
         "L1LogisticOBA, multinomial, dense": fitted(sk.L1LogisticOBA(max_iter=3), dense, many),
         "L1LogisticOBACV": fitted(sk.L1LogisticOBACV(Cs=2, cv=2), X, y),
-        "l1_logistic_path": lambda: [sk.l1_logistic_path(X, y, n_lambdas=3, n_jobs=2).coefs],
+        "l1_logistic_path": lambda: [sk.l1_logistic_path(X, y, n_lambdas=3, n_jobs=n_jobs).coefs],
         "LassoOBA": fitted(sk.LassoOBA(0.01), X, target),
         "LassoOBACV": fitted(sk.LassoOBACV(alphas=2, cv=2), X, target),
-        "lasso_path": lambda: [sk.lasso_path(X, target, n_lambdas=3, n_jobs=2).coefs],
+        "lasso_path": lambda: [sk.lasso_path(X, target, n_lambdas=3, n_jobs=n_jobs).coefs],
+        "minimize_nqn": lambda: [sk.minimize_nqn(_kinks, scores[0], jac=True, bounds=20 * [(-1, 3)]).x],
         "minimize_oba": lambda: [minimize_oba(loss, 0.5).x],
         "BoundedRegressor": fitted(sk.BoundedRegressor(loss="absolute", max_iter=5), X, target),
         "BoundedClassifier": fitted(sk.BoundedClassifier(), X, y),
@@ -87,10 +89,16 @@ def _cases():
         "LPSparseMAPClassifier": fitted(
             sk.LPSparseMAPClassifier(1e-4, pairs="all", max_iter=20), X, labels, "predict"
         ),
-        "sparsemax": lambda: [sk.sparsemax(scores, n_jobs=2)],
-        "sparsemax_jvp": lambda: [sk.sparsemax_jvp(sk.sparsemax(scores), scores, n_jobs=2)],
-        "FactorGraph": lambda: [graph.solve_batch(scores[:, :6], n_jobs=2).x],
+        "sparsemax": lambda: [sk.sparsemax(scores, n_jobs=n_jobs)],
+        "sparsemax_jvp": lambda: [sk.sparsemax_jvp(sk.sparsemax(scores), scores, n_jobs=n_jobs)],
+        "FactorGraph": lambda: [graph.solve_batch(scores[:, :6], n_jobs=n_jobs).x],
     }
+
+
+def _threaded_cases():
+    """With threads for the smallest data."""
+    as_design.THREAD_WORK = sparsemax._THREAD_WORK = fenchel_young._THREAD_WORK = 1
+    return cases()
 
 
 def _compare(name, expected, found):
@@ -150,7 +158,7 @@ def _processed(name, expected, run):
 
 def _each_case():
     hanging = 0
-    for name, run in _cases().items():
+    for name, run in _threaded_cases().items():
         expected = run()
         for how in ("fork", "thread", "process") if name in ALSO else ("fork",):
             if hanging == 2:
@@ -166,7 +174,7 @@ def _each_case():
 def _joblib():
     import joblib
 
-    cases = _cases()
+    cases = _threaded_cases()
     expected = [cases[name]() for name in ALSO]
     with joblib.parallel_config("multiprocessing", n_jobs=2):
         found = joblib.Parallel(timeout=LIMIT)(joblib.delayed(_again)(name) for name in ALSO)
@@ -175,7 +183,7 @@ def _joblib():
 
 
 def _again(name):
-    return _cases()[name]()
+    return _threaded_cases()[name]()
 
 
 def _asked():

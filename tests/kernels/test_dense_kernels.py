@@ -1,4 +1,4 @@
-"""Dense products and Gram matrices over several parts and blocks of rows, against NumPy."""
+"""Sums of squares and Gram matrices of dense X over several parts and blocks of rows, against NumPy."""
 
 import numpy as np
 import pytest
@@ -10,22 +10,6 @@ from sparsekit._cython.shared import _dense
 def data():
     rng = np.random.default_rng(0)
     return rng.standard_normal((53, 9)), rng.uniform(0.1, 1.0, 53), rng
-
-
-@pytest.mark.parametrize("parts", [1, 3, 8, 60])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_products(data, parts, dtype):
-    A, _, rng = data
-    A, v, u = A.astype(dtype), rng.standard_normal(9), rng.standard_normal(53)
-    results = []
-    for n_threads in (1, 2):
-        forth, back = np.empty(53), np.empty(9)
-        _dense.dense_matvec(A, v, forth, parts, n_threads)
-        _dense.dense_rmatvec(A, u, back, parts, n_threads)
-        np.testing.assert_allclose(forth, A.astype(float) @ v, atol=1e-12)
-        np.testing.assert_allclose(back, A.T.astype(float) @ u, atol=1e-12)
-        results.append((forth, back))
-    assert all(np.array_equal(a, b) for a, b in zip(*results))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 60])

@@ -5,11 +5,9 @@ import sysconfig
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import forked
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 import sparsekit
@@ -31,60 +29,13 @@ def at_once(calls):
         return [future.result(SECONDS) for future in [pool.submit(run, call) for call in calls]]
 
 
-def cancer(sparse=False):
-    X, y = load_breast_cancer(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    return (sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0)) if sparse else X), y
+# one thread each, and two; threads of ExtremeSoftmaxSGD race for the same weights by intent
+FITS = forked.cases(1) | {f"{name}, two threads each": forked.cases(2)[name] for name in forked.ALSO}
 
 
-def iris():
-    X, y = load_iris(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
-
-
-def coefficients(model, X, y):
-    model.fit(X, y)
-    return np.append(np.ravel(model.coef_), model.intercept_)
-
-
-def kinks(x):
-    return float(np.abs(x - 1.0).sum() + 0.5 * (x @ x)), np.sign(x - 1.0) + x
-
-
-def assignment():
-    graph = sparsekit.FactorGraph()
-    u = graph.variable(np.random.default_rng(0).random((5, 6)))
-    graph.add(sparsekit.Xor(u))
-    graph.add(sparsekit.AtMostOne(u.T))
-    return graph, u
-
-
-def solved_graph():
-    graph, u = assignment()
-    return graph.solve()[u]
-
-
-def several_labels():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 5))
-    Y = (X @ rng.normal(size=(5, 4)) > 0).astype(int)
-    return sparsekit.LPSparseMAPClassifier(1e-4, pairs="all", max_iter=20).fit(X, Y).predict(X)
-
-
-FITS = {
-    "logistic": lambda: coefficients(sparsekit.L1LogisticOBA(C=1.0), *cancer()),
-    "logistic, sparse": lambda: coefficients(sparsekit.L1LogisticOBA(C=1.0), *cancer(sparse=True)),
-    "logistic, two threads each": lambda: coefficients(sparsekit.L1LogisticOBA(C=1.0, n_jobs=2), *cancer()),
-    "multinomial": lambda: coefficients(sparsekit.L1LogisticOBA(C=1.0), *iris()),
-    "lasso": lambda: coefficients(sparsekit.LassoOBA(alpha=0.5), *load_diabetes(return_X_y=True)),
-    "bounded": lambda: coefficients(sparsekit.BoundedClassifier(bounds=(0.0, None)), *cancer()),
-    "sparsemax": lambda: coefficients(sparsekit.SparsemaxClassifier(), *iris()),
-    "extreme": lambda: coefficients(sparsekit.ExtremeSoftmaxSGD(random_state=0, max_iter=3), *iris()),
-    "nqn": lambda: sparsekit.minimize_nqn(kinks, np.linspace(-2, 2, 30), jac=True, bounds=[(-1, 3)] * 30).x,
-    "factor graph": solved_graph,
-    "several labels": several_labels,
-    "sparsemax of rows": lambda: sparsekit.sparsemax(np.random.default_rng(2).normal(size=(40, 70))),
-}
+def same(found, expected, name):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -92,7 +43,7 @@ FITS = {
 def test_the_same_fit_in_many_threads(name):
     alone = FITS[name]()
     for together in at_once([FITS[name]] * THREADS):
-        np.testing.assert_array_equal(together, alone)
+        same(together, alone, name)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -101,14 +52,21 @@ def test_different_fits_in_many_threads():
     before = [library["num_threads"] for library in threadpool_info()]
     for together in at_once(list(FITS.values())), at_once(list(reversed(FITS.values())))[::-1]:
         for name, result in zip(FITS, together, strict=True):
-            np.testing.assert_array_equal(result, alone[name], err_msg=name)
+            same(result, alone[name], name)
     assert [library["num_threads"] for library in threadpool_info()] == before
 
 
 def test_one_graph_is_solved_by_many_threads():
-    alone = solved_graph()
-    graph, u = assignment()  # what it keeps for the next solve, the threads make at once
-    for together in at_once([lambda: graph.solve()[u]] * THREADS):
+    def assignment():
+        graph = sparsekit.FactorGraph()
+        u = graph.variable(np.random.default_rng(0).random((5, 6)))
+        graph.add(sparsekit.Xor(u))
+        graph.add(sparsekit.AtMostOne(u.T))
+        return graph
+
+    alone = assignment().solve().x
+    graph = assignment()  # what it keeps for the next solve, the threads make at once
+    for together in at_once([lambda: graph.solve().x] * THREADS):
         np.testing.assert_array_equal(together, alone)
 
 

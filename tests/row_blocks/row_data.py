@@ -37,6 +37,21 @@ def labels(scores, n_classes=2):
     return np.array(["low", "mid", "top", "tip"])[np.digitize(scores, inner)]
 
 
+def targets(scores):
+    """Targets of the families of generalised linear models."""
+    rng = np.random.default_rng(0)
+    mean = np.exp(np.clip(scores - scores.mean(), -2.0, 2.0))
+    return {
+        "poisson": rng.poisson(mean).astype(float),
+        "gamma": rng.gamma(2.0, mean / 2.0),
+        "tweedie": rng.gamma(np.maximum(rng.poisson(mean), 1e-12)),
+        "negative-binomial": rng.poisson(mean * rng.gamma(1.0, 1.0, len(mean))).astype(float),
+        "binomial": (rng.random(len(mean)) < mean / (1.0 + mean)).astype(float),
+        "gaussian": scores + 30.0,
+        "huber": scores - scores.mean(),
+    }
+
+
 def strength(X, y, share):
     """C at ``share`` of the penalty from which on the model is empty, for classes as many."""
     codes = np.unique(y, return_inverse=True)[1]

@@ -5,51 +5,101 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from row_data import as_dask, in_blocks, labels, text
+from row_data import as_dask, in_blocks, labels, targets, text
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV, SoftmaxClassifier
+from sparsekit import GLMOBACV, L1LogisticOBA, L1LogisticOBACV, LassoOBA, LassoOBACV, SoftmaxClassifier
+from sparsekit._estimator import block_data
 
 X, SCORES = text(p=80)
-WEIGHT = np.random.default_rng(1).uniform(0.5, 2.0, 500)
+RNG = np.random.default_rng(1)
+WEIGHT = RNG.uniform(0.5, 2.0, 500)
 WEIGHT[::7] = 0.0
-OPTIONS = {
-    "plain": {},
-    "weights": {"weight": WEIGHT},
-    "balanced": {"class_weight": "balanced", "weight": WEIGHT},
-    "class weights": {"class_weight": {"low": 3.0, "mid": 0.2}},
-    "means of folds": {"refit": False},
-    "no intercept": {"fit_intercept": False},
-}
+OFFSETS = {k: RNG.standard_normal((500, k) if k > 2 else 500) for k in (1, 2, 3, 4)}
+TARGETS = targets(SCORES) | {1: SCORES + 2.0} | {k: labels(SCORES, k) for k in (2, 3, 4)}
 
 
 def cv_of(**options):
     return L1LogisticOBACV(**{"Cs": [0.2, 1.0, 3.0], "scoring": "neg_log_loss", "tol": 1e-8, **options})
 
 
-def same(found, wanted):
-    assert_allclose(found.scores_, wanted.scores_, rtol=2e-4)
-    assert_array_equal(found.Cs_, wanted.Cs_)
-    assert found.C_ == wanted.C_
-    # of several classes coefficients are not unique, probabilities are
-    assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=1e-3)
+def glm(family, **options):
+    return GLMOBACV(
+        family, **{"alphas": [0.02, 0.01, 0.005], "cv": 3, "epsilon": 2.0, "tol": 1e-7, **options}
+    )
+
+
+BIC = dict(selection="bic", tol=1e-8)
+# estimator, its target, and whether there are weights and offsets
+SEARCHES = {
+    **{
+        f"classes, {name}, {k}": (cv_of(cv=3, **options), k, more)
+        for k in (2, 4)
+        for name, options, more in [
+            ("plain", {}, ""),
+            ("weights", {}, "weights"),
+            ("balanced", {"class_weight": "balanced"}, "weights"),
+            ("class weights", {"class_weight": {"low": 3.0, "top" if k > 2 else "mid": 0.2}}, ""),
+            ("means of folds", {"refit": False}, ""),
+            ("no intercept", {"fit_intercept": False}, ""),
+        ]
+    },
+    "classes, two ratios": (cv_of(Cs=[0.2, 2.0], l1_ratio=[0.0, 0.5], cv=2), 3, "weights"),
+    "classes, accuracy": (cv_of(Cs=[0.5, 4.0], cv=3, scoring="accuracy"), 3, "weights offsets"),
+    "numbers, two ratios": (
+        LassoOBACV([0.01, 0.002], l1_ratio=[0.5, 1.0], positive=True, cv=3, tol=1e-8), 1, "weights",
+    ),
+    "numbers, offsets": (LassoOBACV([0.01, 0.002], cv=3, tol=1e-8), 1, "weights offsets"),
+    **{
+        f"a criterion, {k}, relaxed {relaxed}": (model.set_params(relaxed=relaxed, **BIC), k, "weights")
+        for relaxed in (False, True)
+        for model, k in [
+            (L1LogisticOBACV([0.2, 0.5, 1.0], class_weight="balanced"), 2),
+            (L1LogisticOBACV([0.2, 0.5, 1.0], class_weight="balanced"), 4),
+            (LassoOBACV([0.1, 0.03]), 1),
+        ]
+    },
+    "poisson": (glm("poisson"), "poisson", "weights offsets"),
+    "gamma, means of folds": (glm("gamma", refit=False), "gamma", ""),
+    "binomial, two ratios": (glm("binomial", l1_ratio=[0.5, 1.0], alphas=[0.02, 0.005]), "binomial", ""),
+    "tweedie, nonnegative": (glm("tweedie", positive=True), "tweedie", "offsets"),
+    "negative binomial": (glm("negative-binomial", fit_intercept=False), "negative-binomial", ""),
+    "huber": (glm("huber", penalty_weights={3: 0.0}, l1_ratio=0.5), "huber", ""),
+    "gamma, a criterion": (glm("gamma", selection="bic", alphas=[0.03, 0.02, 0.01]), "gamma", "weights"),
+    "poisson, relaxed": (glm("poisson", selection="aic", relaxed=True, alphas=[0.03]), "poisson", "offsets"),
+    "poisson, a grid": (glm("poisson", alphas=4, eps=0.1, selection="1se"), "poisson", ""),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*CV. the best .* is the .* penalty of the grid")
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.thorough(keep=20)
+def test_searches_are_those_of_main_memory(name, monkeypatch):
+    monkeypatch.setattr(block_data, "gather_rows", None)  # no way to all rows of X at once
+    model, target, more = SEARCHES[name]
+    y, weight = TARGETS[target], WEIGHT if "weights" in more else None
+    offset = OFFSETS[target if target in OFFSETS else 1] if "offsets" in more else None
+    found, wanted = (clone(model).fit(form, y, weight, offset) for form in (in_blocks(X), X))
+    penalty = "C" if hasattr(wanted, "Cs_") else "alpha"
+    assert_allclose(getattr(found, f"{penalty}s_"), getattr(wanted, f"{penalty}s_"), rtol=1e-6)
+    assert getattr(found, f"{penalty}_") == pytest.approx(getattr(wanted, f"{penalty}_"), rel=1e-6)
+    assert np.all(found.l1_ratio_ == wanted.l1_ratio_)
+    close = dict(atol=0.01) if model.scoring == "accuracy" else dict(rtol=2e-4)
+    for scores in ("scores_", "mse_path_", "criterion_"):
+        assert hasattr(found, scores) == hasattr(wanted, scores)
+        if hasattr(wanted, scores):
+            assert_allclose(getattr(found, scores), getattr(wanted, scores), **close)
+    if isinstance(model, L1LogisticOBACV):  # coefficients need not be unique, probabilities are
+        assert_allclose(found.predict_proba(X, offset), wanted.predict_proba(X, offset), atol=1e-3)
+    else:
+        assert_allclose(found.coef_, wanted.coef_, atol=1e-3)
+        assert_allclose(found.intercept_, wanted.intercept_, atol=1e-3)
     assert hasattr(found, "objective_") == hasattr(wanted, "objective_")
     if hasattr(wanted, "objective_"):
         assert_allclose(found.objective_, wanted.objective_, rtol=1e-7)
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("name", OPTIONS)
-@pytest.mark.thorough(keep=5)
-def test_choice_of_the_penalty(name, n_classes):
-    options = dict(OPTIONS[name])
-    weight, y = options.pop("weight", None), labels(SCORES, n_classes)
-    if n_classes == 4 and "class_weight" in options and name != "balanced":
-        options["class_weight"] = {"low": 3.0, "top": 0.2}
-    cv = list(StratifiedKFold(3, shuffle=True, random_state=0).split(np.empty((500, 0)), y))
-    found = cv_of(cv=cv, **options).fit(in_blocks(X), y, weight)
-    same(found, cv_of(cv=cv, **options).fit(X, y, weight))
+    score = found.score(in_blocks(X), y, weight, offset)
+    assert_allclose(score, found.score(X, y, weight, offset), rtol=1e-9)
 
 
 @pytest.mark.parametrize("n_classes", [3, 4])
@@ -60,24 +110,15 @@ def test_a_class_that_a_training_part_lacks(n_classes, last):
     lacking = np.unique(y)[-1 if last else 0]
     rows, here = np.arange(500), y == lacking
     cv = [(rows[~here], rows[here | (rows % 3 == 0)]), (rows[rows % 2 == 0], rows[rows % 2 == 1])]
-    for options in ({}, {"class_weight": {lacking: 2.0, "mid": 0.5}}):
-        same(cv_of(cv=cv, **options).fit(in_blocks(X), y), cv_of(cv=cv, **options).fit(X, y))
-
-
-@pytest.mark.parametrize("relaxed", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_choice_by_a_criterion(n_classes, relaxed):
-    y = labels(SCORES, n_classes)
-    options = dict(Cs=[0.2, 0.5, 1.0], selection="bic", relaxed=relaxed, class_weight="balanced", tol=1e-8)
-    found, wanted = (L1LogisticOBACV(**options).fit(form, y, WEIGHT) for form in (in_blocks(X), X))
-    assert_allclose(found.criterion_, wanted.criterion_, rtol=1e-6)
-    assert found.C_ == wanted.C_ and np.array_equal(found.coef_ != 0, wanted.coef_ != 0)
-    assert_allclose(found.predict_proba(X), wanted.predict_proba(X), atol=1e-3)
-    if n_classes == 2:
-        options = dict(alphas=[0.1, 0.03], selection="bic", relaxed=relaxed, tol=1e-8)
-        found, wanted = (LassoOBACV(**options).fit(form, SCORES, WEIGHT) for form in (in_blocks(X), X))
-        assert_allclose(found.criterion_, wanted.criterion_, rtol=1e-6)
-        assert_allclose(found.coef_, wanted.coef_, atol=1e-5)
+    for options, offset in (
+        ({}, None), ({"class_weight": {lacking: 2.0, "mid": 0.5}}, None), ({}, OFFSETS[n_classes]),
+    ):  # fmt: skip
+        model = cv_of(cv=cv, **options)
+        found, wanted = (clone(model).fit(form, y, offset=offset) for form in (in_blocks(X), X))
+        assert_allclose(found.scores_, wanted.scores_, rtol=2e-4)
+        assert found.C_ == wanted.C_
+        assert_allclose(found.objective_, wanted.objective_, rtol=1e-7)
+        assert_allclose(found.predict_proba(X, offset), wanted.predict_proba(X, offset), atol=1e-3)
 
 
 @pytest.mark.parametrize("n_folds", [8, 9, 64])

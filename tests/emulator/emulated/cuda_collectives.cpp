@@ -12,17 +12,6 @@ void wait_for_block(int line) {
     leave();
 }
 
-// the lane whose value a lane of a shuffle gets; its own where the source lies outside its segment
-static unsigned source_lane(Operation operation, unsigned lane, unsigned argument, unsigned width) {
-    const unsigned first = lane & ~(width - 1), last = first | (width - 1), step = argument & (lanes - 1);
-    switch (operation) {
-        case shfl: return first | (argument & (width - 1));
-        case shfl_up: return lane >= first + step ? lane - step : lane;
-        case shfl_down: return lane + step <= last ? lane + step : lane;
-        default: return (lane ^ step) <= last ? lane ^ step : lane;
-    }
-}
-
 // All lanes of the mask wait. False: some of them wait for others first.
 static bool complete(Fiber* warp, unsigned mask) {
     const Fiber& self = *engine.current;
@@ -36,12 +25,9 @@ static bool complete(Fiber* warp, unsigned mask) {
                  operation_names[self.operation], mask, self.line, operation_names[other.operation], lane,
                  other.mask, other.line);
         }
-        if (other.operation != self.operation || other.width != self.width)
-            fail(
-                "%s (line %d) meets %s of lane %u (line %d), which is another operation, width or size of "
-                "value",
-                operation_names[self.operation], self.line, operation_names[other.operation], lane,
-                other.line);
+        if (other.operation != self.operation || other.bytes != self.bytes)
+            fail("%s (line %d) meets %s of lane %u (line %d), which is another operation or size of value",
+                 operation_names[self.operation], self.line, operation_names[other.operation], lane, other.line);
     }
     uint64_t results[lanes] = {};
     unsigned ballots = 0;
@@ -52,8 +38,6 @@ static bool complete(Fiber* warp, unsigned mask) {
         switch (self.operation) {
             case syncwarp: break;
             case ballot: results[lane] = ballots; break;
-            case any_lane: results[lane] = ballots != 0; break;
-            case all_lanes: results[lane] = ballots == mask; break;
             default:
                 if (!(mask >> warp[lane].source & 1))
                     fail("%s with mask 0x%08x (line %d): lane %u reads lane %u, which the mask leaves out",
@@ -69,8 +53,8 @@ static bool complete(Fiber* warp, unsigned mask) {
     return true;
 }
 
-uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int width,
-                        int bytes, int line) {
+uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int bytes,
+                        int line) {
     Fiber& self = *engine.current;
     const unsigned number = self.number / lanes, own = self.number % lanes;
     const char* name = operation_names[operation];
@@ -83,14 +67,13 @@ uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsi
     if (mask & engine.gone[number])
         fail("%s (line %d): mask 0x%08x names lanes that have exited (0x%08x)", name, line, mask,
              mask & engine.gone[number]);
-    if (width < 1 || width > lanes || (width & (width - 1)))
-        fail("%s (line %d): width %d is no power of two up to 32", name, line, width);
     self.operation = operation;
     self.line = line;
     self.mask = mask;
-    self.width = width | bytes << 16;
+    self.bytes = bytes;
     self.value = value;
-    self.source = source_lane(operation, own, argument, unsigned(width));
+    // the lane whose value it gets
+    self.source = (operation == shfl_xor ? own ^ argument : argument) & (lanes - 1);
     unsigned& waiting = engine.waiting[number];
     waiting |= 1u << own;
     if ((waiting & mask) == mask && complete(&engine.fibers[number * lanes], mask)) {

@@ -31,10 +31,9 @@ constexpr unsigned char poison = 0xFF;  // a NaN for floating point, -1 for inte
 
 enum Status : unsigned char { fresh, ready, at_barrier, at_collective, exited };
 
-enum Operation : unsigned char { syncthreads, syncwarp, shfl, shfl_up, shfl_down, shfl_xor, ballot, any_lane, all_lanes };
-constexpr const char* operation_names[] = {"__syncthreads",   "__syncwarp",      "__shfl_sync",
-                                           "__shfl_up_sync",  "__shfl_down_sync", "__shfl_xor_sync",
-                                           "__ballot_sync",   "__any_sync",       "__all_sync"};
+enum Operation : unsigned char { syncthreads, syncwarp, shfl, shfl_xor, ballot };
+constexpr const char* operation_names[] = {"__syncthreads", "__syncwarp", "__shfl_sync", "__shfl_xor_sync",
+                                           "__ballot_sync"};
 
 struct Fiber {
     void* sp;
@@ -45,7 +44,7 @@ struct Fiber {
     Operation operation;
     int line;
     unsigned mask;
-    int width;  // of a shuffle, with the bytes of its value in the upper half
+    int bytes;  // of the value of a shuffle
     unsigned source;
     uint64_t value;  // what the fiber deposits, and where it finds its result
 };
@@ -81,8 +80,8 @@ struct Engine {
 extern Engine engine;
 
 void wait_for_block(int line);
-uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int width,
-                        int bytes, int line);
+uint64_t wait_for_lanes(Operation operation, unsigned mask, uint64_t value, unsigned argument, int bytes,
+                        int line);
 
 // back to the schedule, until it resumes this fiber
 void leave();

@@ -15,7 +15,6 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __shared__ static __attribute__((section("sk_shared"), used))
@@ -34,30 +33,21 @@ inline void __syncthreads(int line = __builtin_LINE()) {
     sk_emulated::wait_for_block(line);
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
-    sk_emulated::wait_for_lanes(sk_emulated::syncwarp, mask, 0, 0, 32, 0, line);
+    sk_emulated::wait_for_lanes(sk_emulated::syncwarp, mask, 0, 0, 0, line);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-    return unsigned(sk_emulated::wait_for_lanes(sk_emulated::ballot, mask, predicate != 0, 0, 32, 0, line));
-}
-inline int __any_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-    return int(sk_emulated::wait_for_lanes(sk_emulated::any_lane, mask, predicate != 0, 0, 32, 0, line));
-}
-inline int __all_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-    return int(sk_emulated::wait_for_lanes(sk_emulated::all_lanes, mask, predicate != 0, 0, 32, 0, line));
+    return unsigned(sk_emulated::wait_for_lanes(sk_emulated::ballot, mask, predicate != 0, 0, 0, line));
 }
 
-#define SK_EMULATED_SHUFFLE(type, name, operation, argument_type)                                  \
-    inline type name(unsigned mask, type value, argument_type argument, int width = 32,            \
-                     int line = __builtin_LINE()) {                                                \
+#define SK_EMULATED_SHUFFLE(type, name, operation)                                                 \
+    inline type name(unsigned mask, type value, int argument, int line = __builtin_LINE()) {       \
         return sk_emulated::from_bits<type>(                                                       \
             sk_emulated::wait_for_lanes(sk_emulated::operation, mask, sk_emulated::to_bits(value), \
-                                        unsigned(argument), width, int(sizeof(type)), line));      \
+                                        unsigned(argument), int(sizeof(type)), line));             \
     }
-#define SK_EMULATED_COLLECTIVES(type)                                                                    \
-    SK_EMULATED_SHUFFLE(type, __shfl_sync, shfl, int)                                                    \
-    SK_EMULATED_SHUFFLE(type, __shfl_up_sync, shfl_up, unsigned)                                         \
-    SK_EMULATED_SHUFFLE(type, __shfl_down_sync, shfl_down, unsigned)                                     \
-    SK_EMULATED_SHUFFLE(type, __shfl_xor_sync, shfl_xor, int)
+#define SK_EMULATED_COLLECTIVES(type)               \
+    SK_EMULATED_SHUFFLE(type, __shfl_sync, shfl)    \
+    SK_EMULATED_SHUFFLE(type, __shfl_xor_sync, shfl_xor)
 SK_EMULATED_COLLECTIVES(int)
 SK_EMULATED_COLLECTIVES(unsigned)
 SK_EMULATED_COLLECTIVES(long)

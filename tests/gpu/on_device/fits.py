@@ -7,6 +7,7 @@ import time
 import warnings
 
 import numpy as np
+from gpu_data import to_device
 
 from . import problems
 
@@ -31,7 +32,7 @@ def run(task, options):
     warnings.simplefilter("ignore")  # of convergence: the objectives are compared
     problem, form = problems.problem_of(task)
     X, y = problems.draw(problem, form, options)
-    there = problems.to_device(cupy, X), cupy.asarray(y)
+    there = to_device(cupy, X), cupy.asarray(y)
 
     def fit():
         return problem.make().fit(*there)

@@ -82,15 +82,6 @@ def draw(problem, form, options, scale=1.0):
     return X, y
 
 
-def to_device(cupy, X):
-    """X on the device, dense or CSR."""
-    if not sp.issparse(X):
-        return cupy.asarray(X)
-    import cupyx.scipy.sparse
-
-    return cupyx.scipy.sparse.csr_matrix(X)
-
-
 def task_names():
     """One task of each problem and form."""
     return [f"{name}, {form}" for name in problems() for form in FORMS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from gpu_data import to_device
 
 from . import problems
 from .driver_calls import NoCounts, count_calls
@@ -23,7 +24,7 @@ def run(task, options):
     warnings.simplefilter("ignore")
     problem, form = problems.problem_of(task)
     X, y = problems.draw(problem, form, options)
-    there = problems.to_device(cupy, X), cupy.asarray(y)
+    there = to_device(cupy, X), cupy.asarray(y)
     model = problem.make().fit(*there)  # compiles
     try:
         counts = count_calls(cupy, lambda: problem.make().fit(*there), options.dry_run)

@@ -83,12 +83,7 @@ class ndarray(Operators, Methods):
         if out is None:
             order = "C" if order == "A" and not self._array.flags.f_contiguous else order
             return np.array(self._array, order=order, copy=True)
-        if not isinstance(out, np.ndarray):
-            raise TypeError("Only numpy.ndarray can be obtained from cupy.ndarray")
-        if out.dtype != self.dtype or out.shape != self.shape:
-            raise ValueError(f"Shape or dtype mismatch. Expected: {self.shape} {self.dtype}")
-        out[...] = self._array
-        return out
+        raise NotImplementedError("the emulation makes new arrays only")
 
     def set(self, arr, stream=None):
         if not isinstance(arr, np.ndarray):

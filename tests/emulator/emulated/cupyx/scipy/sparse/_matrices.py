@@ -1,6 +1,5 @@
 """The sparse formats, over the matrices of SciPy."""
 
-import cupy
 import numpy as np
 import scipy.sparse
 from cupy._convert import deliver, host, indices, is_array, is_scalar, new, sync, upload
@@ -186,9 +185,6 @@ class _compressed(spmatrix):
             raise ValueError(f"index pointer size ({len(self.indptr)}) should be ({major + 1})")
 
     def _parts(self, arg1, shape, dtype):
-        if issparse(arg1):
-            made = arg1.asformat(self.format)
-            return made.data, (made.indices, made.indptr), shape or arg1.shape
         if scipy.sparse.issparse(arg1):
             made = arg1.asformat(self.format)
             return upload(made.data), (upload(made.indices), upload(made.indptr)), shape or arg1.shape
@@ -196,16 +192,13 @@ class _compressed(spmatrix):
             made = getattr(scipy.sparse, f"{self.format}_matrix")(_dense(arg1))
             return new(made.data), (new(made.indices), new(made.indptr)), shape or made.shape
         if isinstance(arg1, tuple) and len(arg1) == 3:
-            return self._given(*arg1, shape)
+            return *self._given(*arg1), shape
         if isinstance(arg1, tuple) and len(arg1) == 2 and isinstance(arg1[1], tuple):
             made = coo_matrix(arg1, shape=shape, dtype=dtype).asformat(self.format)
             return made.data, (made.indices, made.indptr), made.shape
-        if isinstance(arg1, tuple) and len(arg1) == 2:
-            parts = cupy.zeros(0, "i"), cupy.zeros(arg1[self._major] + 1, "i")
-            return cupy.zeros(0, dtype or "d"), parts, arg1
-        raise ValueError("Unsupported initializer format")
+        raise NotImplementedError("the emulation makes no such matrix")
 
-    def _given(self, data, indices, indptr, shape):
+    def _given(self, data, indices, indptr):
         if not all(is_array(x) and x.ndim == 1 for x in (data, indices, indptr)):
             raise ValueError("data, indices, and indptr must be 1-D cupy arrays")
         if len(data) != len(indices):
@@ -216,12 +209,7 @@ class _compressed(spmatrix):
             raise ValueError(f"index pointer should start with 0 (got {first})")
         if last > data.size:
             raise ValueError(f"last index pointer ({last}) exceeds the size of data/indices ({data.size})")
-        data, indices = data[:last], indices[:last]
-        if shape is None:
-            sync()
-            minor = int(indices._array.max()) + 1
-            shape = (len(indptr) - 1, minor) if self._major == 0 else (minor, len(indptr) - 1)
-        return data, (indices, indptr), shape
+        return data[:last], (indices[:last], indptr)
 
     def _host(self):
         parts = host(self.data), host(self.indices), host(self.indptr)
@@ -273,23 +261,18 @@ class coo_matrix(spmatrix):
             made = arg1.asformat("coo")
             data, *parts = (upload(x) for x in (made.data, made.row, made.col))
             shape = shape or arg1.shape
-        elif is_array(arg1):
-            made = scipy.sparse.coo_matrix(_dense(arg1))
-            data, parts, shape = new(made.data), (new(made.row), new(made.col)), shape or made.shape
         elif isinstance(arg1, tuple) and len(arg1) == 2 and isinstance(arg1[1], tuple):
             data, parts = arg1
             if not all(is_array(x) and x.ndim == 1 for x in (data, *parts)):
                 raise ValueError("row, column, and data arrays must be 1-D")
             sync()
-            if shape is None:
-                shape = tuple(int(part._array.max()) + 1 for part in parts)
             for name, index, length in zip(("row", "column"), parts, shape):
                 if index.size and int(index._array.max()) >= length:
                     raise ValueError(f"{name} index exceeds matrix dimensions")
                 if index.size and int(index._array.min()) < 0:
                     raise ValueError(f"negative {name} index found")
         else:
-            raise TypeError("invalid input format")
+            raise NotImplementedError("the emulation makes no such matrix")
         self._set(data, parts, shape, dtype, copy)
 
     def _host(self):

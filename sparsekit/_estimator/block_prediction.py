@@ -59,18 +59,6 @@ def by_blocks(method: Method) -> Method:
     return call  # type: ignore[return-value]
 
 
-def score_by_blocks(method: Method) -> Method:
-    """Let ``score(self, X, y, sample_weight)``, a mean over rows or R^2, take X in blocks too."""
-
-    @functools.wraps(method)
-    def call(self, X, y, sample_weight=None, **options):
-        if not comes_in_blocks(X):
-            return method(self, X, y, sample_weight, **options)
-        return score_of_blocks(self, X, y, sample_weight)
-
-    return call  # type: ignore[return-value]
-
-
 def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
     """What ``model.score`` is, a mean over rows or R^2, of X in blocks; a Dask collection is computed."""
     check_is_fitted(model)

@@ -104,6 +104,12 @@ class CrossValidationMixin(PlainParametersMixin):
             )
         )
 
+    def _set_scores(self, scores):
+        """Keep scores (n_folds, n_penalties), their means over the folds and the means' standard errors."""
+        self.scores_, self.mean_score_ = scores, scores.mean(axis=0)
+        spread = scores.std(axis=0, ddof=1) if len(scores) > 1 else np.zeros(scores.shape[1])
+        self.se_ = spread / np.sqrt(len(scores))
+
     def _get_scorer(self):
         return get_scorer(self._default_scoring) if self.scoring is None else get_scorer(self.scoring)
 

@@ -100,7 +100,7 @@ class FitMonitor:
 class PartsMonitor:
     """Progress of a fit whose parts (folds or halves) run at once: lines and scikit-learn's callbacks.
 
-    With the estimator's ``verbose`` a line is printed as each part ends.
+    With the estimator's ``verbose``, where it has that parameter, a line is printed as each part ends.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class PartsMonitor:
             self.parts[k].call_on_fit_task_begin(estimator=estimator)
 
     def part_ends(self, k):
-        if self.estimator.verbose:
+        if getattr(self.estimator, "verbose", 0):
             who, seconds = type(self.estimator).__name__, time.perf_counter() - self.begin
             _print_line(f"{who}  {self.name} {k + 1} of {self.n_parts}  {seconds:.3f} s")
         if self.parts:

@@ -1,9 +1,14 @@
-"""Linear models with an offset: what they predict from X w + b + offset."""
+"""What fitted linear models predict from X w + b + offset, where they were fitted."""
 
 from __future__ import annotations
 
+from typing import Any, Self
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,12 +18,14 @@ from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
 from .device_checks import device_accuracy, device_r2
+from .device_linear import DeviceLinearMixin
 from .labels import refuse_missing_labels
-from .linear_prediction import LinearClassificationMixin, LinearRegressionMixin
+from .linear_model import vector_parts
 from .offset import add_offset, offset_of_scores
+from .validation import validate_data
 
 
-class OffsetRegressionMixin(LinearRegressionMixin):
+class OffsetRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
     """Prediction of numbers, X w + b + offset."""
 
     @by_blocks
@@ -39,7 +46,29 @@ class OffsetRegressionMixin(LinearRegressionMixin):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        return add_offset(super().predict(X), offset)
+        if self._is_on_device(X):
+            return add_offset(self._device_scores(X), offset)
+        X = check_sparse(X)
+        if not sp.issparse(self.coef_):
+            return add_offset(super().predict(X), offset)
+        # scikit-learn's answer would be a column for dense X, and none for sparse X
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        coef = check_sparse(self.coef_, "coef_").toarray().ravel()
+        return add_offset(X @ coef + self.intercept_, offset)
+
+    def _linear_parts(self):
+        return vector_parts(*super()._linear_parts())
+
+    def densify(self) -> Self:
+        """Turn ``coef_`` back into a vector.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self.coef_ = super().densify().coef_.reshape(-1)
+        return self
 
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
@@ -61,18 +90,17 @@ class OffsetRegressionMixin(LinearRegressionMixin):
         -------
         float
         """
-        if offset is None:
-            return super().score(X, y, sample_weight)
         if comes_in_blocks(X):
             return score_of_blocks(self, X, y, sample_weight, offset)
+        is_host = namespace(X=X, y=y, sample_weight=sample_weight) is np
         found = self.predict(X, offset=offset)
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+        if is_host:
             return r2_score(y, found, sample_weight=sample_weight)
         return device_r2(found, y, sample_weight)
 
 
-class OffsetClassificationMixin(LinearClassificationMixin):
-    """Scores X w + b + offset, and the classes that they say."""
+class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
+    """Scores X w + b + offset, and the classes that they say: by their signs, or the largest of them."""
 
     @by_blocks
     def decision_function(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -92,7 +120,10 @@ class OffsetClassificationMixin(LinearClassificationMixin):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        return add_offset(super().decision_function(X), offset)
+        if self._is_on_device(X):
+            return add_offset(self._device_scores(X), offset)
+        check_sparse(self.coef_, "coef_")
+        return add_offset(super().decision_function(check_sparse(X)), offset)
 
     @by_blocks
     def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
@@ -109,8 +140,6 @@ class OffsetClassificationMixin(LinearClassificationMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        if offset is None:
-            return super().predict(X)
         scores = self.decision_function(X, offset)
         return self.classes_[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
 
@@ -134,12 +163,37 @@ class OffsetClassificationMixin(LinearClassificationMixin):
         -------
         float
         """
-        if offset is None:
-            return super().score(X, y, sample_weight)
-        if comes_in_blocks(X):
-            return score_of_blocks(self, X, y, sample_weight, offset)
-        found = self.predict(X, offset=offset)
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            refuse_missing_labels(y)
-            return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
-        return device_accuracy(found, y, sample_weight)
+        return accuracy(self, X, y, sample_weight, offset=offset)
+
+
+class LabelScoreMixin(ClassifierMixin):
+    """The score of a classifier whose targets may also be a matrix of labels."""
+
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of the rows whose class, or whose set of labels, is predicted exactly.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            On a GPU if and only if the model was fitted there.
+        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
+            Their classes, or an indicator of their labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight)
+
+
+def accuracy(model: Any, X: MatrixLike, y: Any, sample_weight: Any, **offset: Any) -> float:
+    """Share of the rows that ``model.predict`` gets right, by weight; ``offset`` is handed on to it."""
+    if comes_in_blocks(X):
+        return score_of_blocks(model, X, y, sample_weight, **offset)
+    if namespace(X=X, y=y, sample_weight=sample_weight) is np:
+        refuse_missing_labels(y)
+        found = model.predict(X, **offset)
+        return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
+    return device_accuracy(model.predict(X, **offset), y, sample_weight)

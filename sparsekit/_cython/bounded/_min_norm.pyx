@@ -61,17 +61,12 @@ cdef void _affine(Py_ssize_t m, Py_ssize_t k, const double* L, double* target) n
         target[i] = target[i] / total
 
 
-cdef Py_ssize_t min_norm_buffer_size(Py_ssize_t k) noexcept nogil:
-    """Doubles of workspace for k points."""
-    return k * (k + 3)
-
-
 cdef Py_ssize_t min_norm(Py_ssize_t k, const double* gram, Py_ssize_t stride, double tol, double* weights,
                          double* buffer, Py_ssize_t* chosen) noexcept nogil:
     """weights (k,) become those of the point of least norm in the hull of k >= 1 points.
 
-    gram (k, k), rows ``stride`` apart, holds their inner products; The workspace ``buffer`` has
-    min_norm_buffer_size(k) doubles. ``chosen`` has k integers; the first of them become the points of weight above
+    gram (k, k), rows ``stride`` apart, holds their inner products. The workspace ``buffer`` has k (k + 3)
+    doubles. ``chosen`` has k integers; the first of them become the points of weight above
     0. Returns their number. It ends where ||x||^2 - min_j g_j.x <= tol max_j ||g_j||^2. Where products
     overflowed, the smallest point has all weight.
 
@@ -163,7 +158,7 @@ def min_norm_weights(const double[:, ::1] gram, double tol, double[::1] weights,
     cdef Py_ssize_t k = gram.shape[0]
     if not (k and gram.shape[1] == k and weights.shape[0] >= k and chosen.shape[0] >= k):
         raise ValueError("gram must be square, of one point at least, and have a weight for each")
-    cdef double[::1] buffer = np.empty(min_norm_buffer_size(k))
+    cdef double[::1] buffer = np.empty(k * (k + 3))
     with nogil:
         k = min_norm(k, &gram[0, 0], gram.shape[1], tol, &weights[0], &buffer[0], &chosen[0])
     return k

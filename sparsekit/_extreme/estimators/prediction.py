@@ -12,11 +12,11 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from ..._arrays import is_device, namespace, to_host
-from ..._estimator.block_prediction import by_blocks, score_by_blocks
+from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
-from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
-from ..._estimator.labels import refuse_missing_labels
+from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
 from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.offset_prediction import LabelScoreMixin
 from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.special import log_softmax
@@ -32,7 +32,7 @@ from .targets import check_extreme_targets, encode, is_indicator
 HALF_SHARE = 0.5
 
 
-class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
+class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreMixin):
     """Prediction of a fitted ExtremeSoftmaxSGD, and its compression."""
 
     hash_bits: int | None
@@ -211,28 +211,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin):
         """
         p = self.predict_log_proba(X)
         return np.exp(p, out=p)
-
-    @score_by_blocks
-    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the rows whose class, or whose set of labels, is predicted exactly.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            On a GPU if and only if the model was fitted there.
-        y : array-like of shape (n_samples,) or {array-like, sparse matrix} of shape (n_samples, n_labels)
-            Their classes, or an indicator of their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-        """
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            refuse_missing_labels(y)
-            return super().score(X, check_sparse(y, "y"), sample_weight)  # type: ignore[misc]  # scikit-learn's comes later
-        return device_accuracy(self.predict(X), y, sample_weight)
 
     def log_loss(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean of ``-log p(label)``, by blocks of rows and classes.

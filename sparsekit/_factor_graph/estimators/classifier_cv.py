@@ -30,6 +30,7 @@ from ..._estimator.cross_validation import (
 )
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
+from ..._estimator.monitor import PartsMonitor
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads, count_threads
@@ -229,14 +230,8 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         folds = list(splitter.split(X, target, **routed.splitter.split))
         refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
         scorer = with_labels(self._get_scorer(), None if given.multilabel else given.classes)
-        context, metadata = None, None if sample_weight is None else {"sample_weight": sample_weight}
-        tasks: list[Any] = [None] * len(folds)
-        if hasattr(self, "_init_callback_context"):
-            context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
-            context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
-            tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
-            for task in tasks:
-                task.call_on_fit_task_begin(estimator=self)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        monitor = PartsMonitor(self, "fold", len(folds), X=X, y=y, metadata=metadata)
         done = []
         with blas_threads(1), _said_once():  # one setting for all threads
             calls = (
@@ -245,10 +240,9 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
                 )
                 for k, fold in enumerate(folds)
             )
-            for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
+            for k, run in enumerate(run_folds(calls, self.n_jobs)):
                 done.append(run)
-                if task is not None:
-                    task.call_on_fit_task_end(estimator=self)
+                monitor.part_ends(k)
         self._choose(np.array([scores for scores, _ in done]).transpose(1, 0, 2), thresholds)
         self.n_iter_ = np.array([steps for _, steps in done], dtype=np.int32)
         final = self._part(self.alpha_, self.n_jobs).set_params(threshold=self.threshold_)
@@ -256,10 +250,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             final.fit(X, target, sample_weight=weight)
         for name in _FITTED:
             setattr(self, name, getattr(final, name))
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes=dict
-            )
+        monitor.end()
         return self
 
     def _part(self, alpha, n_jobs):
@@ -307,12 +298,9 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             raise ValueError(f"scoring gave NaN for alpha={self.alphas_[i]:g} in fold {k}.")
         means = scores.mean(axis=1)
         t, i = np.unravel_index(int(np.argmax(means)), means.shape)
-        self.threshold_scores_, self.scores_ = scores, scores[t]
+        self.threshold_scores_ = scores
         self.threshold_, self.alpha_ = thresholds[t], float(self.alphas_[i])
-        self.mean_score_ = means[t]
-        folds = scores.shape[1]
-        spread = scores[t].std(axis=0, ddof=1) if folds > 1 else np.zeros(len(self.alphas_))
-        self.se_ = spread / np.sqrt(folds)
+        self._set_scores(scores[t])
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from ..._estimator.cross_validation import (
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.labels import refuse_missing_labels
+from ..._estimator.monitor import PartsMonitor
 from ..._estimator.targets import check_targets
 from ..._estimator.used_columns import without_empty_columns
 from ..._estimator.validation import validate_data
@@ -164,16 +165,8 @@ class _FenchelYoungClassifierCV(
         splitter = splitter_of(self.cv, y, targets.multilabel)
         folds = list(splitter.split(given, y, **routed.splitter.split))
         refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
-        context = None
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        if hasattr(self, "_init_callback_context"):
-            context = self._init_callback_context(max_subtasks=len(folds), sequential_subtasks=False)
-            context.call_on_fit_task_begin(estimator=self, X=given, y=y, metadata=metadata)
-        tasks: list[Any] = [None] * len(folds)
-        if context is not None:
-            tasks = [context.subcontext(task_name="fold", task_id=k) for k in range(len(folds))]
-            for task in tasks:
-                task.call_on_fit_task_begin(estimator=self)
+        monitor = PartsMonitor(self, "fold", len(folds), X=given, y=y, metadata=metadata)
         scorer = with_labels(self._get_scorer(), None if targets.multilabel else targets.classes)
         done = []
         with blas_threads(1):  # one setting for all threads
@@ -183,10 +176,9 @@ class _FenchelYoungClassifierCV(
                 )
                 for k, fold in enumerate(folds)
             )
-            for task, run in zip(tasks, run_folds(calls, self.n_jobs)):
+            for k, run in enumerate(run_folds(calls, self.n_jobs)):
                 done.append(run)
-                if task is not None:
-                    task.call_on_fit_task_end(estimator=self)
+                monitor.part_ends(k)
         scores, results = zip(*done)
         self._choose(np.array(scores))
         loss = self._loss(X, targets, slice(None), count_threads(self.n_jobs))
@@ -197,10 +189,7 @@ class _FenchelYoungClassifierCV(
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
-        if context is not None:
-            context.call_on_fit_task_end(
-                estimator=self, X=given, y=y, metadata=metadata, reconstruction_attributes=dict
-            )
+        monitor.end()
         warn_of_path(
             results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
             names=[f"fold {k}" for k in range(len(folds))],
@@ -213,10 +202,7 @@ class _FenchelYoungClassifierCV(
         if np.isnan(scores).any():
             k, i = np.argwhere(np.isnan(scores))[0]
             raise ValueError(f"scoring gave NaN for alpha={self.alphas_[i]:g} in fold {k}.")
-        self.scores_ = scores
-        self.mean_score_ = scores.mean(axis=0)
-        spread = scores.std(axis=0, ddof=1) if len(scores) > 1 else np.zeros(len(self.alphas_))
-        self.se_ = spread / np.sqrt(len(scores))
+        self._set_scores(scores)
         self.alpha_ = float(self.alphas_[int(np.argmax(self.mean_score_))])  # the largest of equal ones
 
     def _loss(self, X, targets, rows, threads):

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from ..._arrays import namespace
-from ..._estimator.block_prediction import by_blocks, score_by_blocks
-from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X, device_accuracy
-from ..._estimator.labels import refuse_missing_labels
+from ..._estimator.block_prediction import by_blocks
+from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
 from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.offset_prediction import LabelScoreMixin
 from ..._estimator.sklearn_counterparts import largest_score_counterpart, logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
-from ..._linalg.structure import check_sparse
 from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
 
 
-class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, ClassifierMixin):
+class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreMixin):
     """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
 
     multilabel_: bool
@@ -92,28 +88,6 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, Classi
             return self.classes_[scores.argmax(axis=1)]
         threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
         return (self._probabilities(scores) > threshold).astype(np.int64)
-
-    @score_by_blocks
-    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> float:
-        """Share of the rows whose class, or whose set of labels, is predicted exactly.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows to predict.
-        y : array-like of shape (n_samples,) or of shape (n_samples, n_labels)
-            Their classes, or an indicator of their labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; None: all are 1.
-
-        Returns
-        -------
-        float
-        """
-        if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-            refuse_missing_labels(y)
-            return super().score(X, check_sparse(y, "y"), sample_weight)
-        return device_accuracy(self.predict(X), y, sample_weight)
 
     def _counterpart(self):
         if self.multilabel_:

@@ -175,11 +175,7 @@ class FoldSearchMixin(CrossValidationMixin):
 
     def _choose(self, scores):
         """Set the scores and the two choices of the penalty from the folds' (n_folds, n_penalties)."""
-        n_folds = len(scores)
-        self.scores_ = scores
-        self.mean_score_ = scores.mean(axis=0)
-        spread = scores.std(axis=0, ddof=1) if n_folds > 1 else np.zeros(scores.shape[1])
-        self.se_ = spread / np.sqrt(n_folds)
+        self._set_scores(scores)
         best = int(np.argmax(self.mean_score_))  # the first, so the strongest penalty, of equal ones
         # the first that is good enough is the sparsest model that is
         enough = self.mean_score_ >= self.mean_score_[best] - self.se_[best]

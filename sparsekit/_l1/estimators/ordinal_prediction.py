@@ -8,18 +8,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from ..._estimator.block_prediction import by_blocks, score_of_blocks
+from ..._estimator.block_prediction import by_blocks
 from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
-from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.linear_model import no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
+from ..._estimator.offset_prediction import accuracy
 from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
-from ..._row_blocks.make import comes_in_blocks
 from ..._typing import Array, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import log_probabilities
 
@@ -149,11 +147,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         -------
         float
         """
-        if comes_in_blocks(X):
-            return score_of_blocks(self, X, y, sample_weight, offset)
-        refuse_missing_labels(y)
-        found = self.predict(X, offset)
-        return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
+        return accuracy(self, X, y, sample_weight, offset=offset)
 
     def densify(self) -> Self:
         """Turn ``coef_`` back into a vector.

@@ -12,12 +12,8 @@ from libc.math cimport fabs
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from ..shared._operators cimport QuadOperator
+from ..shared._operators cimport QuadOperator, face_product
 from ..shared._orthant cimport below_zero, median, search_line
-
-
-cdef extern from "shared/kernels.h" nogil:
-    void sk_symmetric_times(const double* A, Py_ssize_t n, const double* v, double* out)
 
 
 cdef enum:
@@ -166,7 +162,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
 
 
 cdef void _stay_on_support(model_t* M) noexcept nogil:
-    # leave those variables at zero that may leave it, unless all are there
+    # take penalised variables at zero off the face, if any other is on it
     cdef int j
     cdef bint has_support = False
     for j in range(M.m):
@@ -314,16 +310,6 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
     return q_trial
 
 
-cdef void _face_product(model_t* M, int nf, const double* p, double* hp) noexcept nogil:
-    # H p on the face by the copy of its matrix
-    cdef int j
-    for j in range(nf):
-        M.trial[j] = p[M.free[j]]
-    sk_symmetric_times(M.matrix, nf, M.trial, M.step)
-    for j in range(nf):
-        hp[M.free[j]] = M.step[j]
-
-
 cdef int _pcg(QuadOperator op, model_t* M, int nf, double tol, int max_steps, bint* done) noexcept nogil:
     # Preconditioned CG for H d = -pg on the face kind = 1, 2; d of the other variables is given. It starts at the
     # given d: zero, or the last solve of the corrective cycle. It stops at ||Hd + pg||_inf <= tol ||pg||_inf.
@@ -363,7 +349,7 @@ cdef int _pcg(QuadOperator op, model_t* M, int nf, double tol, int max_steps, bi
         memset(hp, 0, sizeof(double) * m)
     for steps in range(1, max_steps + 1):
         if has_copy:
-            _face_product(M, nf, p, hp)
+            face_product(M.matrix, M.free, nf, p, hp, M.trial, M.step)
         else:
             op.product(p, hp)
         php = 0.0

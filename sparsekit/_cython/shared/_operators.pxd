@@ -36,3 +36,7 @@ cdef class QuadOperator:
     cdef bint sweep(self, double* x, double* grad, const double* l1, int n_sweeps) noexcept nogil
     cdef bint copy_face(self, const int* free, int n_free, double* work) noexcept nogil
     cdef bint factor(self, const int* free, int n_free, double* rhs, double* work) noexcept nogil
+
+
+cdef void face_product(const double* face, const int* free, int n_free, const double* v, double* out,
+                       double* chosen, double* result) noexcept nogil

@@ -7,6 +7,18 @@ from ._orthant cimport below_zero
 
 cdef extern from "shared/kernels.h" nogil:
     void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
+    void sk_symmetric_times(const double* A, Py_ssize_t n, const double* v, double* out)
+
+
+cdef void face_product(const double* face, const int* free, int n_free, const double* v, double* out,
+                       double* chosen, double* result) noexcept nogil:
+    # out = H_ff v on the free variables by what ``copy_face`` wrote; ``chosen`` and ``result`` are workspace (n_free)
+    cdef int j
+    for j in range(n_free):
+        chosen[j] = v[free[j]]
+    sk_symmetric_times(face, n_free, chosen, result)
+    for j in range(n_free):
+        out[free[j]] = result[j]
 
 
 cdef class QuadOperator:

@@ -21,6 +21,8 @@ def _libraries():
 def _set(library, n_threads):
     # Since threadpoolctl 3.8 only the first thread that asks may change OpenBLAS, and others are ignored
     # silently. Here the last to leave has to, who need not be the first; a lock keeps them in order.
+    if library.get_num_threads() == n_threads:
+        return
     release = getattr(library, "clear_controlling_thread", lambda force: None)
     release(force=True)
     library.set_num_threads(n_threads)
@@ -49,9 +51,8 @@ class _BlasLimit:
             found = [library.get_num_threads() for library in libraries]
             if not self._inside:
                 self._before = found
-            for library, now in zip(libraries, found):
-                if now != n_threads:
-                    _set(library, n_threads)
+            for library in libraries:
+                _set(library, n_threads)
             self._inside[me] += 1
         try:
             yield

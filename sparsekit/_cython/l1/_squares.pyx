@@ -41,6 +41,88 @@ cdef double _NEAR = 0.8
 cdef int _MOST_STALLS = 2
 
 
+def certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
+            bint positive, double half, double along, double rounding):
+    """Objective, duality gap and optimality measure at a point of least squares.
+
+    Parameters
+    ----------
+    x : the point (m,)
+    correlations : negative gradient of the loss (m,)
+    l1, l2 : penalties (m,)
+    positive : whether x >= 0
+    half, along : 1/2 r^T S r and r^T S y for the residuals r
+    rounding : a derivative without a penalty counts as zero up to this size
+    """
+    cdef double fun = 0.0, gap = 0.0, worst = 0.0
+    with nogil:
+        _certify(x, correlations, l1, l2, positive, NULL, x.shape[0], half, along, rounding, &fun, &gap, &worst)
+    return fun, gap, worst
+
+
+cdef void _certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
+                   bint positive, const int* some, Py_ssize_t count, double half, double along, double rounding,
+                   double* fun, double* gap, double* worst) noexcept nogil:
+    # of ``some`` variables, the others at zero; of all where that is NULL
+    cdef Py_ssize_t k, j
+    cdef double penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
+    cdef double g, p, size, r, t, best = 0.0, unpenalized = 0.0, spoilt = 0.0
+    cdef bint curved = False
+    worst[0] = 0.0
+    for k in range(count):
+        j = k if some == NULL else some[k]
+        p = correlations[j]
+        g = l2[j] * x[j] - p
+        size = max(p, 0.0) if positive else fabs(p)
+        if x[j] == 0.0:
+            r = size - l1[j]
+        else:
+            penalty += l1[j] * fabs(x[j])
+            ridge += l2[j] * x[j] * x[j]
+            r = fabs(min(x[j], g + l1[j])) if positive else fabs(median(g - l1[j], x[j], g + l1[j]))
+        spoilt += p - p  # no comparison with a NaN holds, which must not pass for optimal
+        if r > worst[0]:
+            worst[0] = r
+        if l2[j] > 0.0:
+            curved = True
+            if 0.0 < l1[j] < reach_soft * size:
+                reach_soft = l1[j] / size
+        elif l1[j] > 0.0:
+            if l1[j] < reach * size:
+                reach = l1[j] / size
+        elif size > unpenalized:
+            unpenalized = size
+    worst[0] += spoilt
+    fun[0] = gap[0] = half + penalty + 0.5 * ridge  # no objective is below zero
+    if unpenalized > rounding:
+        return
+    # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
+    reach = min(max(along, 0.0) / (2.0 * half) if half > 0.0 else 1.0, reach)
+    for k in range(3):
+        t = reach
+        if k == 1:
+            t = min(t, 1.0)
+        elif k == 2:
+            t = min(t, reach_soft)
+        best = max(best, t * along - t * t * half - _beyond(correlations, l1, l2, positive, some, count, t))
+        if not curved:
+            break
+    gap[0] = max(fun[0] - best, 0.0)
+
+
+cdef double _beyond(const double[::1] correlations, const double[::1] l1, const double[::1] l2, bint positive,
+                    const int* some, Py_ssize_t count, double t) noexcept nogil:
+    cdef Py_ssize_t k, j
+    cdef double total = 0.0, size
+    for k in range(count):
+        j = k if some == NULL else some[k]
+        if l2[j] > 0.0:
+            size = t * (max(correlations[j], 0.0) if positive else fabs(correlations[j])) - l1[j]
+            if size > 0.0:
+                total += size * size / (2.0 * l2[j])
+    return total
+
+
 cdef class Descent:
     """The method, on `GramColumns`, which hold the point."""
 
@@ -58,65 +140,12 @@ cdef class Descent:
     cdef void _evaluate(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                     double* fun, double* gap, double* worst) noexcept nogil:
         # objective, duality gap and optimality of all variables, or of ``some`` if the others stay at zero
-        cdef Py_ssize_t k, j, count = self.columns.m if some == NULL else n_some
-        cdef double half = 0.0, along = 0.0, penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
-        cdef double g, p, size, r, t, beyond, dual, best, bound, unpenalized = 0.0
-        cdef bint curved = False
+        cdef double half = 0.0, along = 0.0
         self.columns.half_and_along_y(&half, &along)
-        worst[0] = 0.0
-        for k in range(count):
-            j = k if some == NULL else some[k]
-            p = self.columns.correlations[j]
-            g = l2[j] * self.columns.x[j] - p
-            size = max(p, 0.0) if positive else fabs(p)
-            if self.columns.x[j] == 0.0:
-                r = size - l1[j]
-            else:
-                penalty += l1[j] * fabs(self.columns.x[j])
-                ridge += l2[j] * self.columns.x[j] * self.columns.x[j]
-                r = min(self.columns.x[j], fabs(g + l1[j])) if positive else fabs(median(g - l1[j], self.columns.x[j], g + l1[j]))
-            if r > worst[0]:
-                worst[0] = r
-            if l2[j] > 0.0:
-                curved = True
-                if l1[j] > 0.0 and size > 0.0:
-                    reach_soft = min(reach_soft, l1[j] / size)
-            elif l1[j] > 0.0:
-                if size > 0.0:
-                    reach = min(reach, l1[j] / size)
-            elif size > unpenalized:
-                unpenalized = size
-        fun[0] = half + penalty + 0.5 * ridge
-        if unpenalized > 0.0 and unpenalized > _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))):
-            gap[0] = INFINITY
-            return
-        # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
-        bound = along / (2.0 * half) if half > 0.0 else 1.0
-        best = 0.0
-        for k in range(3):
-            t = min(bound, reach)
-            if k == 1:
-                t = min(t, 1.0)
-            elif k == 2:
-                t = min(t, reach_soft)
-            dual = t * along - t * t * half
-            beyond = self._beyond(l1, l2, positive, some, count, t) if curved else 0.0
-            best = max(best, dual - beyond)
-            if not curved:
-                break
-        gap[0] = max(fun[0] - best, 0.0) + self.columns.rounding()
-
-    cdef double _beyond(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
-                        Py_ssize_t count, double t) noexcept nogil:
-        cdef Py_ssize_t k, j
-        cdef double total = 0.0, size
-        for k in range(count):
-            j = k if some == NULL else some[k]
-            if l2[j] > 0.0:
-                size = t * (max(self.columns.correlations[j], 0.0) if positive else fabs(self.columns.correlations[j])) - l1[j]
-                if size > 0.0:
-                    total += size * size / (2.0 * l2[j])
-        return total
+        _certify(self.columns.x, self.columns.correlations, l1, l2, positive, some,
+                 self.columns.m if some == NULL else n_some, half, along,
+                 _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))), fun, gap, worst)
+        gap[0] += self.columns.rounding()
 
     def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
              double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,

@@ -22,13 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython.shared._orthant import measure
+from ..._cython.l1._squares import certify
 from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
-from .duality import dual_with_ridge
 from .gram_model import GramModel
 from .nonnegative import one_sided
 from .oba_run import MESSAGES
@@ -125,17 +124,8 @@ class LeastSquares:
 
     def certify(self, l1, l2):
         """Objective, duality gap and largest violation of the optimality conditions."""
-        w, g = self.w, l2 * self.w - self.slopes
-        fun = self.objective(l1, l2)
-        violation = measure(w, g, self._one_sided(l1), self.positive)
-        sizes, free = self.sizes(), (l1 == 0.0) & (l2 == 0.0)
-        if free.any():
-            scale = max(1.0, float(np.abs(self.rows.weighted(self.residual)).sum()))
-            if largest(sizes[free]) > GRADIENT_ROUNDING * scale:
-                return fun, fun, violation  # the loss is at least 0
-            sizes = np.where(free, 0.0, sizes)
-        dual = dual_with_ridge(lambda t: t * self.along - t**2 * self.half, sizes, l1, l2)
-        return fun, max(fun - max(dual, 0.0), 0.0), violation
+        rounding = GRADIENT_ROUNDING * max(1.0, float(np.abs(self.rows.weighted(self.residual)).sum()))
+        return certify(self.w, self.slopes, l1, l2, self.positive, self.half, self.along, rounding)
 
     def solve(
         self, l1, l2, *, near=None, tol, max_iter, max_time=None, predicted_tol=0.0, callback=None,
@@ -189,9 +179,7 @@ class LeastSquares:
                     is_end = violation <= goal.violation and gap <= GAP_ROUNDING * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
                     break
-                if len(joins):
-                    self.working.add(joins)
-                if not np.isfinite(self.working.gram).all():
+                if len(joins) and not self.working.add(joins):
                     status = outcome.NO_PROGRESS
                     break
                 self._minimize_on_columns(l1, l2)
@@ -208,9 +196,10 @@ class LeastSquares:
 
         A column violates its condition if its slope exceeds ``level`` (p,).
         """
-        working, sizes, outside = self.working, self.sizes(), ~self.working.is_used
-        needed = np.flatnonzero(outside & (self.w != 0.0))
-        violating = np.flatnonzero(outside & (self.w == 0.0) & (sizes > level))
+        working, sizes = self.working, self.sizes()
+        outside = np.flatnonzero(~working.is_used & ((sizes > level) | (self.w != 0.0)))
+        is_needed = self.w[outside] != 0.0
+        needed, violating = outside[is_needed], outside[~is_needed]
         with np.errstate(divide="ignore"):
             joins = working.choose(needed, violating, sizes[violating] / l1[violating])
         if len(joins) and not working.fits(np.append(working.columns, joins)):
@@ -243,12 +232,11 @@ class LeastSquares:
 
     def _solve_unpenalised(self, l1, l2):
         """Go to the minimiser over the columns without a penalty, at which a dual point has to be."""
-        bare = (l1 + l2 == 0.0)[self.working.columns] & (
-            (self.w[self.working.columns] > 0.0) | (not self.positive)
-        )
-        at = np.flatnonzero(bare)
+        columns = self.working.columns
+        bare = l1[columns] + l2[columns] == 0.0
+        at = np.flatnonzero(bare & (self.w[columns] > 0.0) if self.positive else bare)
         if at.size:
-            columns, w = self.working.columns[at], self.w.copy()
+            columns, w = columns[at], self.w.copy()
             w[columns] += np.linalg.lstsq(self.working.gram[np.ix_(at, at)], self.slopes[columns])[0]
             before, fun = self.w, self.objective(l1, l2)
             self.go_to(np.maximum(w, 0.0) if self.positive else w)

@@ -70,13 +70,12 @@ class WorkingColumns:
         return joins
 
     def add(self, joins):
-        """Add columns, and their products with all that are there."""
+        """Add columns, and their products with all that are there; returns whether these are finite."""
         n_old, columns = len(self.columns), np.concatenate([self.columns, joins])
         size = len(columns)
         self.is_used[joins] = True
         if size == self.p and self.has_all:
-            self._take_all()
-            return
+            return self._take_all()
         # sparse sums of some rows cost as much as those of all
         n_new, dtype = (size, np.float32) if self.rows.is_sparse else (len(joins), np.float64)
         new = self.rows.gram(columns, n_new, dtype)
@@ -86,6 +85,7 @@ class WorkingColumns:
             whole[:n_old, n_old:] = new[:, :n_old].T
             new = whole
         self.columns, self.gram = columns, np.ascontiguousarray(new)
+        return bool(np.isfinite(new[n_old:]).all())
 
     def keep(self, chosen):
         """Remove all columns but the chosen ones, (m,)."""
@@ -98,3 +98,4 @@ class WorkingColumns:
         self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)
         if single:
             self.gram[np.diag_indices(self.p)] *= 1.0 + SINGLE_ROUNDING
+        return bool(np.isfinite(self.gram).all())

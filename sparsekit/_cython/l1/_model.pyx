@@ -78,7 +78,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     Each cycle is lines 4-5 and 10-24 of Algorithm 1 on the model. They are identification, the corrective cycle with
     Cholesky or preconditioned CG, and the projected backtracking line search on q. If the step would cross zeros,
     an exact line search without projection is tried too, and the better point is used; ``op.crossed`` counts these.
-    Sweeps of coordinate descent come before each cycle.
+    Sweeps of coordinate descent come before each cycle, or only before one that follows a cut step.
 
     ``effort`` has the limits:
 
@@ -86,8 +86,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     - ``forcing``: relative reduction of the model's residual
     - ``cg_tol``, ``cg_max``: relative residual and steps of CG
     - ``largest_factor``: most free variables for a factorisation, unless ``op.always_direct``
-    - ``sweeps``: of coordinate descent, before a cycle
-    - ``on_support``: whether penalised variables at zero stay there in the first cycle
+    - ``sweeps``: of coordinate descent, before a cycle; four times as many after a step that was cut
+    - ``on_support``: whether penalised variables at zero stay there in the first cycle, and sweeps follow cut steps alone
     - ``holds``: corrections in which free variables that would change sign are fixed at zero
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
@@ -124,9 +124,9 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
         cycle = -1
         while cycle + 1 < max_cycles:
             cycle += 1
-            # If H is a matrix, a few sweeps of coordinate descent find the signs first. They can
-            # cross zero; a step on a face cannot.
-            if op.sweep(M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
+            # A few sweeps of coordinate descent find the signs first. They can cross zero; a step on a face cannot.
+            if (not on_support or alpha < 1.0) and op.sweep(
+                    M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0
                 for j in range(m):
                     q += ((M.x[j] - M.x0[j]) * 0.5 * (M.grad[j] + M.g0[j])

@@ -6,11 +6,7 @@ import reference_bounded as reference
 import scipy.sparse as sp
 from scipy import optimize
 
-from sparsekit._bounded.losses.losses import (
-    LossRows,
-    classification_loss,
-    regression_loss,
-)
+from sparsekit._bounded.losses.losses import LossRows, classification_loss, regression_loss
 from sparsekit._bounded.losses.problem import BoundedProblem
 from sparsekit._bounded.solver import run as run_module
 from sparsekit._bounded.solver.box_step import minimize_in_box

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from sparsekit._solver import outcome
-from sparsekit._solver.line_search import (
-    Trial,
-    backtrack,
-    bracket_weak_wolfe,
-    cubic_step,
-    find_slope_root,
-)
+from sparsekit._solver.line_search import Trial, backtrack, bracket_weak_wolfe, cubic_step, find_slope_root
 
 
 def recorded(f, derivative, with_change=None):

@@ -1,4 +1,4 @@
-"""Small problems for the tests of `sparsekit compare`."""
+"""Small problems and options for the tests of `sparsekit compare`."""
 
 import warnings
 
@@ -12,6 +12,9 @@ from sparsekit._compare.options import DISPERSION
 from sparsekit._compare.problem import Problem
 
 GAP = 1e-6
+
+# options of comparisons that are soon over
+FAST = ["--peers", "liblinear", "--max-time", "2"]
 
 
 def climb(solver, problem, C, best):

@@ -8,63 +8,76 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from reference_bounded import CLASSIFICATION, REGRESSION
+from scipy.special import expit
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsekit import (
-    GLMOBA,
-    GLMOBACV,
-    BoundedClassifier,
-    BoundedRegressor,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    OrdinalOBA,
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-    StabilitySelection,
-)
+import sparsekit as sk
 
 BOXES = (np.array([-0.2, 0.1, -np.inf, 0.0, -0.1, -1.0]), np.array([0.2, 0.1, 0.3, np.inf, 0.2, -0.3]))
 BOUNDED = dict(alpha=0.01, l1_ratio=0.5, bounds=BOXES)
+FAMILIES = ("poisson", "gamma", "tweedie", "negative-binomial", "binomial", "gaussian", "huber")
 MODELS = {
-    "logistic": L1LogisticOBA(C=0.5, tol=1e-8),
-    "logistic, lbfgs": L1LogisticOBA(C=0.5, hessian="lbfgs", tol=1e-5),
-    "multinomial": L1LogisticOBA(C=0.3, tol=1e-8),
-    "ordinal": OrdinalOBA(0.03, tol=1e-8),
-    "lasso": LassoOBA(0.05, tol=1e-8),
-    "elastic net": LassoOBA(0.05, l1_ratio=0.5, tol=1e-8),
-    **{loss: BoundedRegressor(loss, **BOUNDED) for loss in REGRESSION},
-    **{loss: BoundedClassifier(loss, **BOUNDED) for loss in CLASSIFICATION},
-    "one against the rest": BoundedClassifier("squared_hinge", **BOUNDED),
-    "sparsemax": SparsemaxClassifier(1e-3, tol=1e-8),
-    "softmax": SoftmaxClassifier(1e-3, tol=1e-8),
+    "logistic": sk.L1LogisticOBA(C=0.5, tol=1e-8),
+    "logistic, lbfgs": sk.L1LogisticOBA(C=0.5, hessian="lbfgs", tol=1e-5),
+    "multinomial": sk.L1LogisticOBA(C=0.3, tol=1e-8),
+    "ordinal": sk.OrdinalOBA(0.03, tol=1e-8),
+    "ordinal, lbfgs": sk.OrdinalOBA(0.03, hessian="lbfgs", tol=1e-6),
+    "lasso": sk.LassoOBA(0.05, tol=1e-8),
+    "elastic net": sk.LassoOBA(0.05, l1_ratio=0.5, tol=1e-8),
+    **{f"deviance of {family}": sk.GLMOBA(family, alpha=0.05, tol=1e-8) for family in FAMILIES},
+    **{loss: sk.BoundedRegressor(loss, **BOUNDED) for loss in REGRESSION},
+    **{loss: sk.BoundedClassifier(loss, **BOUNDED) for loss in CLASSIFICATION},
+    "one against the rest": sk.BoundedClassifier("squared_hinge", **BOUNDED),
+    "sparsemax": sk.SparsemaxClassifier(1e-3, tol=1e-8),
+    "softmax": sk.SoftmaxClassifier(1e-3, tol=1e-8),
+    **{
+        f"labels, {loss}": sk.LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, tol=1e-6)
+        for loss in ("sparsemap", "hinge", "logistic")
+    },
 }
 SEVERAL = ("multinomial", "one against the rest", "sparsemax", "softmax")
-CLASSIFIERS = [name for name, model in MODELS.items() if not is_regressor(model)]
+CLASSIFIERS = [name for name, model in MODELS.items() if hasattr(model, "class_weight")]
 every = pytest.mark.parametrize("name", MODELS)
+but_labels = pytest.mark.parametrize("name", [name for name in MODELS if "labels" not in name])
 
 
 FEW = dict(n_pairs=5, penalties=8, random_state=0)
 
 
 @parametrize_with_checks([
-    L1LogisticOBA(), L1LogisticOBACV(), LassoOBA(), LassoOBACV(alphas=5, cv=3), SparsemaxClassifier(),
-    SoftmaxClassifier(), SparsemaxClassifierCV(alphas=[1e-1, 1e-3]), SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
-    GLMOBACV(alphas=3, cv=2), L1LogisticOBACV(selection="bic"), LassoOBACV(5, selection="ebic", relaxed=True),
-    GLMOBACV(alphas=3, selection="aic"), GLMOBA(), GLMOBA("gaussian"), GLMOBA("gamma", l1_ratio=0.5),
-    OrdinalOBA(), OrdinalOBA(1e-3, l1_ratio=0.5),
-    *map(BoundedRegressor, REGRESSION),
+    sk.L1LogisticOBA(), sk.L1LogisticOBACV(), sk.L1LogisticOBACV(selection="bic"),
+    sk.LassoOBA(), sk.LassoOBACV(alphas=5, cv=3), sk.LassoOBACV(5, selection="ebic", relaxed=True),
+    sk.SparsemaxClassifier(), sk.SparsemaxClassifierCV(alphas=[1e-1, 1e-3]),
+    sk.SoftmaxClassifier(), sk.SoftmaxClassifierCV(alphas=[1e-1, 1e-3]),
+    sk.GLMOBA(), sk.GLMOBA("gaussian"), sk.GLMOBA("gamma", l1_ratio=0.5),
+    sk.GLMOBACV(alphas=3, cv=2), sk.GLMOBACV(alphas=3, selection="aic"),
+    sk.OrdinalOBA(), sk.OrdinalOBA(1e-3, l1_ratio=0.5),
+    *map(sk.BoundedRegressor, REGRESSION),
     # at the default alpha, and up to 1e-2, the hinge ties two classes at a row, which rounding decides
-    *(BoundedClassifier(loss, alpha=1.5e-2) for loss in CLASSIFICATION),
-    StabilitySelection(**FEW), StabilitySelection(LassoOBA(), **FEW),
+    *(sk.BoundedClassifier(loss, alpha=1.5e-2) for loss in CLASSIFICATION),
+    sk.StabilitySelection(**FEW), sk.StabilitySelection(sk.LassoOBA(), **FEW),
 ])  # fmt: skip
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def target(name, z):
+    """Numbers that the model's loss allows, rising with z."""
+    family = MODELS[name].get_params().get("family", "gaussian")
+    if family in ("gaussian", "huber"):
+        return z
+    return expit(z) if family == "binomial" else np.logaddexp(0.0, z)
+
+
+def classes(name, z, limits):
+    """Codes of numbers between limits, or an indicator of two labels."""
+    return (
+        np.digitize(z, limits)
+        if name in CLASSIFIERS
+        else np.column_stack([z > 0.2, abs(z) < 1.0]).astype(int)
+    )
 
 
 def data(name, n=90, p=6):
@@ -74,8 +87,8 @@ def data(name, n=90, p=6):
     X[::13] = 0.0
     y = X @ np.linspace(1, -1, p) + 0.3 + rng.standard_t(3, n)
     if is_regressor(MODELS[name]):
-        return X, y
-    return X, np.digitize(y, [-0.5, 0.7] if name in SEVERAL else [0.2])
+        return X, target(name, y)
+    return X, classes(name, y, [-0.5, 0.7] if name in SEVERAL else [0.2])
 
 
 def same(model, other):
@@ -142,8 +155,9 @@ def test_float32_is_kept_and_near_float64(name):
         single = clone(model).fit(make(X.astype(np.float32)), y)
         assert single.coef_.dtype == np.float32
         assert_allclose(single.objective_, double.objective_, rtol=1e-3, atol=1e-6)
-        if hasattr(single, "predict_proba"):
-            assert single.predict_proba(X.astype(np.float32)).dtype == np.float32
+        method = "predict" if is_regressor(single) else "predict_proba"
+        if hasattr(single, method) and "labels" not in name:  # whose marginals are of double precision
+            assert getattr(single, method)(X.astype(np.float32)).dtype == np.float32
 
 
 @every
@@ -151,13 +165,13 @@ def test_weights_are_repetitions_and_zero_weights_absence(name):
     X, y = data(name)
     s = np.random.default_rng(0).integers(0, 4, len(y))
     weighted = clone(MODELS[name]).fit(X, y, sample_weight=s)
-    same(weighted, clone(MODELS[name]).fit(np.repeat(X, s, axis=0), np.repeat(y, s)))
+    same(weighted, clone(MODELS[name]).fit(np.repeat(X, s, axis=0), np.repeat(y, s, axis=0)))
     same(weighted, clone(MODELS[name]).fit(X[s > 0], y[s > 0], sample_weight=s[s > 0]))
-    assert np.all(
-        abs(weighted.objective_ - clone(MODELS[name]).fit(X, y).objective_) > 1e-3 * weighted.objective_
-    )
-    if not isinstance(weighted, L1LogisticOBA):  # whose C multiplies a sum
-        same(weighted, clone(MODELS[name]).fit(X, y, sample_weight=1e-8 * s))
+    plain = clone(MODELS[name]).fit(X, y)
+    assert np.all(abs(weighted.objective_ - plain.objective_) > 1e-3 * weighted.objective_)
+    if not isinstance(weighted, sk.L1LogisticOBA):  # whose C multiplies a sum
+        same(plain, clone(MODELS[name]).fit(X, y, sample_weight=3.0))
+        same(weighted, clone(MODELS[name]).fit(X, y, sample_weight=1e-200 * s))
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -195,7 +209,7 @@ def test_labels_of_any_kind(name):
             model = clone(MODELS[name]).fit(X, target)
             assert_array_equal(model.classes_, labels)
             assert_array_equal(model.predict(X), np.array(labels)[expected.predict(X)])
-    assert model.coef_.shape == ((6,) if name == "ordinal" else (3 if name in SEVERAL else 1, 6))
+    assert model.coef_.shape == ((6,) if name.startswith("ordinal") else (3 if name in SEVERAL else 1, 6))
 
 
 @every
@@ -205,7 +219,7 @@ def test_frames_name_the_features(name):
     model = clone(MODELS[name])
     if "bounds" in model.get_params():
         model.set_params(bounds=tuple(pd.Series(side, index=frame.columns) for side in BOXES))
-    model.fit(frame, pd.Series(y))
+    model.fit(frame, pd.Series(y) if y.ndim == 1 else pd.DataFrame(y))
     same(model, clone(MODELS[name]).fit(X, y))
     assert_array_equal(model.feature_names_in_, frame.columns)
     assert model.n_features_in_ == 6 and not hasattr(clone(model).fit(X, y), "feature_names_in_")
@@ -221,7 +235,7 @@ def test_a_warm_start_goes_on(name):
     model = clone(MODELS[name]).set_params(warm_start=True).fit(X, y)
     cold, before = np.max(model.n_iter_), np.copy(model.objective_)
     model.fit(X, y)
-    assert np.max(model.n_iter_) <= cold
+    assert np.max(model.n_iter_) < cold or cold == 1
     assert_allclose(model.objective_, before, rtol=1e-6)
     # another number of features is no error
     if "bounds" in model.get_params():
@@ -240,14 +254,16 @@ def hard(name):
     model = clone(MODELS[name])
     if "bounds" in model.get_params():
         model.set_params(bounds=(-0.5, 0.6), alpha=1e-3)
-    elif not isinstance(model, LassoOBA):
+    elif not isinstance(model, sk.LassoOBA):
         model.set_params(**({"C": 10.0} if "C" in model.get_params() else {"alpha": 1e-6}))
     else:
         model.set_params(hessian="lbfgs", alpha=1e-4, max_iter=5000)
-    return model, X, z if is_regressor(model) else np.digitize(z, [-1.0, 1.0] if name in SEVERAL else [0.0])
+    if is_regressor(model):
+        return model, X, target(name, z)
+    return model, X, classes(name, z, [-1.0, 1.0] if name in SEVERAL else [0.0])
 
 
-@every
+@but_labels
 def test_a_warning_says_what_to_do(name):
     model, X, y = hard(name)
     with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:
@@ -280,7 +296,7 @@ def test_a_callback_stops_without_a_warning(name, how):
     assert model.optimality_ > 1e-12
 
 
-@every
+@but_labels
 def test_history_and_verbose(name, capsys):
     model, X, y = hard(name)
     assert not hasattr(model.fit(X, y), "history_") and capsys.readouterr().out == ""
@@ -295,5 +311,7 @@ def test_history_and_verbose(name, capsys):
     for k, objective in enumerate(np.atleast_1d(model.objective_)):
         mine = output == k
         assert (np.diff(np.asarray(history["time"])[mine]) >= 0).all()
-        assert np.min(np.asarray(history["fun"])[mine]) == pytest.approx(objective, rel=1e-6)
+        values = np.asarray(history["fun"])[mine]
+        assert np.min(values) == pytest.approx(objective, rel=1e-6)
+        assert (np.diff(values) <= 1e-12 * values[0]).all()
     assert not hasattr(model.set_params(history=False).fit(X, y), "history_")

@@ -16,39 +16,31 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
-import sparsekit
-from sparsekit import (
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    SequenceTagger,
-    SoftmaxClassifier,
-    SparsemaxClassifierCV,
-)
+import sparsekit as sk
 from sparsekit._linalg.threads import count_threads
 
 # arrays of more bytes than joblib's max_nbytes (1 MiB) are memory-mapped
 ROWS, COLUMNS = 1500, 120
 MODELS = {
     "a grid over L1LogisticOBA": lambda scoring: GridSearchCV(
-        L1LogisticOBA(n_jobs=2), {"C": [0.1, 1.0]}, cv=2, n_jobs=2, scoring=scoring, error_score="raise"
+        sk.L1LogisticOBA(n_jobs=2), {"C": [0.1, 1.0]}, cv=2, n_jobs=2, scoring=scoring, error_score="raise"
     ),
     "a grid over SoftmaxClassifier": lambda scoring: GridSearchCV(
-        SoftmaxClassifier(n_jobs=-1), {"alpha": [0.1, 0.01]}, cv=2, n_jobs=2, scoring=scoring,
+        sk.SoftmaxClassifier(n_jobs=-1), {"alpha": [0.1, 0.01]}, cv=2, n_jobs=2, scoring=scoring,
         error_score="raise",
     ),
     "a grid over ExtremeSoftmaxSGD": lambda scoring: GridSearchCV(
-        ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=2, random_state=0), {"alpha": [0.0, 0.1]}, cv=2,
+        sk.ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=2, random_state=0), {"alpha": [0.0, 0.1]}, cv=2,
         n_jobs=2, scoring=scoring, error_score="raise",
     ),
-    "L1LogisticOBACV": lambda scoring: L1LogisticOBACV(
+    "L1LogisticOBACV": lambda scoring: sk.L1LogisticOBACV(
         Cs=[1e-3, 1e-2, 0.1], cv=3, n_jobs=2, scoring=scoring
     ),
-    "SparsemaxClassifierCV": lambda scoring: SparsemaxClassifierCV(
+    "SparsemaxClassifierCV": lambda scoring: sk.SparsemaxClassifierCV(
         alphas=[0.1, 0.01], cv=3, n_jobs=2, scoring=scoring
     ),
     "a grid over L1LogisticOBACV": lambda scoring: GridSearchCV(
-        L1LogisticOBACV(Cs=2, eps=0.1, cv=2, n_jobs=2), {"fit_intercept": [True, False]}, cv=2, n_jobs=2,
+        sk.L1LogisticOBACV(Cs=2, eps=0.1, cv=2, n_jobs=2), {"fit_intercept": [True, False]}, cv=2, n_jobs=2,
         scoring=scoring, error_score="raise",
     ),
 }  # fmt: skip
@@ -181,14 +173,14 @@ def test_dask_knows_the_size_of_sparse_arrays():
 
 
 def estimators():
-    classes = (getattr(sparsekit, name) for name in sparsekit.__all__)
+    classes = (getattr(sk, name) for name in sk.__all__)
     found = [one for one in classes if isinstance(one, type) and hasattr(one, "fit")]
-    return [one for one in found if one is not SequenceTagger]  # of lists of arrays: tests/tagger
+    return [one for one in found if one is not sk.SequenceTagger]  # of lists of arrays: tests/tagger
 
 
 def small(kind):
     model = kind()
-    if kind is ExtremeSoftmaxSGD:  # one thread, which repeats itself
+    if kind is sk.ExtremeSoftmaxSGD:  # one thread, which repeats itself
         return model.set_params(learning_rate=1.0, max_iter=3, random_state=0)
     chosen = {"n_jobs": 2, "Cs": 2, "cv": 2, "n_pairs": 2, "penalties": 3}
     model.set_params(**({"random_state": 0} if "n_pairs" in model.get_params() else {}))

@@ -8,41 +8,26 @@ import pytest
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 
-import sparsekit
-from sparsekit import (
-    BoundedClassifier,
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LPSparseMAPClassifier,
-    LPSparseMAPClassifierCV,
-    OrdinalOBA,
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-    fenchel_young_path,
-    l1_logistic_path,
-)
+import sparsekit as sk
 
 MODELS = [
-    L1LogisticOBA(),
-    L1LogisticOBACV(Cs=2, cv=2),
-    OrdinalOBA(),
-    BoundedClassifier(),
-    SparsemaxClassifier(),
-    SoftmaxClassifier(),
-    SparsemaxClassifierCV(alphas=[1.0], cv=2),
-    SoftmaxClassifierCV(alphas=[1.0], cv=2),
-    ExtremeSoftmaxSGD(learning_rate=0.1, max_iter=1),
-    LPSparseMAPClassifier(),
-    LPSparseMAPClassifierCV([0.1], cv=2),
+    sk.L1LogisticOBA(),
+    sk.L1LogisticOBACV(Cs=2, cv=2),
+    sk.OrdinalOBA(),
+    sk.BoundedClassifier(),
+    sk.SparsemaxClassifier(),
+    sk.SoftmaxClassifier(),
+    sk.SparsemaxClassifierCV(alphas=[1.0], cv=2),
+    sk.SoftmaxClassifierCV(alphas=[1.0], cv=2),
+    sk.ExtremeSoftmaxSGD(learning_rate=0.1, max_iter=1),
+    sk.LPSparseMAPClassifier(),
+    sk.LPSparseMAPClassifierCV([0.1], cv=2),
 ]
 FITS = {type(model).__name__: lambda X, y, model=model: clone(model).fit(X, y) for model in MODELS}
 FITS |= {
-    "ExtremeSoftmaxSGD.partial_fit": lambda X, y: ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, y),
-    "l1_logistic_path": lambda X, y: l1_logistic_path(X, y, n_lambdas=2),
-    "fenchel_young_path": lambda X, y: fenchel_young_path(X, y, alphas=[1.0]),
+    "ExtremeSoftmaxSGD.partial_fit": lambda X, y: sk.ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, y),
+    "l1_logistic_path": lambda X, y: sk.l1_logistic_path(X, y, n_lambdas=2),
+    "fenchel_young_path": lambda X, y: sk.fenchel_young_path(X, y, alphas=[1.0]),
 }
 every = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 
@@ -53,7 +38,7 @@ def rows(n=60):
 
 
 def test_no_classifier_is_forgotten():
-    public = (getattr(sparsekit, name) for name in sparsekit.__all__)
+    public = (getattr(sk, name) for name in sk.__all__)
     classifiers = {
         thing for thing in public if isinstance(thing, type) and issubclass(thing, ClassifierMixin)
     }
@@ -156,7 +141,8 @@ def test_more_classes_than_half_the_rows_are_warned_of(fit, request):
 
 
 NOT_TRIED_ON_A_GPU = (
-    OrdinalOBA, L1LogisticOBACV, SparsemaxClassifierCV, SoftmaxClassifierCV, LPSparseMAPClassifierCV,
+    sk.OrdinalOBA, sk.L1LogisticOBACV, sk.SparsemaxClassifierCV, sk.SoftmaxClassifierCV,
+    sk.LPSparseMAPClassifierCV,
 )  # fmt: skip
 
 
@@ -166,7 +152,7 @@ def test_measurements_on_a_gpu(cupy, model):
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         clone(model).fit(cupy.asarray(X), cupy.asarray(X[:, 1]))
     with pytest.raises(TypeError, match="OrdinalOBA takes no arrays of a GPU, and X is one"):
-        OrdinalOBA().fit(cupy.asarray(X), cupy.asarray(X[:, 1]))
+        sk.OrdinalOBA().fit(cupy.asarray(X), cupy.asarray(X[:, 1]))
 
 
 def stream():
@@ -183,7 +169,7 @@ def test_partial_fit_refuses_labels_outside_of_classes(device, cupy):
         X, y = cupy.asarray(X), cupy.asarray(np.unique(y, return_inverse=True)[1])
         labels = y.get()
     a, b, c, d = (label.item() for label in np.unique(labels))
-    model = ExtremeSoftmaxSGD(learning_rate=0.1, random_state=0)
+    model = sk.ExtremeSoftmaxSGD(learning_rate=0.1, random_state=0)
     with pytest.raises(
         ValueError, match=rf"label {c!r}, which is not among the classes.*and 1 more"
     ) as caught:
@@ -211,7 +197,7 @@ def test_partial_fit_refuses_labels_outside_of_classes(device, cupy):
 
 def test_classes_of_partial_fit_are_checked():
     X, y = stream()
-    model = ExtremeSoftmaxSGD(learning_rate=0.1)
+    model = sk.ExtremeSoftmaxSGD(learning_rate=0.1)
     with pytest.raises(ValueError, match=r"Input classes contains None \(entry 2\)"):
         model.partial_fit(X, y, classes=["a", "b", None])
     with pytest.raises(ValueError, match="classes: Unknown label type: continuous"):
@@ -224,13 +210,13 @@ def test_classes_of_partial_fit_are_checked():
 def test_more_classes_are_of_the_same_kind():
     X, y = stream()
     numbers = np.arange(40) % 2
-    model = ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, numbers, classes=[0, 1])
+    model = sk.ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, numbers, classes=[0, 1])
     with pytest.raises(
         ValueError, match=r"classes has labels of type <U1, such as 'a', but .* type int64, such as 0"
     ):
         model.partial_fit(X, y, classes=["a", "b"])
     assert model.classes_.tolist() == [0, 1]
-    model = ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, y, classes=np.unique(y))
+    model = sk.ExtremeSoftmaxSGD(learning_rate=0.1).partial_fit(X, y, classes=np.unique(y))
     with pytest.raises(ValueError, match=r"classes has labels of type int64, such as 0, but .* type <U1"):
         model.partial_fit(X, numbers, classes=[0, 1])
     with pytest.raises(ValueError, match=r"y has labels of type int64, such as 0, but .* type <U1"):
@@ -273,9 +259,9 @@ def test_weights_of_classes_that_the_rows_lack(model):
 def test_weights_of_labels_that_the_sequences_lack():
     X, y = [np.eye(3), np.eye(3)[:2]], [["a", "b", "a"], ["b", "a"]]
     few, many = {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "c": 9.0}
-    steps = sparsekit.SequenceTagger(loss="perceptron", random_state=0)
+    steps = sk.SequenceTagger(loss="perceptron", random_state=0)
     for fit in (
-        lambda weight: sparsekit.SequenceTagger(class_weight=weight).fit(X, y),
+        lambda weight: sk.SequenceTagger(class_weight=weight).fit(X, y),
         lambda weight: clone(steps).set_params(class_weight=weight).partial_fit(X, y, classes=["a", "b"]),
     ):
         np.testing.assert_array_equal(_coef(fit(many)), _coef(fit(few)))

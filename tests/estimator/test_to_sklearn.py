@@ -26,61 +26,44 @@ from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.validation import check_is_fitted
 
 import sparsekit as sk
-from sparsekit import (
-    GLMOBA,
-    GLMOBACV,
-    BoundedClassifier,
-    BoundedRegressor,
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    LPSparseMAPClassifier,
-    LPSparseMAPClassifierCV,
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-)
 
 # scores are the same bits, or as near as that many roundings of their terms
 EXACT, ROUNDED = 0, 8
 # model, the class that stands for it, and how near scores are with two classes and with three
 CLASSIFIERS = {
-    "l1": (L1LogisticOBA(C=0.5), LogisticRegression, EXACT, EXACT),
-    "l1 cv": (L1LogisticOBACV(Cs=3, cv=2), LogisticRegression, EXACT, EXACT),
-    "elastic net cv": (L1LogisticOBACV(Cs=3, cv=2, l1_ratio=[0.0, 0.5]), LogisticRegression, EXACT, EXACT),
-    "bounded log": (BoundedClassifier(alpha=0.01, bounds=(0, None)), SGDClassifier, EXACT, EXACT),
-    "bounded l1": (BoundedClassifier(alpha=0.01, l1_ratio=1.0), SGDClassifier, EXACT, EXACT),
-    "modified huber": (BoundedClassifier("modified_huber", alpha=0.1), SGDClassifier, EXACT, EXACT),
-    "hinge": (BoundedClassifier("hinge", alpha=0.1, l1_ratio=0.5), SGDClassifier, EXACT, EXACT),
-    "squared hinge": (BoundedClassifier("squared_hinge", alpha=0.1), SGDClassifier, EXACT, EXACT),
-    "softmax": (SoftmaxClassifier(), LogisticRegression, ROUNDED, EXACT),
-    "softmax cv": (SoftmaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LogisticRegression, ROUNDED, EXACT),
-    "sparsemax": (SparsemaxClassifier(), LinearSVC, ROUNDED, EXACT),
-    "sparsemax cv": (SparsemaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
-    "structured": (LPSparseMAPClassifier(alpha=1e-3), LinearSVC, ROUNDED, EXACT),
-    "structured cv": (LPSparseMAPClassifierCV([1e-2, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
+    "l1": (sk.L1LogisticOBA(C=0.5), LogisticRegression, EXACT, EXACT),
+    "l1 cv": (sk.L1LogisticOBACV(Cs=3, cv=2), LogisticRegression, EXACT, EXACT),
+    "elastic net cv": (sk.L1LogisticOBACV(Cs=3, cv=2, l1_ratio=[0.0, 0.5]), LogisticRegression, EXACT, EXACT),
+    "bounded log": (sk.BoundedClassifier(alpha=0.01, bounds=(0, None)), SGDClassifier, EXACT, EXACT),
+    "bounded l1": (sk.BoundedClassifier(alpha=0.01, l1_ratio=1.0), SGDClassifier, EXACT, EXACT),
+    "modified huber": (sk.BoundedClassifier("modified_huber", alpha=0.1), SGDClassifier, EXACT, EXACT),
+    "hinge": (sk.BoundedClassifier("hinge", alpha=0.1, l1_ratio=0.5), SGDClassifier, EXACT, EXACT),
+    "squared hinge": (sk.BoundedClassifier("squared_hinge", alpha=0.1), SGDClassifier, EXACT, EXACT),
+    "softmax": (sk.SoftmaxClassifier(), LogisticRegression, ROUNDED, EXACT),
+    "softmax cv": (sk.SoftmaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LogisticRegression, ROUNDED, EXACT),
+    "sparsemax": (sk.SparsemaxClassifier(), LinearSVC, ROUNDED, EXACT),
+    "sparsemax cv": (sk.SparsemaxClassifierCV(alphas=[0.1, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
+    "structured": (sk.LPSparseMAPClassifier(alpha=1e-3), LinearSVC, ROUNDED, EXACT),
+    "structured cv": (sk.LPSparseMAPClassifierCV([1e-2, 1e-3], cv=2), LinearSVC, ROUNDED, EXACT),
     # whose kernel sums in its own order
-    "extreme": (ExtremeSoftmaxSGD(random_state=0), LogisticRegression, ROUNDED, ROUNDED),
+    "extreme": (sk.ExtremeSoftmaxSGD(random_state=0), LogisticRegression, ROUNDED, ROUNDED),
 }
 REGRESSORS = {
-    "lasso": (LassoOBA(0.05), Lasso),
-    "positive lasso": (LassoOBA(0.05, positive=True), Lasso),
-    "lasso cv": (LassoOBACV(alphas=3, cv=2), Lasso),
-    "elastic net cv": (LassoOBACV(alphas=3, cv=2, l1_ratio=0.5), ElasticNet),
-    "no penalty": (LassoOBA(0.0), LinearRegression),
-    "without intercept": (LassoOBA(0.05, fit_intercept=False), Lasso),
-    "Gaussian": (GLMOBA("gaussian", alpha=0.1), Lasso),  # families of positive y: tests/l1/test_glm.py
-    "Gaussian cv": (GLMOBACV("gaussian", alphas=3, cv=2), Lasso),
-    "absolute": (BoundedRegressor(alpha=0.1), QuantileRegressor),
-    "quantile": (BoundedRegressor("quantile", quantile=0.9, alpha=0.1, l1_ratio=1), QuantileRegressor),
-    "huber": (BoundedRegressor("huber", epsilon=0.5), HuberRegressor),
-    "insensitive": (BoundedRegressor("epsilon_insensitive", epsilon=0.2), LinearSVR),
-    "squares": (BoundedRegressor("squared", bounds=(0, None)), LinearRegression),
-    "elastic net": (BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5), ElasticNet),
-    "bounded lasso": (BoundedRegressor("squared", alpha=0.1, l1_ratio=1.0, bounds=(-1, 1)), Lasso),
+    "lasso": (sk.LassoOBA(0.05), Lasso),
+    "positive lasso": (sk.LassoOBA(0.05, positive=True), Lasso),
+    "lasso cv": (sk.LassoOBACV(alphas=3, cv=2), Lasso),
+    "elastic net cv": (sk.LassoOBACV(alphas=3, cv=2, l1_ratio=0.5), ElasticNet),
+    "no penalty": (sk.LassoOBA(0.0), LinearRegression),
+    "without intercept": (sk.LassoOBA(0.05, fit_intercept=False), Lasso),
+    "Gaussian": (sk.GLMOBA("gaussian", alpha=0.1), Lasso),  # families of positive y: tests/l1/test_glm.py
+    "Gaussian cv": (sk.GLMOBACV("gaussian", alphas=3, cv=2), Lasso),
+    "absolute": (sk.BoundedRegressor(alpha=0.1), QuantileRegressor),
+    "quantile": (sk.BoundedRegressor("quantile", quantile=0.9, alpha=0.1, l1_ratio=1), QuantileRegressor),
+    "huber": (sk.BoundedRegressor("huber", epsilon=0.5), HuberRegressor),
+    "insensitive": (sk.BoundedRegressor("epsilon_insensitive", epsilon=0.2), LinearSVR),
+    "squares": (sk.BoundedRegressor("squared", bounds=(0, None)), LinearRegression),
+    "elastic net": (sk.BoundedRegressor("squared", alpha=0.1, l1_ratio=0.5), ElasticNet),
+    "bounded lasso": (sk.BoundedRegressor("squared", alpha=0.1, l1_ratio=1.0, bounds=(-1, 1)), Lasso),
 }
 
 
@@ -181,7 +164,7 @@ def test_sparsified_models(name):
         np.testing.assert_allclose(model.predict_proba(rows) if name in CLASSIFIERS else model.predict(rows),
                                    converted.predict_proba(rows) if name in ("l1", "bounded l1", "extreme")
                                    else converted.predict(rows), rtol=1e-12, atol=1e-12)  # fmt: skip
-    half = ExtremeSoftmaxSGD(random_state=0).fit(*data(3)).quantize()
+    half = sk.ExtremeSoftmaxSGD(random_state=0).fit(*data(3)).quantize()
     converted = half.to_sklearn()
     assert converted.coef_.dtype == converted.intercept_.dtype == np.float32
     np.testing.assert_allclose(half.predict_proba(data(3)[0]), converted.predict_proba(data(3)[0]), atol=1e-5)
@@ -189,7 +172,7 @@ def test_sparsified_models(name):
 
 def test_the_converted_model_is_a_copy_with_feature_names():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    model = L1LogisticOBA(C=0.5, class_weight="balanced", fit_intercept=False).fit(X, y)
+    model = sk.L1LogisticOBA(C=0.5, class_weight="balanced", fit_intercept=False).fit(X, y)
     converted = model.to_sklearn()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of names that do not fit
@@ -212,7 +195,7 @@ def test_the_converted_model_is_a_copy_with_feature_names():
 
 def test_it_needs_nothing_of_this_package(tmp_path):
     X, y = data(3)
-    model = SparsemaxClassifier().fit(X, y)
+    model = sk.SparsemaxClassifier().fit(X, y)
     (tmp_path / "converted.pkl").write_bytes(pickle.dumps(model.to_sklearn()))
     np.save(tmp_path / "X.npy", X)
     code = (
@@ -228,12 +211,12 @@ def test_it_needs_nothing_of_this_package(tmp_path):
 @pytest.mark.parametrize(
     "model, X, y, why",
     [
-        (ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.1), *data(3), "hashed"),
-        (ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.eye(3)[data(3)[1]], "indicator"),
-        (SparsemaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
-        (SoftmaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
-        (LPSparseMAPClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
-        (ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.zeros(150), "one class"),
+        (sk.ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.1), *data(3), "hashed"),
+        (sk.ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.eye(3)[data(3)[1]], "indicator"),
+        (sk.SparsemaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (sk.SoftmaxClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (sk.LPSparseMAPClassifier(), data(3)[0], np.eye(3)[data(3)[1]], "matrix"),
+        (sk.ExtremeSoftmaxSGD(max_iter=2), data(3)[0], np.zeros(150), "one class"),
         (sk.OrdinalOBA(), *data(3), "ordered classes"),
     ],
 )
@@ -256,7 +239,7 @@ def test_both_need_a_fit(method):
 def test_tables_of_coefficients():
     X, y = load_iris(return_X_y=True, as_frame=True)
     X["<noise> & co"] = np.random.default_rng(0).standard_normal(len(y))
-    lasso = LassoOBA(0.1).fit(X, y)
+    lasso = sk.LassoOBA(0.1).fit(X, y)
     table = lasso.coefficients()
     assert isinstance(table, pd.DataFrame) and table.shape == (5, 1) and table.index.name == "feature"
     magnitudes = table["coefficient"].abs().to_numpy()
@@ -265,16 +248,16 @@ def test_tables_of_coefficients():
         assert value == lasso.coef_[list(X.columns).index(name)]
     zeros = [name for name, value in zip(X.columns, lasso.coef_) if value == 0]
     assert list(table.index[-len(zeros) :]) == zeros  # as they stand in X
-    model = L1LogisticOBA(C=0.1).fit(X, np.array(["a", "b", "c"])[y])
+    model = sk.L1LogisticOBA(C=0.1).fit(X, np.array(["a", "b", "c"])[y])
     table = model.coefficients()
     assert list(table.columns) == ["a", "b", "c"]
     assert (np.diff(table.abs().max(axis=1)) <= 0).all()
     np.testing.assert_array_equal(table.loc[list(X.columns)].to_numpy(), model.coef_.T)
     sparse = model.sparsify().coefficients()
     pd.testing.assert_frame_equal(sparse.sparse.to_dense(), table)
-    plain = L1LogisticOBA().fit(X.to_numpy(), y == 0).coefficients()
+    plain = sk.L1LogisticOBA().fit(X.to_numpy(), y == 0).coefficients()
     assert set(plain.index) == {f"x{j}" for j in range(5)} and list(plain.columns) == ["coefficient"]
-    hashed = ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.9).fit(X, y)
+    hashed = sk.ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.9).fit(X, y)
     with pytest.raises(ValueError, match="no coefficients by feature: its weights are hashed"):
         hashed.coefficients()
 
@@ -282,17 +265,17 @@ def test_tables_of_coefficients():
 def test_notebooks_name_the_selected_features():
     X, y = load_iris(return_X_y=True, as_frame=True)
     X = X.assign(**{"<noise> & co": np.random.default_rng(0).standard_normal(len(y))})
-    model = LassoOBA(0.1)
+    model = sk.LassoOBA(0.1)
     assert "coefficient that is not zero" not in model._repr_html_()
     model.fit(X, y)
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
         line = html[html.rindex("<p>") :]
         assert line.startswith(f"<p>{np.count_nonzero(model.coef_)} of 5 features have a coefficient")
         assert f"zero: {model.coefficients().index[0]}" in line
-    model = LassoOBA(1e-4).fit(X[["<noise> & co"]], X["<noise> & co"])
+    model = sk.LassoOBA(1e-4).fit(X[["<noise> & co"]], X["<noise> & co"])
     assert "zero: &lt;noise&gt; &amp; co.</p>" in model._repr_html_()
-    wide = LassoOBA(1e-3).fit(np.eye(14), np.arange(14.0))
+    wide = sk.LassoOBA(1e-3).fit(np.eye(14), np.arange(14.0))
     line = wide._repr_html_()
     assert line.endswith(f" and {np.count_nonzero(wide.coef_) - 10} more.</p>")
-    empty = LassoOBA(1e3).fit(np.eye(14), np.arange(14.0))
+    empty = sk.LassoOBA(1e3).fit(np.eye(14), np.arange(14.0))
     assert empty._repr_html_().endswith("<p>0 of 14 features have a coefficient that is not zero.</p>")

@@ -13,14 +13,7 @@ from sparsekit._cython.extreme import _class_blocks as kernels
 from sparsekit._extreme.solver.blocks import plan_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import init_work, steps
-from sparsekit._extreme.solver.state import (
-    METHODS,
-    SamplingOptions,
-    finish,
-    init_state,
-    set_scale,
-    settled,
-)
+from sparsekit._extreme.solver.state import METHODS, SamplingOptions, finish, init_state, set_scale, settled
 
 N, D, K = 10, 6, 70  # five blocks, of which the last holds six classes
 SIZE = kernels.BLOCK

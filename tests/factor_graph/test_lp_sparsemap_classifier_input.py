@@ -115,20 +115,6 @@ def test_history_verbose_and_callback(loss, capsys):
 
 
 @every_loss
-def test_callback_stops_and_gets_copies(loss):
-    X, Y = rows()
-
-    def stop(result):
-        result.x[:] = np.nan
-        if result.nit == 3:
-            raise StopIteration
-
-    for callback in (stop, lambda result: result.nit == 3):
-        model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, callback=callback).fit(X, Y)
-        assert model.n_iter_[0] == 3 and np.isfinite(model.coef_).all()
-
-
-@every_loss
 def test_what_did_not_converge_says_so(loss):
     X, Y = rows()
     steps = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss).fit(X, Y).n_iter_[0]

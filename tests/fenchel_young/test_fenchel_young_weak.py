@@ -16,20 +16,14 @@ from sklearn.datasets import (
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from sparsekit import (
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-    fenchel_young_path,
-)
+import sparsekit as sk
 from sparsekit._cython.fenchel_young import _dual_ascent
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
 from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
 from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
-BOTH = [SparsemaxClassifier, SoftmaxClassifier]
-WITH_CV = [SparsemaxClassifierCV, SoftmaxClassifierCV]
+BOTH = [sk.SparsemaxClassifier, sk.SoftmaxClassifier]
+WITH_CV = [sk.SparsemaxClassifierCV, sk.SoftmaxClassifierCV]
 MAPS = ("sparsemax", "softmax")
 
 
@@ -190,5 +184,5 @@ def test_folds_that_end_early_are_named(cls):
     assert re.search(r"3 of 6 fits .*fold 0 \(alpha 1e-07\); fold 1 \(alpha 1e-07\); fold 2", said)
     said = message(lambda: cls([1.0, 1e-7], max_iter=3, cv=13).fit(X, y))
     assert "fold 9 (alpha 1e-07) and 3 more" in said
-    said = message(lambda: fenchel_young_path(X, y, alphas=[1.0, 1e-7], max_iter=3))
+    said = message(lambda: sk.fenchel_young_path(X, y, alphas=[1.0, 1e-7], max_iter=3))
     assert "1 of 2 fits did not converge" in said and "alpha 1e-07" in said

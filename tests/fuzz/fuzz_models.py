@@ -29,33 +29,32 @@ BOUNDS = st.sampled_from(
         ([0.0, -1.0, 0.0], [0.0, 1.0, np.inf]),
     ]
 )
-OBA = {
-    "tol": TOL,
-    "max_iter": ITERATIONS,
-    "n_jobs": JOBS,
+SOLVER = {"tol": TOL, "max_iter": ITERATIONS, "n_jobs": JOBS, "history": BOOL, "warm_start": BOOL}
+OBA = SOLVER | {
+    "l1_ratio": RATIO,
+    "penalty_weights": PENALTIES,
     "hessian": st.sampled_from(["exact", "lbfgs"]),
     "memory": st.sampled_from([10, 1, 3, 10**6]),
-    "history": BOOL,
-    "warm_start": BOOL,
 }
-SOLVER = {"tol": TOL, "max_iter": ITERATIONS, "n_jobs": JOBS, "history": BOOL, "warm_start": BOOL}
+OBA_OF_NUMBERS = OBA | {"alpha": ALPHA, "fit_intercept": BOOL, "positive": BOOL}
+BOUNDED = SOLVER | {"bounds": BOUNDS, "alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL}
 THRESHOLD = st.sampled_from([None, 0.0, 0.5, 0.999])
 SCORING = st.sampled_from([None, "accuracy", "neg_log_loss", "roc_auc"])
-TABLE = {
+TABLE = SOLVER | {
+    "alpha": ALPHA,
     "threshold": THRESHOLD,
     "fit_intercept": BOOL,
     "penalize_intercept": BOOL,
     "class_weight": CLASS_WEIGHT,
 }
-CV = {
-    "scoring": SCORING,
+FOLDS = {
     "cv": st.sampled_from([2, 3, 5]),
     "n_jobs": JOBS,
     "fit_intercept": BOOL,
-    "class_weight": CLASS_WEIGHT,
     "tol": TOL,
     "max_iter": ITERATIONS,
 }
+CV = FOLDS | {"scoring": SCORING, "class_weight": CLASS_WEIGHT}
 # what the three searches along paths share
 SEARCH = {
     "eps": st.sampled_from([1e-3, 0.5, 1e-12]),
@@ -69,16 +68,8 @@ SEARCH = {
 }
 GRID = st.sampled_from([3, 1, [1.0, 1e-6], [1e6]])
 # of numbers, not of classes
-SEARCH_OF_NUMBERS = SEARCH | {
-    "alphas": GRID,
-    "tol": TOL,
-    "max_iter": ITERATIONS,
-    "cv": CV["cv"],
-    "n_jobs": JOBS,
-    "fit_intercept": BOOL,
-    "positive": BOOL,
-    "scoring": st.sampled_from([None, "r2", "neg_mean_absolute_error"]),
-}
+SCORING_OF_NUMBERS = st.sampled_from([None, "r2", "neg_mean_absolute_error"])
+SEARCH_OF_NUMBERS = SEARCH | FOLDS | {"alphas": GRID, "positive": BOOL, "scoring": SCORING_OF_NUMBERS}
 TABLE_SEARCH = {
     "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
     "penalize_intercept": BOOL,
@@ -93,7 +84,16 @@ FACTORS = [
     [(sk.Xor, [0, 7])],
     [(sk.Budget, [0, 1], 1, {"exactly": True})],
 ]
-PAIRS = ["all", None, 1, 100, [[0, 1]], [[0, 0]], [[0, 9]]]
+# what a classifier of labels and its search share
+LABEL_MODEL = {
+    "max_iter": st.just(10),
+    "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]),
+    "fit_intercept": BOOL,
+    "never_empty": st.sampled_from([None, False]),
+    "pair_alpha": st.sampled_from([None, 0.0, 1e-3, 1e6]),
+    "pairs": st.sampled_from(["all", None, 1, 100, [[0, 1]], [[0, 0]], [[0, 9]]]),
+    "factors": st.sampled_from(FACTORS),
+}
 
 FAMILY = {
     "family": st.sampled_from(
@@ -112,45 +112,30 @@ MODELS = {
     "L1LogisticOBA": (
         sk.L1LogisticOBA,
         (LABELS,),
-        OBA
-        | {"C": C, "l1_ratio": RATIO, "fit_intercept": BOOL}
-        | {"penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT},
+        OBA | {"C": C, "fit_intercept": BOOL, "class_weight": CLASS_WEIGHT},
     ),
     "L1LogisticOBACV": (sk.L1LogisticOBACV, (LABELS,), CV | SEARCH | {"Cs": GRID}),
     "LassoOBA": (
         sk.LassoOBA,
         (NUMBERS,),
-        OBA
-        | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
-        | {"positive": BOOL, "solver": st.sampled_from(["auto", "gram", "oba"])},
+        OBA_OF_NUMBERS | {"solver": st.sampled_from(["auto", "gram", "oba"])},
     ),
     "LassoOBACV": (sk.LassoOBACV, (NUMBERS,), SEARCH_OF_NUMBERS),
-    "GLMOBA": (
-        sk.GLMOBA,
-        (NUMBERS,),
-        OBA
-        | FAMILY
-        | {"alpha": ALPHA, "l1_ratio": RATIO, "fit_intercept": BOOL, "penalty_weights": PENALTIES}
-        | {"positive": BOOL},
-    ),
+    "GLMOBA": (sk.GLMOBA, (NUMBERS,), OBA_OF_NUMBERS | FAMILY),
     "OrdinalOBA": (
         sk.OrdinalOBA,
         (LABELS,),
         OBA
-        | {"alpha": ALPHA, "l1_ratio": RATIO, "penalty_weights": PENALTIES, "class_weight": CLASS_WEIGHT}
+        | {"alpha": ALPHA, "class_weight": CLASS_WEIGHT}
         | {"categories": st.sampled_from([None, [0, 1, 2], ["b", "a"], [1]])},
     ),
     "GLMOBACV": (sk.GLMOBACV, (NUMBERS,), SEARCH_OF_NUMBERS | FAMILY),
     "BoundedRegressor": (
         sk.BoundedRegressor,
         (NUMBERS,),
-        SOLVER
+        BOUNDED
         | {
             "loss": st.sampled_from(["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]),
-            "bounds": BOUNDS,
-            "alpha": ALPHA,
-            "l1_ratio": RATIO,
-            "fit_intercept": BOOL,
             "quantile": st.sampled_from([0.5, 1e-6, 0.9]),
             "epsilon": st.sampled_from([0.1, 1e-12, 1e6]),
         },
@@ -158,18 +143,14 @@ MODELS = {
     "BoundedClassifier": (
         sk.BoundedClassifier,
         (LABELS,),
-        SOLVER
+        BOUNDED
         | {
             "loss": st.sampled_from(["log_loss", "hinge", "squared_hinge", "modified_huber"]),
-            "bounds": BOUNDS,
-            "alpha": ALPHA,
-            "l1_ratio": RATIO,
-            "fit_intercept": BOOL,
             "class_weight": CLASS_WEIGHT,
         },
     ),
-    "SparsemaxClassifier": (sk.SparsemaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
-    "SoftmaxClassifier": (sk.SoftmaxClassifier, (LABELS, SETS), SOLVER | TABLE | {"alpha": ALPHA}),
+    "SparsemaxClassifier": (sk.SparsemaxClassifier, (LABELS, SETS), TABLE),
+    "SoftmaxClassifier": (sk.SoftmaxClassifier, (LABELS, SETS), TABLE),
     "SparsemaxClassifierCV": (sk.SparsemaxClassifierCV, (LABELS, SETS), CV | TABLE_SEARCH),
     "SoftmaxClassifierCV": (sk.SoftmaxClassifierCV, (LABELS, SETS), CV | TABLE_SEARCH),
     "ExtremeSoftmaxSGD": (
@@ -198,45 +179,27 @@ MODELS = {
     "LPSparseMAPClassifier": (
         sk.LPSparseMAPClassifier,
         (SETS, LABELS),
-        {**SOLVER, "max_iter": st.just(10)}
+        SOLVER
+        | LABEL_MODEL
         | {
-            "loss": st.sampled_from(["sparsemap", "hinge", "logistic"]),
             "alpha": st.one_of(st.just("auto"), ALPHA),
-            "fit_intercept": BOOL,
             "threshold": st.sampled_from(["auto", "expected_f1", 0.5, 0.0, 0.999]),
-            "never_empty": st.sampled_from([None, False]),
-            "pair_alpha": st.sampled_from([None, 0.0, 1e-3, 1e6]),
-            "pairs": st.sampled_from(PAIRS),
-            "factors": st.sampled_from(FACTORS),
+        },
+    ),
+    "LPSparseMAPClassifierCV": (
+        sk.LPSparseMAPClassifierCV,
+        (SETS, LABELS),
+        LABEL_MODEL
+        | {
+            "tol": TOL,
+            "n_jobs": JOBS,
+            "alphas": TABLE_SEARCH["alphas"],
+            "thresholds": st.sampled_from([["auto"], ["expected_f1"], [0.5, 0.0, 0.999], []]),
+            "cv": st.sampled_from([2, 3]),
+            "scoring": SCORING,
         },
     ),
 }
-
-
-MODELS["LPSparseMAPClassifierCV"] = (
-    sk.LPSparseMAPClassifierCV,
-    (SETS, LABELS),
-    {
-        **{
-            key: MODELS["LPSparseMAPClassifier"][2][key]
-            for key in (
-                "loss",
-                "pairs",
-                "pair_alpha",
-                "factors",
-                "fit_intercept",
-                "never_empty",
-                "tol",
-                "n_jobs",
-            )
-        },
-        "max_iter": st.just(10),
-        "alphas": st.sampled_from([[0.1], [1.0, 1e-6], [1e6, 1e-300]]),
-        "thresholds": st.sampled_from([["auto"], ["expected_f1"], [0.5, 0.0, 0.999], []]),
-        "cv": st.sampled_from([2, 3]),
-        "scoring": SCORING,
-    },
-)
 
 # of lists of sequences, not of matrices: tests/fuzz/test_fuzz_sequences.py
 SEQUENCES = {

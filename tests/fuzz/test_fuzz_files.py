@@ -14,17 +14,10 @@ from fuzz_budget import fuzz
 from fuzz_outcomes import Refused, clear
 from hypothesis import strategies as st
 
+from sparsekit import datasets
 from sparsekit._compare import cli
 from sparsekit._compare import io as compare_io
 from sparsekit._compare.tables import DataError
-from sparsekit.datasets import (
-    load_arff,
-    load_svmlight,
-    load_xc,
-    open_csr,
-    open_parquet,
-    write_csr,
-)
 
 SVMLIGHT = b"# three rows\n1 1:0.5 3:-2 # a comment\n-1 2:1e3\n+1 qid:3 1:0.25 2:1 4:7\n-1 1:1\n1 3:2\n" * 3
 XC = b"4 6 3\n0,2 0:1 5:0.5\n1 1:2\n 2:1e-3 3:1\n2 4:-1\n"
@@ -45,9 +38,9 @@ NUMBERS = [
     b"[]", b"{}",
 ]  # fmt: skip
 LOADERS = {
-    "m.svm": (load_svmlight, SVMLIGHT),
-    "m.txt": (load_xc, XC),
-    "m.arff": (load_arff, ARFF),
+    "m.svm": (datasets.load_svmlight, SVMLIGHT),
+    "m.txt": (datasets.load_xc, XC),
+    "m.arff": (datasets.load_arff, ARFF),
     "m.csv": (compare_io.read_problem, CSV),
     "m.libsvm": (compare_io.read_problem, SVMLIGHT),
 }
@@ -94,7 +87,7 @@ def test_texts(draw, name, tmp_path):
         X, y = found[:2]
         values = X.data if sp.issparse(X) else np.asarray(X)
         assert X.shape[0] == np.shape(y)[0]
-        if read is not load_arff:  # where ? is NaN
+        if read is not datasets.load_arff:  # where ? is NaN
             assert np.isfinite(values).all()
         if sp.issparse(X) and X.nnz:
             assert X.indices.min() >= 0 and X.indices.max() < X.shape[1]
@@ -161,7 +154,7 @@ def test_folders(draw, tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "folder"
     if not whole.exists():
         X = sp.random_array((20, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
-        write_csr(whole, X, y=np.arange(20) % 3, block_bytes=200)
+        datasets.write_csr(whole, X, y=np.arange(20) % 3, block_bytes=200)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(whole, folder)
     file = folder / draw(st.sampled_from(sorted(os.listdir(whole)) + 3 * ["manifest.json"]))
@@ -171,7 +164,7 @@ def test_folders(draw, tmp_path):
         forge(draw, whole, file)
 
     def read(path):
-        X = open_csr(path)
+        X = datasets.open_csr(path)
         return [(X.block(i), X.block_y(i)) for i in range(X.n_blocks)], X.shape, X[1:3]
 
     blocks = reads(folder, read)
@@ -194,7 +187,7 @@ def test_parquet(draw, tmp_path):
         path.write_bytes(mutated(draw, path.read_bytes()))
 
     def read(path):
-        X = open_parquet(path, target="c")
+        X = datasets.open_parquet(path, target="c")
         return [(X.block(i), X.block_y(i)) for i in range(X.n_blocks)]
 
     reads(path, read)

@@ -5,16 +5,7 @@ import pytest
 import scipy.sparse as sp
 from gpu_data import to_device
 
-from sparsekit import (
-    BoundedRegressor,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    StabilitySelection,
-    l1_logistic_path,
-    lasso_path,
-)
+import sparsekit as sk
 
 pytestmark = pytest.mark.thorough
 
@@ -62,8 +53,8 @@ def test_logistic_regression(cupy, classes, options):
         X, y, s = _data(classes, layout)
         dX, dy = to_device(cupy, X), cupy.asarray(y)
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
-        here = L1LogisticOBACV(**options).fit(X, y, s)
-        there = L1LogisticOBACV(**options).fit(dX, dy, ds)
+        here = sk.L1LogisticOBACV(**options).fit(X, y, s)
+        there = sk.L1LogisticOBACV(**options).fit(dX, dy, ds)
         # folds end at a small predicted reduction: two solvers stop at different points
         _same_choice(here, there, "C", score_tol=2e-4)
         np.testing.assert_array_equal(there.classes_.get(), here.classes_)
@@ -88,8 +79,8 @@ def test_least_squares(cupy, options):
         X, y, s = _data(0, layout)
         dX, dy = to_device(cupy, X), cupy.asarray(y)
         s, ds = (s, cupy.asarray(s)) if weighted else (None, None)
-        here = LassoOBACV(**options).fit(X, y, s)
-        there = LassoOBACV(**options).fit(dX, dy, ds)
+        here = sk.LassoOBACV(**options).fit(X, y, s)
+        there = sk.LassoOBACV(**options).fit(dX, dy, ds)
         _same_choice(here, there, "alpha", score_tol=2e-3)  # of paths that end at 30 tol, each its own way
         if "scoring" not in options:
             np.testing.assert_allclose(there.mse_path_, here.mse_path_, atol=2e-3)
@@ -102,7 +93,7 @@ def test_offsets(cupy, classes):
     X, y, _ = _data(classes)
     rng = np.random.default_rng(5)
     o = rng.standard_normal((N, 3)) if classes == 3 else rng.standard_normal(N)
-    make, penalty = (L1LogisticOBACV, "C") if classes else (LassoOBACV, "alpha")
+    make, penalty = (sk.L1LogisticOBACV, "C") if classes else (sk.LassoOBACV, "alpha")
     # a scorer of scikit-learn's gets the offset too
     for scoring in (None, "accuracy" if classes else "neg_mean_absolute_error"):
         model = make([1.0, 0.1], cv=2, tol=1e-9, scoring=scoring)
@@ -120,10 +111,10 @@ def test_offsets(cupy, classes):
 @pytest.mark.parametrize(
     "layout, model, classes",
     [
-        ("C", L1LogisticOBA(class_weight="balanced"), 2),
-        ("csr", L1LogisticOBA(l1_ratio=0.8, penalty_weights={1: 0.0}), 3),
-        ("C", LassoOBA(), 0),
-        ("csr", LassoOBA(positive=True), 0),
+        ("C", sk.L1LogisticOBA(class_weight="balanced"), 2),
+        ("csr", sk.L1LogisticOBA(l1_ratio=0.8, penalty_weights={1: 0.0}), 3),
+        ("C", sk.LassoOBA(), 0),
+        ("csr", sk.LassoOBA(positive=True), 0),
     ],
 )
 def test_stability_selection(cupy, layout, model, classes):
@@ -134,7 +125,7 @@ def test_stability_selection(cupy, layout, model, classes):
     everything = {"sample_weight": s, "offset": o}
     for given in [{}, everything] if classes != 3 else [everything]:
         model.set_params(tol=1e-7)  # or the first penalties of weak features are by chance
-        selection = StabilitySelection(
+        selection = sk.StabilitySelection(
                 model, n_pairs=2, penalties=4, eps=0.05, threshold=0.75, max_false=None, random_state=0
             )  # fmt: skip
         here = selection.fit(X, y, **given)
@@ -157,20 +148,20 @@ def test_what_is_refused(cupy):
     X, y, s = _data(2)
     dX, dy = cupy.asarray(X), cupy.asarray(y)
     for call in (
-        lambda: StabilitySelection().fit(dX, y),
-        lambda: StabilitySelection().fit(X, dy),
-        lambda: StabilitySelection().fit(dX, dy, sample_weight=s),
-        lambda: StabilitySelection(BoundedRegressor(), penalties=[1.0]).fit(dX, dy),
+        lambda: sk.StabilitySelection().fit(dX, y),
+        lambda: sk.StabilitySelection().fit(X, dy),
+        lambda: sk.StabilitySelection().fit(dX, dy, sample_weight=s),
+        lambda: sk.StabilitySelection(sk.BoundedRegressor(), penalties=[1.0]).fit(dX, dy),
     ):
         with pytest.raises(TypeError, match="cupy"):
             call()
-    here, there = (L1LogisticOBACV([1.0], cv=2).fit(*data) for data in ((X, y), (dX, dy)))
-    scored = L1LogisticOBACV([1.0], cv=2, scoring="neg_log_loss").fit(dX, dy)
-    numbers = LassoOBACV([1.0], cv=2).fit(dX, dy)
+    here, there = (sk.L1LogisticOBACV([1.0], cv=2).fit(*data) for data in ((X, y), (dX, dy)))
+    scored = sk.L1LogisticOBACV([1.0], cv=2, scoring="neg_log_loss").fit(dX, dy)
+    numbers = sk.LassoOBACV([1.0], cv=2).fit(dX, dy)
     for model, given in ((here, (dX, y)), (there, (X, y)), (scored, (X, dy)), (numbers, (dX, y))):
         with pytest.raises(TypeError, match="cupy"):
             model.score(*given)
-    empty = StabilitySelection(LassoOBA(), n_pairs=1, penalties=[1e9], max_false=None).fit(dX, dy)
+    empty = sk.StabilitySelection(sk.LassoOBA(), n_pairs=1, penalties=[1e9], max_false=None).fit(dX, dy)
     with pytest.warns(UserWarning, match="No features were selected"):
         assert empty.transform(dX).shape == (N, 0)
 
@@ -201,8 +192,8 @@ def test_paths_of_the_lasso(cupy, layout, options):
     v, offset = np.where(np.arange(14) % 5 == 0, 0.0, 1.0 + np.arange(14) % 3), np.sin(np.arange(70.0))
     for given in ({}, {"sample_weight": s, "penalty_weights": v, "offset": offset}):
         there = {name: cupy.asarray(values) for name, values in given.items()}
-        here = lasso_path(X, y, **given, **options, **TIGHT)
-        _same_path(here, lasso_path(to_device(cupy, X), cupy.asarray(y), **there, **options, **TIGHT))
+        here = sk.lasso_path(X, y, **given, **options, **TIGHT)
+        _same_path(here, sk.lasso_path(to_device(cupy, X), cupy.asarray(y), **there, **options, **TIGHT))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +206,7 @@ def test_paths_of_logistic_regression(cupy, layout, classes, ratio):
     for given in ({}, {"sample_weight": s, "penalty_weights": {3: 0.0}, "offset": offset}):
         there = {k: v if isinstance(v, dict) else cupy.asarray(v) for k, v in given.items()}
         options = dict(l1_ratio=ratio, class_weight="balanced", coefs="sparse", **TIGHT)
-        here = l1_logistic_path(X, y, **given, **options)
-        path = l1_logistic_path(to_device(cupy, X), cupy.asarray(y), **there, **options)
+        here = sk.l1_logistic_path(X, y, **given, **options)
+        path = sk.l1_logistic_path(to_device(cupy, X), cupy.asarray(y), **there, **options)
         _same_path(here, path)
         np.testing.assert_array_equal(path.classes, here.classes)

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from sparsekit import _arrays as _device
-from sparsekit._estimator.device_checks import (
-    DeviceEstimatorMixin,
-    check_device_X,
-)
+from sparsekit._estimator.device_checks import DeviceEstimatorMixin, check_device_X
 
 
 class Estimator(DeviceEstimatorMixin):

@@ -4,16 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit import (
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    LPSparseMAPClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifierCV,
-    fenchel_young_path,
-    l1_logistic_path,
-    sparsemax,
-)
+import sparsekit as sk
 from sparsekit.inspection import SupportDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 
@@ -31,19 +22,19 @@ def test_arrays_that_belong_in_main_memory(cupy):
     X, y, w = _data()
     dX, dw = cupy.asarray(X), cupy.asarray(w)
     five = cupy.ones(5)
-    divergence = SparsemaxClassifierCV(alphas=[0.1], cv=2).fit(X, y)
-    there = L1LogisticOBA().fit(dX, cupy.asarray(y))
+    divergence = sk.SparsemaxClassifierCV(alphas=[0.1], cv=2).fit(X, y)
+    there = sk.L1LogisticOBA().fit(dX, cupy.asarray(y))
     for name, call in [
-        ("sample_weight", lambda: SoftmaxClassifierCV(cv=2).fit(X, y, dw)),
-        ("sample_weight", lambda: l1_logistic_path(X, y, sample_weight=dw)),
-        ("penalty_weights", lambda: L1LogisticOBA(penalty_weights=five).fit(X, y)),
-        ("Cs", lambda: l1_logistic_path(X, y, Cs=five)),
-        ("alphas", lambda: fenchel_young_path(X, y, alphas=five)),
+        ("sample_weight", lambda: sk.SoftmaxClassifierCV(cv=2).fit(X, y, dw)),
+        ("sample_weight", lambda: sk.l1_logistic_path(X, y, sample_weight=dw)),
+        ("penalty_weights", lambda: sk.L1LogisticOBA(penalty_weights=five).fit(X, y)),
+        ("Cs", lambda: sk.l1_logistic_path(X, y, Cs=five)),
+        ("alphas", lambda: sk.fenchel_young_path(X, y, alphas=five)),
         ("X", lambda: divergence.score(dX, cupy.asarray(y))),
         ("p", lambda: jensen_shannon_divergence(np.ones((1, 5)) / 5, five[None] / 5)),
         ("y_top", lambda: precision_at_k(y, cupy.asarray(y)[:, None])),
         ("coef", lambda: kkt_violation(five, five, 1.0)),
-        ("P", lambda: SupportDisplay.from_probabilities(sparsemax(dX))),
+        ("P", lambda: SupportDisplay.from_probabilities(sk.sparsemax(dX))),
         ("x", lambda: sharpness(lambda x: float(x @ x), five)),
     ]:
         with pytest.raises(TypeError, match=rf"{name} is on the GPU.*cupy\.asnumpy\({name}\)"):
@@ -58,7 +49,7 @@ def test_scores_of_very_many_classes_or_labels(cupy):
     Y = (X[:, :3] > 0).astype(float)
     sparse = pytest.importorskip("cupyx.scipy.sparse").csr_matrix(sp.csr_matrix(Y))
     for target, there in [(y, cupy.asarray(y)), (sp.csr_array(Y), sparse), (Y, cupy.asarray(Y))]:
-        model = ExtremeSoftmaxSGD(max_iter=3, random_state=0, learning_rate=0.1).fit(dX, there)
+        model = sk.ExtremeSoftmaxSGD(max_iter=3, random_state=0, learning_rate=0.1).fit(dX, there)
         here = model.to_cpu()
         assert 0 < model.score(dX, there) == here.score(X, target)
         assert model.score(dX, there, dw) == pytest.approx(here.score(X, target, w))
@@ -67,7 +58,7 @@ def test_scores_of_very_many_classes_or_labels(cupy):
     with pytest.raises(TypeError, match="sample_weight is on the GPU and X, y in main"):
         here.log_loss(X, Y, dw)
     with pytest.raises(TypeError, match=r"noise is on the GPU.*cupy\.asnumpy"):
-        ExtremeSoftmaxSGD(noise=cupy.ones(2) / 2).fit(dX, cupy.asarray(y))
-    labels = LPSparseMAPClassifier(max_iter=20, tol=0.1).fit(dX[:, :2], cupy.asarray(Y[:, :2]))
+        sk.ExtremeSoftmaxSGD(noise=cupy.ones(2) / 2).fit(dX, cupy.asarray(y))
+    labels = sk.LPSparseMAPClassifier(max_iter=20, tol=0.1).fit(dX[:, :2], cupy.asarray(Y[:, :2]))
     expected = labels.to_cpu().score(X[:, :2], Y[:, :2])
     assert labels.score(dX[:, :2], cupy.asarray(Y[:, :2])) == expected > 0

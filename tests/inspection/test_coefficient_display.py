@@ -16,9 +16,6 @@ from sparsekit.inspection import CoefficientDisplay
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-pytestmark = pytest.mark.usefixtures("close_figures")
-
-
 def names(display):
     return [label.get_text() for label in display.ax_.get_yticklabels()]
 

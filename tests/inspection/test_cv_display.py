@@ -12,9 +12,6 @@ from sparsekit.inspection import CVScoreDisplay
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-pytestmark = pytest.mark.usefixtures("close_figures")
-
-
 def check(display, position, model):
     np.testing.assert_allclose(display.line_.get_xdata(), position)
     np.testing.assert_allclose(display.line_.get_ydata(), model.mean_score_)

@@ -7,26 +7,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
-from sparsekit import FactorGraph, L1LogisticOBACV, Xor, l1_logistic_path
-from sparsekit.inspection import (
-    AttentionDisplay,
-    CoefficientDisplay,
-    ConvergenceDisplay,
-    CVScoreDisplay,
-    FactorGraphDisplay,
-    ParametricPlotDisplay,
-    PerformanceProfileDisplay,
-    RegularizationPathDisplay,
-    SupportDisplay,
-)
+from sparsekit import FactorGraph, L1LogisticOBACV, Xor, inspection, l1_logistic_path
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pyplot = pytest.importorskip("matplotlib.pyplot", reason="matplotlib is not installed")
 
 HISTORIES = {"_mine": {"fun": [3.0, 2.0, 1.5], "time": [0.0, 0.1, 0.2]}}
-
-
-pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +33,17 @@ def displays(path, searched):
     graph.add(Xor(graph.variable((3,))))
     solution = graph.solve()
     return {
-        "path": lambda **o: RegularizationPathDisplay.from_path(path, **o),
-        "convergence": lambda **o: ConvergenceDisplay.from_history(HISTORIES, **o),
-        "scores": lambda **o: CVScoreDisplay.from_estimator(searched, **o),
-        "profile": lambda **o: PerformanceProfileDisplay.from_table([[1.0, 2.0], [2.0, 1.0]], **o),
-        "parametric": lambda **o: ParametricPlotDisplay.from_function(lambda x: 1 + x @ x, [0.0], [1.0], **o),
-        "coefficients": lambda **o: CoefficientDisplay.from_coefficients([1.0, -2.0], **o),
-        "attention": lambda **o: AttentionDisplay.from_weights(np.eye(2), **o),
-        "support": lambda **o: SupportDisplay.from_probabilities(np.eye(2), **o),
-        "graph": lambda **o: FactorGraphDisplay.from_graph(graph, solution, **o),
+        "path": lambda **o: inspection.RegularizationPathDisplay.from_path(path, **o),
+        "convergence": lambda **o: inspection.ConvergenceDisplay.from_history(HISTORIES, **o),
+        "scores": lambda **o: inspection.CVScoreDisplay.from_estimator(searched, **o),
+        "profile": lambda **o: inspection.PerformanceProfileDisplay.from_table([[1.0, 2.0], [2.0, 1.0]], **o),
+        "parametric": lambda **o: inspection.ParametricPlotDisplay.from_function(
+            lambda x: 1 + x @ x, [0.0], [1.0], **o
+        ),
+        "coefficients": lambda **o: inspection.CoefficientDisplay.from_coefficients([1.0, -2.0], **o),
+        "attention": lambda **o: inspection.AttentionDisplay.from_weights(np.eye(2), **o),
+        "support": lambda **o: inspection.SupportDisplay.from_probabilities(np.eye(2), **o),
+        "graph": lambda **o: inspection.FactorGraphDisplay.from_graph(graph, solution, **o),
     }
 
 
@@ -99,7 +87,7 @@ def test_names_that_begin_with_an_underscore_are_in_the_legend(displays):
 
 
 def test_tokens_with_dollars_are_drawn_as_they_are():
-    display = AttentionDisplay.from_weights(np.eye(2), queries=["$x_$", "$^$"], keys=["a", "US$"])
+    display = inspection.AttentionDisplay.from_weights(np.eye(2), queries=["$x_$", "$^$"], keys=["a", "US$"])
     display.figure_.canvas.draw()
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["$x_$", "$^$"]
 
@@ -112,13 +100,15 @@ def test_displays_pickle(displays, name):
 
 def test_columns_of_a_frame_name_the_classes():
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    display = SupportDisplay.from_probabilities(pandas.DataFrame(np.eye(2), columns=["cat", "dog"]))
+    display = inspection.SupportDisplay.from_probabilities(
+        pandas.DataFrame(np.eye(2), columns=["cat", "dog"])
+    )
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == ["cat", "dog"]
 
 
 def test_a_run_that_broke_down_hides_no_other():
     runs = {"broken": {"fun": [3.0, np.nan, 2.0]}, "whole": {"fun": [3.0, 2.0, 1.0]}}
-    display = ConvergenceDisplay.from_history(runs, y="gap")
+    display = inspection.ConvergenceDisplay.from_history(runs, y="gap")
     np.testing.assert_allclose(display.lines_[0].get_ydata(), [2.0, np.nan, 1.0])
     np.testing.assert_allclose(display.lines_[1].get_ydata(), [2.0, 1.0, np.nan])
 
@@ -126,16 +116,16 @@ def test_a_run_that_broke_down_hides_no_other():
 @pytest.mark.parametrize("history", [{}, {"fun": []}, {"fun": [1.0], "time": [0.0, 1.0]}])
 def test_histories_without_a_form(history):
     with pytest.raises(ValueError, match="history 'a' must hold arrays of one length, at least 1"):
-        ConvergenceDisplay.from_history({"a": history})
+        inspection.ConvergenceDisplay.from_history({"a": history})
 
 
 def test_a_history_without_an_objective():
     with pytest.raises(ValueError, match="'a' recorded time"):
-        ConvergenceDisplay.from_history({"a": {"time": [0.0, 1.0]}})
+        inspection.ConvergenceDisplay.from_history({"a": {"time": [0.0, 1.0]}})
 
 
 def test_scores_that_are_not_finite():
     with pytest.raises(ValueError, match="scores of C = 2 are not finite"):
-        CVScoreDisplay([1.0, 2.0], [[0.5, np.nan], [0.5, 0.6]], [0.1, 0.1], "C", "accuracy").plot()
+        inspection.CVScoreDisplay([1.0, 2.0], [[0.5, np.nan], [0.5, 0.6]], [0.1, 0.1], "C", "accuracy").plot()
     with pytest.raises(ValueError, match="penalty_name must be 'C' or 'alpha'; got 'c'"):
-        CVScoreDisplay([1.0, 2.0], [[0.5, 0.5]], [0.1, 0.1], "c", "accuracy").plot()
+        inspection.CVScoreDisplay([1.0, 2.0], [[0.5, 0.5]], [0.1, 0.1], "c", "accuracy").plot()

@@ -9,20 +9,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from sparsekit import (
-    LPSparseMAPClassifier,
-    SoftmaxClassifier,
-    SparsemaxClassifier,
-    sparsemax,
-)
-from sparsekit.inspection import (
-    AttentionDisplay,
-    SupportDisplay,
-)
+import sparsekit as sk
+from sparsekit.inspection import AttentionDisplay, SupportDisplay
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
-pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 # supports
@@ -32,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("close_figures")
 def iris_model():
     X, y = load_iris(return_X_y=True)
     names = load_iris().target_names[y]
-    return SparsemaxClassifier(alpha=1e-3).fit(X, names), X, names
+    return sk.SparsemaxClassifier(alpha=1e-3).fit(X, names), X, names
 
 
 def test_support_rows(iris_model, tmp_path):
@@ -63,14 +53,14 @@ def test_support_sizes(iris_model):
     sizes = (model.predict_proba(X) > 0).sum(axis=1)
     drawn = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in display.bars_}
     assert drawn == {k: np.mean(sizes == k) for k in np.unique(sizes)} and len(drawn) > 1
-    dense = SoftmaxClassifier().fit(X, load_iris().target)
+    dense = sk.SoftmaxClassifier().fit(X, load_iris().target)
     (bar,) = SupportDisplay.from_estimator(dense, X, kind="sizes").bars_
     assert bar.get_height() == 1.0 and bar.get_x() + bar.get_width() / 2 == 3
 
 
 def test_support_of_many_classes_keeps_the_likely_ones():
     rng = np.random.default_rng(0)
-    P = sparsemax(2 * rng.normal(size=(40, 90)))
+    P = sk.sparsemax(2 * rng.normal(size=(40, 90)))
     display = SupportDisplay.from_probabilities(P, max_rows=8, max_classes=12)
     kept = display.shown_classes_
     mass = P[:8].sum(axis=0)
@@ -87,7 +77,7 @@ def test_support_of_many_classes_keeps_the_likely_ones():
 
 def test_support_of_other_classifiers():
     X, Y = make_multilabel_classification(n_samples=30, n_classes=4, random_state=0)
-    labels = LPSparseMAPClassifier(pairs="all").fit(X, Y)
+    labels = sk.LPSparseMAPClassifier(pairs="all").fit(X, Y)
     display = SupportDisplay.from_estimator(labels, X)
     np.testing.assert_array_equal(display.image_.get_array().filled(0.0), labels.predict_proba(X)[:25])
     theirs = LogisticRegression().fit(X, Y[:, 0])
@@ -127,7 +117,7 @@ def test_support_refuses_unknown_options():
 
 
 def test_attention_draws_the_weights(tmp_path):
-    weights = sparsemax(2 * np.random.default_rng(0).normal(size=(3, 5)))
+    weights = sk.sparsemax(2 * np.random.default_rng(0).normal(size=(3, 5)))
     keys = ["the", "cat", "on", "the", "mat"]  # words may repeat
     display = AttentionDisplay.from_weights(weights, "abc", keys, frames=[4, -1, 0], title="sparsemax")
     shown = display.image_.get_array()

@@ -4,23 +4,10 @@ import numpy as np
 import pytest
 from drawings import overlap
 
-from sparsekit import (
-    AtMostOne,
-    Budget,
-    DepTree,
-    Factor,
-    FactorGraph,
-    Imply,
-    Pair,
-    Xor,
-)
-from sparsekit.inspection import (
-    FactorGraphDisplay,
-)
+import sparsekit as sk
+from sparsekit.inspection import FactorGraphDisplay
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
-pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 def ends_of(display):
@@ -42,10 +29,10 @@ def nearest(display):
 
 
 def matching(m, n):
-    graph = FactorGraph()
+    graph = sk.FactorGraph()
     u = graph.variable(np.random.default_rng(0).normal(size=(m, n)))
-    graph.add(Xor(u))
-    graph.add(AtMostOne(u.T))
+    graph.add(sk.Xor(u))
+    graph.add(sk.AtMostOne(u.T))
     return graph
 
 
@@ -73,17 +60,17 @@ def test_graph_of_a_matrix_is_drawn_as_one(tmp_path):
     display.figure_.savefig(tmp_path / "graph.png", dpi=50)
 
 
-class AllOrNone(Factor):
+class AllOrNone(sk.Factor):
     def maximize(self, scores, additional_scores):
         return np.full(scores.shape, float(scores.sum() > 0))
 
 
 def test_graph_of_pairs_logic_and_a_factor_of_ones_own():
-    graph = FactorGraph()
+    graph = sk.FactorGraph()
     u = graph.variable([0.5, -0.2, 0.3, 0.1, 0.4])
     v, w = graph.variable(0.2), graph.variable([[0.1, 0.2]])
-    graph.add(Pair(u[[[0, 1], [1, 2], [2, 3], [3, 0]]], 0.2))
-    graph.add(Imply([u[0], v]))
+    graph.add(sk.Pair(u[[[0, 1], [1, 2], [2, 3], [3, 0]]], 0.2))
+    graph.add(sk.Imply([u[0], v]))
     graph.add(AllOrNone([w[0], u[4]]))
     display = FactorGraphDisplay.from_graph(graph)
     assert display.factor_names_ == ["Pair"] * 4 + ["Imply", "AllOrNone"]
@@ -107,23 +94,23 @@ def test_graph_of_pairs_logic_and_a_factor_of_ones_own():
 
 @pytest.mark.parametrize("kind", ["all pairs", "chain", "tree and budget", "alone", "twice the same row"])
 def test_nodes_do_not_cover_each_other(kind):
-    graph = FactorGraph()
+    graph = sk.FactorGraph()
     if kind == "all pairs":
         u = graph.variable((8,))
-        graph.add(Pair(u[np.array(np.triu_indices(8, 1)).T]))
+        graph.add(sk.Pair(u[np.array(np.triu_indices(8, 1)).T]))
     elif kind == "chain":
         u = graph.variable((30,))
-        graph.add(Pair(u[np.column_stack([np.arange(29), np.arange(1, 30)])]))
+        graph.add(sk.Pair(u[np.column_stack([np.arange(29), np.arange(1, 30)])]))
     elif kind == "tree and budget":
         u = graph.variable((6, 6))
-        graph.add(DepTree(u))
-        graph.add(Budget(u[0], 2))
+        graph.add(sk.DepTree(u))
+        graph.add(sk.Budget(u[0], 2))
     elif kind == "alone":
         graph.variable((60,))
     else:
         u = graph.variable((3, 3))
         for _ in range(3):
-            graph.add(Xor(u[0]))
+            graph.add(sk.Xor(u[0]))
     display = FactorGraphDisplay.from_graph(graph)
     # radius 0.27 and half a side 0.16, with its corner
     assert nearest(display) > 0.27 + 0.16 * 2**0.5
@@ -165,18 +152,18 @@ def test_graph_errors():
         FactorGraphDisplay.from_graph(_large())
     assert len(FactorGraphDisplay.from_graph(_large(), max_nodes=70).positions_) == 70
     with pytest.raises(ValueError, match="graph has no variables"):
-        FactorGraphDisplay.from_graph(FactorGraph())
+        FactorGraphDisplay.from_graph(sk.FactorGraph())
     with pytest.raises(TypeError, match="graph must be a FactorGraph; got Xor"):
         FactorGraphDisplay.from_graph(graph.factors[0])
-    impossible = FactorGraph()
+    impossible = sk.FactorGraph()
     u = impossible.variable((2,))
-    impossible.add(Budget(u, 0))
-    impossible.add(Xor(u))
+    impossible.add(sk.Budget(u, 0))
+    impossible.add(sk.Xor(u))
     with pytest.raises(ValueError, match="infeasible"):
         FactorGraphDisplay.from_graph(impossible, impossible.solve())
 
 
 def _large():
-    graph = FactorGraph()
+    graph = sk.FactorGraph()
     graph.variable((70,))
     return graph

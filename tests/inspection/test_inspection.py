@@ -10,28 +10,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.preprocessing import scale
 
 import sparsekit
-from sparsekit import (
-    BoundedClassifier,
-    BoundedRegressor,
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    SoftmaxClassifier,
-    SparsemaxClassifier,
-    SparsemaxClassifierCV,
-    fenchel_young_path,
-    l1_logistic_path,
-    minimize_nqn,
-    minimize_oba,
-)
 from sparsekit.inspection import ConvergenceDisplay, RegularizationPathDisplay
 from sparsekit.optimize import LogisticLoss
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
-
-pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +24,7 @@ def cancer():
 
 def test_path_display_draws_the_path(cancer):
     X, y = cancer
-    path = l1_logistic_path(X, y, n_lambdas=10)
+    path = sparsekit.l1_logistic_path(X, y, n_lambdas=10)
     display = RegularizationPathDisplay.from_path(path, n_named=5, chosen_C=0.1)
     ever = np.flatnonzero(np.abs(path.coefs).max(axis=1))
     assert sorted(display.drawn_) == list(ever) and len(display.lines_) == len(ever)
@@ -59,7 +41,7 @@ def test_path_display_draws_the_path(cancer):
 
 def test_path_display_of_estimators(cancer, tmp_path):
     X, y = cancer
-    for model in (L1LogisticOBA(C=0.3, fit_intercept=False), L1LogisticOBACV(Cs=5, cv=3)):
+    for model in (sparsekit.L1LogisticOBA(C=0.3, fit_intercept=False), sparsekit.L1LogisticOBACV(Cs=5, cv=3)):
         model.fit(X, y)
         display = RegularizationPathDisplay.from_estimator(model, X, y, n_lambdas=6)
         assert len(display.path.lambdas) == 6
@@ -67,8 +49,11 @@ def test_path_display_of_estimators(cancer, tmp_path):
         assert f"C = {C:.3g}" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert bool(np.any(display.path.intercepts)) == model.fit_intercept
         display.figure_.savefig(tmp_path / "path.png")
-    expected = l1_logistic_path(X, y, n_lambdas=2, l1_ratio=0.5).coefs
-    for mixed in (L1LogisticOBA(l1_ratio=0.5), L1LogisticOBACV(Cs=1, cv=2, l1_ratio=[0.5])):
+    expected = sparsekit.l1_logistic_path(X, y, n_lambdas=2, l1_ratio=0.5).coefs
+    for mixed in (
+        sparsekit.L1LogisticOBA(l1_ratio=0.5),
+        sparsekit.L1LogisticOBACV(Cs=1, cv=2, l1_ratio=[0.5]),
+    ):
         path = RegularizationPathDisplay.from_estimator(mixed.fit(X, y), X, y, n_lambdas=2).path
         np.testing.assert_allclose(path.coefs, expected)
     ax = matplotlib.pyplot.figure().add_subplot()
@@ -77,8 +62,8 @@ def test_path_display_of_estimators(cancer, tmp_path):
 
 def test_path_display_of_classes_sparse_and_lasso():
     X, y = load_iris(return_X_y=True)
-    dense = l1_logistic_path(scale(X), y, n_lambdas=6)
-    sparse = l1_logistic_path(scale(X), y, n_lambdas=6, coefs="sparse")
+    dense = sparsekit.l1_logistic_path(scale(X), y, n_lambdas=6)
+    sparse = sparsekit.l1_logistic_path(scale(X), y, n_lambdas=6, coefs="sparse")
     for target in range(3):
         first = RegularizationPathDisplay.from_path(dense, target=target)
         second = RegularizationPathDisplay.from_path(sparse, target=target)
@@ -91,7 +76,7 @@ def test_path_display_of_classes_sparse_and_lasso():
         RegularizationPathDisplay.from_path(dense, target=3)
     with pytest.raises(ValueError, match="feature_names"):
         RegularizationPathDisplay.from_path(dense, feature_names=["one"])
-    path = LassoOBA.path(*load_diabetes(return_X_y=True), n_lambdas=5)
+    path = sparsekit.LassoOBA.path(*load_diabetes(return_X_y=True), n_lambdas=5)
     display = RegularizationPathDisplay.from_path(path)
     assert "alpha" in display.ax_.get_xlabel()
     np.testing.assert_allclose(display.lines_[0].get_xdata(), -np.log10(path.alphas))
@@ -99,8 +84,8 @@ def test_path_display_of_classes_sparse_and_lasso():
 
 def test_convergence_display(cancer, tmp_path):
     X, y = cancer
-    tight = L1LogisticOBA(history=True, tol=1e-8).fit(X, y)
-    loose = L1LogisticOBA(history=True, tol=1e-2).fit(X, y)
+    tight = sparsekit.L1LogisticOBA(history=True, tol=1e-8).fit(X, y)
+    loose = sparsekit.L1LogisticOBA(history=True, tol=1e-2).fit(X, y)
     display = ConvergenceDisplay.from_estimator(tight, loose, names=["tight", "loose"])
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), tight.history_["optimality"])
     np.testing.assert_array_equal(display.lines_[1].get_xdata(), loose.history_["time"])
@@ -115,7 +100,7 @@ def test_convergence_display(cancer, tmp_path):
     twice = ConvergenceDisplay.from_estimator(tight, loose)
     assert [line.get_label() for line in twice.lines_] == ["L1LogisticOBA 1", "L1LogisticOBA 2"]
     with pytest.raises(ValueError, match="history=True"):
-        ConvergenceDisplay.from_estimator(L1LogisticOBA().fit(X, y))
+        ConvergenceDisplay.from_estimator(sparsekit.L1LogisticOBA().fit(X, y))
     with pytest.raises(ValueError, match="y must be"):
         ConvergenceDisplay.from_estimator(tight, y="loss")
     with pytest.raises(ValueError, match="names must be"):
@@ -173,7 +158,7 @@ def test_every_estimators_history_is_drawn(name):
 
 def test_convergence_of_outputs_has_a_best_each():
     X, y = load_iris(return_X_y=True)
-    model = BoundedClassifier(history=True).fit(X, y)
+    model = sparsekit.BoundedClassifier(history=True).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model, y="gap")
     assert [line.get_label() for line in display.lines_] == [
         f"BoundedClassifier, output {k}" for k in range(3)
@@ -186,7 +171,7 @@ def test_convergence_of_outputs_has_a_best_each():
 
 def test_convergence_of_epochs_and_of_what_records_none():
     X, y = load_iris(return_X_y=True)
-    model = ExtremeSoftmaxSGD(max_iter=4, learning_rate=0.01, random_state=0).fit(X, y)
+    model = sparsekit.ExtremeSoftmaxSGD(max_iter=4, learning_rate=0.01, random_state=0).fit(X, y)
     display = ConvergenceDisplay.from_estimator(model)
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), model.objective_curve_)
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), [1, 2, 3, 4])
@@ -194,9 +179,9 @@ def test_convergence_of_epochs_and_of_what_records_none():
     with pytest.raises(ValueError, match="x='time' needs 'time'"):
         ConvergenceDisplay.from_estimator(model, x="time")
     with pytest.raises(ValueError, match="call fit"):
-        ConvergenceDisplay.from_estimator(ExtremeSoftmaxSGD())
+        ConvergenceDisplay.from_estimator(sparsekit.ExtremeSoftmaxSGD())
     with pytest.raises(TypeError, match="SparsemaxClassifierCV records no history"):
-        ConvergenceDisplay.from_estimator(SparsemaxClassifierCV().fit(X, y))
+        ConvergenceDisplay.from_estimator(sparsekit.SparsemaxClassifierCV().fit(X, y))
     with pytest.raises(ValueError, match="at least one"):
         ConvergenceDisplay.from_estimator()
 
@@ -204,7 +189,7 @@ def test_convergence_of_epochs_and_of_what_records_none():
 def test_convergence_of_results(cancer):
     X, y = cancer
     loss = LogisticLoss(X.to_numpy(), np.where(y, 1, -1))
-    oba = minimize_oba(loss, 1.0, history=True)
+    oba = sparsekit.minimize_oba(loss, 1.0, history=True)
     display = ConvergenceDisplay.from_result(oba, names=["OBA"])
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), oba.history["optimality"])
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["OBA"]
@@ -212,7 +197,7 @@ def test_convergence_of_results(cancer):
     def fun(x):
         return float(np.abs(x).sum() + x @ x), np.sign(x) + 2 * x
 
-    runs = [minimize_nqn(fun, np.full(3, start), jac=True, history=True) for start in (1.0, 2.0)]
+    runs = [sparsekit.minimize_nqn(fun, np.full(3, start), jac=True, history=True) for start in (1.0, 2.0)]
     display = ConvergenceDisplay.from_result(*runs, x="iteration")
     for run, line in zip(runs, display.lines_):
         np.testing.assert_array_equal(line.get_ydata(), [row["f"] for row in run.history])
@@ -229,12 +214,12 @@ def test_convergence_of_results(cancer):
     with pytest.raises(ValueError, match="y='dual_gap' needs 'dual_gap'; 'result 1' recorded fun"):
         ConvergenceDisplay.from_result(runs[0], y="dual_gap")
     with pytest.raises(ValueError, match="result 1 has no history: call the solver with history=True"):
-        ConvergenceDisplay.from_result(minimize_nqn(fun, np.ones(3), jac=True))
+        ConvergenceDisplay.from_result(sparsekit.minimize_nqn(fun, np.ones(3), jac=True))
 
 
 def test_a_run_that_is_at_the_optimum_at_once_is_seen():
-    done = minimize_nqn(lambda x: (x @ x, 2 * x), np.zeros(2), jac=True, history=True)
-    far = minimize_nqn(lambda x: (x @ x, 2 * x), np.full(2, 5.0), jac=True, history=True)
+    done = sparsekit.minimize_nqn(lambda x: (x @ x, 2 * x), np.zeros(2), jac=True, history=True)
+    far = sparsekit.minimize_nqn(lambda x: (x @ x, 2 * x), np.full(2, 5.0), jac=True, history=True)
     assert not done.history  # there was no iteration
     display = ConvergenceDisplay.from_result(done, far, names=["done", "far"], y="gap", best=0)
     assert display.ax_.get_ylabel() == "objective gap"  # relative to 0 it cannot be
@@ -246,7 +231,7 @@ def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     height = triangle.get_transform().transform([(0, 0)])[0, 1]
     assert height == pytest.approx(display.ax_.get_window_extent().y0)  # the end of the axis
     assert ConvergenceDisplay.from_result(done).ax_.get_xlabel() == "time (s)"
-    model = SparsemaxClassifier(history=True).fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    model = sparsekit.SparsemaxClassifier(history=True).fit(np.zeros((4, 2)), [0, 1, 0, 1])
     alone = ConvergenceDisplay.from_estimator(model)  # optimal from the start
     assert [t.get_text() for t in alone.ax_.get_legend().get_texts()] == [
         "SparsemaxClassifier",
@@ -273,7 +258,7 @@ def test_convergence_of_zeros_infinities_and_dual_gaps():
 
 def test_path_display_of_sparsemax_and_softmax():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    path = fenchel_young_path(X, y, alphas=[1e-3, 1e-1, 1e-2])
+    path = sparsekit.fenchel_young_path(X, y, alphas=[1e-3, 1e-1, 1e-2])
     for target in range(3):
         display = RegularizationPathDisplay.from_path(path, target=target, chosen_alpha=0.02)
         assert sorted(display.drawn_) == [0, 1, 2, 3]
@@ -287,30 +272,32 @@ def test_path_display_of_sparsemax_and_softmax():
     with pytest.raises(TypeError, match="give chosen_alpha"):
         RegularizationPathDisplay.from_path(path, chosen_C=1.0)
     with pytest.raises(TypeError, match="give chosen_C"):
-        RegularizationPathDisplay.from_path(l1_logistic_path(X, y, n_lambdas=2), chosen_alpha=1.0)
+        RegularizationPathDisplay.from_path(sparsekit.l1_logistic_path(X, y, n_lambdas=2), chosen_alpha=1.0)
     with pytest.raises(TypeError, match="path must be a result of"):
         RegularizationPathDisplay.from_path(np.ones((3, 2)))
-    search = SparsemaxClassifierCV(alphas=[1e-1, 1e-3, 1e-2], cv=3).fit(X, y)
+    search = sparsekit.SparsemaxClassifierCV(alphas=[1e-1, 1e-3, 1e-2], cv=3).fit(X, y)
     display = RegularizationPathDisplay.from_estimator(search, X, y)
     np.testing.assert_array_equal(display.path.alphas, search.alphas_)
     np.testing.assert_allclose(display.path.coefs, path.coefs)
     names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert names[-1] == f"alpha = {search.alpha_:.3g}" and set(names[:-1]) == set(X.columns)
-    dense = RegularizationPathDisplay.from_estimator(SoftmaxClassifier(alpha=0.1), X, y, n_lambdas=4)
+    dense = RegularizationPathDisplay.from_estimator(
+        sparsekit.SoftmaxClassifier(alpha=0.1), X, y, n_lambdas=4
+    )
     np.testing.assert_allclose(dense.path.alphas, np.geomspace(10, 1e-8, 4))
-    own = SoftmaxClassifier(alpha=10.0).fit(X, y).coef_
+    own = sparsekit.SoftmaxClassifier(alpha=10.0).fit(X, y).coef_
     np.testing.assert_allclose(dense.path.coefs[0], own, atol=1e-4)
 
 
 def test_path_display_of_the_lasso_and_of_others():
     X, y = load_diabetes(return_X_y=True)
     display = RegularizationPathDisplay.from_estimator(
-        LassoOBA(alpha=0.5, fit_intercept=False), X, y, n_lambdas=5
+        sparsekit.LassoOBA(alpha=0.5, fit_intercept=False), X, y, n_lambdas=5
     )
     assert "alpha = 0.5" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert len(display.path.alphas) == 5 and not np.any(display.path.intercepts)
     with pytest.raises(TypeError, match=r"estimator must be .* got BoundedRegressor"):
-        RegularizationPathDisplay.from_estimator(BoundedRegressor(), X, y)
+        RegularizationPathDisplay.from_estimator(sparsekit.BoundedRegressor(), X, y)
 
 
 def test_works_without_matplotlib():

@@ -12,9 +12,6 @@ from sparsekit.inspection import ParametricPlotDisplay
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-pytestmark = pytest.mark.usefixtures("close_figures")
-
-
 def fun(x):
     return float(np.sum((x - 1) ** 2 * (x + 2) ** 2) + 0.1)
 

@@ -4,15 +4,11 @@ import numpy as np
 import pytest
 from drawings import overlap
 
-from sparsekit.inspection import (
-    PerformanceProfileDisplay,
-)
+from sparsekit.inspection import PerformanceProfileDisplay
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 COSTS = np.array([[10, 20, 40], [30, 15, np.nan], [5, np.inf, 5], [8, 8, 9], [np.inf, np.nan, np.inf]])
-
-pytestmark = pytest.mark.usefixtures("close_figures")
 
 
 def share_within(costs, solver, tau):

@@ -10,19 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
-from sparsekit import (
-    BoundedClassifier,
-    BoundedRegressor,
-    ExtremeSoftmaxSGD,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    LPSparseMAPClassifier,
-    SoftmaxClassifier,
-    SoftmaxClassifierCV,
-    SparsemaxClassifier,
-)
+import sparsekit as sk
 from sparsekit.inspection import sharpness
 from sparsekit.inspection._training import training_function
 
@@ -47,30 +35,30 @@ def labels(empty=True):
 
 
 ESTIMATORS = [
-    (L1LogisticOBA(C=0.1, class_weight="balanced"), classes),
-    (L1LogisticOBA(C=0.1, fit_intercept=False, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
-    (L1LogisticOBACV(Cs=3), classes),
-    (L1LogisticOBA(C=0.1, l1_ratio=0.3, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
-    (L1LogisticOBACV(Cs=2, cv=2, l1_ratio=[0.2, 0.5]), lambda: classes(False)),
-    (LassoOBA(alpha=0.05), numbers),
-    (LassoOBA(alpha=0.05, l1_ratio=0.5), numbers),
-    (LassoOBACV(alphas=[0.05], cv=2, l1_ratio=[0.2, 0.5]), numbers),
-    (SparsemaxClassifier(), lambda: classes(False)),
-    (SparsemaxClassifier(alpha=1e-2), lambda: labels(False)),
-    (SoftmaxClassifier(alpha=1e-3, penalize_intercept=False), lambda: classes(False)),
-    (SoftmaxClassifierCV(alphas=[0.1, 0.01]), lambda: classes(False)),
-    (BoundedRegressor("quantile", quantile=0.7, alpha=0.1, l1_ratio=0.5, bounds=(0, None)), numbers),
-    (BoundedRegressor("huber"), numbers),
-    (BoundedClassifier("hinge", alpha=0.1), lambda: classes(False)),
-    (BoundedClassifier(alpha=0.1), classes),
-    (LPSparseMAPClassifier(pairs="all", alpha=0.01), labels),
-    (LPSparseMAPClassifier(pairs="all", alpha=0.01, loss="hinge"), labels),
-    (LPSparseMAPClassifier(alpha=0.01, loss="logistic"), labels),
-    (LPSparseMAPClassifier(alpha=0.01), lambda: classes(False)),
-    (LPSparseMAPClassifier(alpha=0.01, loss="hinge"), lambda: classes(False)),
-    (ExtremeSoftmaxSGD(alpha=1e-3, learning_rate=1.0, max_iter=5, random_state=0), lambda: classes(False)),
-    (ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=5, random_state=0), labels),
-    (ExtremeSoftmaxSGD(learning_rate=1.0, label_choice="sample", max_iter=5, random_state=0), labels),
+    (sk.L1LogisticOBA(C=0.1, class_weight="balanced"), classes),
+    (sk.L1LogisticOBA(C=0.1, fit_intercept=False, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
+    (sk.L1LogisticOBACV(Cs=3), classes),
+    (sk.L1LogisticOBA(C=0.1, l1_ratio=0.3, penalty_weights=[1, 0, 2, 1]), lambda: classes(False)),
+    (sk.L1LogisticOBACV(Cs=2, cv=2, l1_ratio=[0.2, 0.5]), lambda: classes(False)),
+    (sk.LassoOBA(alpha=0.05), numbers),
+    (sk.LassoOBA(alpha=0.05, l1_ratio=0.5), numbers),
+    (sk.LassoOBACV(alphas=[0.05], cv=2, l1_ratio=[0.2, 0.5]), numbers),
+    (sk.SparsemaxClassifier(), lambda: classes(False)),
+    (sk.SparsemaxClassifier(alpha=1e-2), lambda: labels(False)),
+    (sk.SoftmaxClassifier(alpha=1e-3, penalize_intercept=False), lambda: classes(False)),
+    (sk.SoftmaxClassifierCV(alphas=[0.1, 0.01]), lambda: classes(False)),
+    (sk.BoundedRegressor("quantile", quantile=0.7, alpha=0.1, l1_ratio=0.5, bounds=(0, None)), numbers),
+    (sk.BoundedRegressor("huber"), numbers),
+    (sk.BoundedClassifier("hinge", alpha=0.1), lambda: classes(False)),
+    (sk.BoundedClassifier(alpha=0.1), classes),
+    (sk.LPSparseMAPClassifier(pairs="all", alpha=0.01), labels),
+    (sk.LPSparseMAPClassifier(pairs="all", alpha=0.01, loss="hinge"), labels),
+    (sk.LPSparseMAPClassifier(alpha=0.01, loss="logistic"), labels),
+    (sk.LPSparseMAPClassifier(alpha=0.01), lambda: classes(False)),
+    (sk.LPSparseMAPClassifier(alpha=0.01, loss="hinge"), lambda: classes(False)),
+    (sk.ExtremeSoftmaxSGD(alpha=1e-3, learning_rate=1.0, max_iter=5, random_state=0), lambda: classes(False)),
+    (sk.ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=5, random_state=0), labels),
+    (sk.ExtremeSoftmaxSGD(learning_rate=1.0, label_choice="sample", max_iter=5, random_state=0), labels),
 ]
 
 
@@ -90,7 +78,7 @@ def test_estimators(estimator, data):
     value = f.fun(f.x)[0]
     # the function is the one that the estimator says it minimised, on the scale of the mean loss
     if hasattr(estimator, "objective_"):
-        sums = isinstance(estimator, (L1LogisticOBA, L1LogisticOBACV))
+        sums = isinstance(estimator, (sk.L1LogisticOBA, sk.L1LogisticOBACV))
         expected = np.sum(estimator.objective_) / (weight.sum() if sums else 1.0)
         if getattr(estimator, "label_choice", None) == "sample":
             # a Fenchel-Young loss is 0 at best: without the entropy of the rows' labels
@@ -121,9 +109,9 @@ def test_estimators(estimator, data):
 
 def test_pipelines_searches_and_parts_of_the_classes():
     X, y = classes(False)
-    model = L1LogisticOBA().fit(StandardScaler().fit_transform(X), y)
+    model = sk.L1LogisticOBA().fit(StandardScaler().fit_transform(X), y)
     expected = sharpness(model, StandardScaler().fit_transform(X), y)
-    pipeline = make_pipeline(StandardScaler(), L1LogisticOBA()).fit(X, y)
+    pipeline = make_pipeline(StandardScaler(), sk.L1LogisticOBA()).fit(X, y)
     assert sharpness(pipeline, X, y) == pytest.approx(expected)
     search = GridSearchCV(pipeline, {"l1logisticoba__C": [1.0]}, cv=2).fit(X, y)
     assert sharpness(search, X, y) == pytest.approx(expected)
@@ -140,9 +128,9 @@ def test_pipelines_searches_and_parts_of_the_classes():
 def test_wrong_numbers_of_labels_are_refused():
     X, Y = labels(False)
     for model in (
-        SparsemaxClassifier(alpha=1e-2),
-        ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=1, random_state=0),
-        LPSparseMAPClassifier(alpha=0.1, pairs=None),
+        sk.SparsemaxClassifier(alpha=1e-2),
+        sk.ExtremeSoftmaxSGD(learning_rate=1.0, max_iter=1, random_state=0),
+        sk.LPSparseMAPClassifier(alpha=0.1, pairs=None),
     ):
         model.fit(X, Y)
         for wrong in (Y[:, :3], np.column_stack([Y, Y])):
@@ -152,15 +140,15 @@ def test_wrong_numbers_of_labels_are_refused():
 
 def test_searches_without_a_best_estimator():
     X, y = classes(False)
-    search = GridSearchCV(L1LogisticOBA(), {"C": [1.0]}, cv=2, refit=False).fit(X, y)
-    for unfitted in (search, GridSearchCV(L1LogisticOBA(), {"C": [1.0]})):
+    search = GridSearchCV(sk.L1LogisticOBA(), {"C": [1.0]}, cv=2, refit=False).fit(X, y)
+    for unfitted in (search, GridSearchCV(sk.L1LogisticOBA(), {"C": [1.0]})):
         with pytest.raises(NotFittedError, match="GridSearchCV has no best_estimator_"):
             sharpness(unfitted, X, y)
 
 
 def test_hashed_weights_have_no_coefficients():
     X, y = classes(False)
-    model = ExtremeSoftmaxSGD(hash_bits=8, learning_rate=1.0, max_iter=1, random_state=0).fit(X, y)
+    model = sk.ExtremeSoftmaxSGD(hash_bits=8, learning_rate=1.0, max_iter=1, random_state=0).fit(X, y)
     with pytest.raises(TypeError, match="hashed weights"):
         sharpness(model, X, y)
 
@@ -168,6 +156,6 @@ def test_hashed_weights_have_no_coefficients():
 def test_single_precision_data_is_no_rise():
     X, y = load_diabetes(return_X_y=True)
     X = scale(X).astype(np.float32)
-    model = LassoOBA(alpha=0.1).fit(X, y)
+    model = sk.LassoOBA(alpha=0.1).fit(X, y)
     double = sharpness(model, X.astype(np.float64), y, epsilon=1e-5, random_state=0)
     assert sharpness(model, X, y, epsilon=1e-5, random_state=0) == pytest.approx(double, rel=1e-3)

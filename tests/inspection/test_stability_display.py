@@ -13,9 +13,6 @@ from sparsekit.inspection import StabilityPathDisplay
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
-pytestmark = pytest.mark.usefixtures("close_figures")
-
-
 @pytest.fixture(scope="module")
 def selection():
     X, y = load_diabetes(return_X_y=True, as_frame=True)

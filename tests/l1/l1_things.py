@@ -12,15 +12,7 @@ import reference_oba as reference
 from numpy.testing import assert_allclose
 from sklearn.base import clone
 
-from sparsekit import (
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    StabilitySelection,
-    l1_logistic_path,
-    lasso_path,
-)
+import sparsekit as sk
 
 TOL = 1e-9
 C, ALPHA = 0.5, 0.08
@@ -75,7 +67,7 @@ class Selection:
         self.model, self.y = model, y
 
     def fit(self, X=X, y=None, *, sample_weight=None, offset=None, n_jobs=None, **parameters):
-        model = StabilitySelection(
+        model = sk.StabilitySelection(
             clone(self.model).set_params(**parameters), n_pairs=3, penalties=6, random_state=0,
             max_false=None, n_jobs=n_jobs,
         )  # fmt: skip
@@ -84,19 +76,19 @@ class Selection:
 
 
 THINGS = {
-    "L1LogisticOBA": Estimator(L1LogisticOBA(C, tol=TOL), TWO),
-    "L1LogisticOBA, 3 classes": Estimator(L1LogisticOBA(C, tol=TOL), THREE),
-    "L1LogisticOBACV": Estimator(L1LogisticOBACV([C], tol=TOL, cv=FOLDS, scoring="neg_log_loss"), TWO),
+    "L1LogisticOBA": Estimator(sk.L1LogisticOBA(C, tol=TOL), TWO),
+    "L1LogisticOBA, 3 classes": Estimator(sk.L1LogisticOBA(C, tol=TOL), THREE),
+    "L1LogisticOBACV": Estimator(sk.L1LogisticOBACV([C], tol=TOL, cv=FOLDS, scoring="neg_log_loss"), TWO),
     "L1LogisticOBACV, 3 classes": Estimator(
-        L1LogisticOBACV([C], tol=TOL, cv=FOLDS, scoring="neg_log_loss"), THREE
+        sk.L1LogisticOBACV([C], tol=TOL, cv=FOLDS, scoring="neg_log_loss"), THREE
     ),
-    "l1_logistic_path": Path(l1_logistic_path, TWO, Cs=[0.1, C]),
-    "l1_logistic_path, 3 classes": Path(l1_logistic_path, THREE, Cs=[0.1, C]),
-    "LassoOBA": Estimator(LassoOBA(ALPHA, tol=TOL), NUMBERS),
-    "LassoOBACV": Estimator(LassoOBACV([ALPHA], tol=TOL, cv=FOLDS), NUMBERS),
-    "lasso_path": Path(lasso_path, NUMBERS, alphas=[ALPHA, 1.0]),
-    "StabilitySelection(L1LogisticOBA)": Selection(L1LogisticOBA(tol=TOL), TWO),
-    "StabilitySelection(LassoOBA)": Selection(LassoOBA(tol=TOL), NUMBERS),
+    "l1_logistic_path": Path(sk.l1_logistic_path, TWO, Cs=[0.1, C]),
+    "l1_logistic_path, 3 classes": Path(sk.l1_logistic_path, THREE, Cs=[0.1, C]),
+    "LassoOBA": Estimator(sk.LassoOBA(ALPHA, tol=TOL), NUMBERS),
+    "LassoOBACV": Estimator(sk.LassoOBACV([ALPHA], tol=TOL, cv=FOLDS), NUMBERS),
+    "lasso_path": Path(sk.lasso_path, NUMBERS, alphas=[ALPHA, 1.0]),
+    "StabilitySelection(L1LogisticOBA)": Selection(sk.L1LogisticOBA(tol=TOL), TWO),
+    "StabilitySelection(LassoOBA)": Selection(sk.LassoOBA(tol=TOL), NUMBERS),
 }
 FITS = [name for name in THINGS if "Stability" not in name]
 ESTIMATORS = [name for name in THINGS if isinstance(THINGS[name], Estimator)]

@@ -9,17 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.metrics import log_loss, mean_gamma_deviance, mean_poisson_deviance
 
-from sparsekit import (
-    GLMOBA,
-    GLMOBACV,
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    glm_path,
-    l1_logistic_path,
-    lasso_path,
-)
+import sparsekit as sk
 
 N, P = 120, 8
 RNG = np.random.default_rng(0)
@@ -48,8 +38,8 @@ def _criterion(selection, fit, k, n, n_intercepts=1, p=P):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_of_least_squares(selection, fit_intercept):
     options = dict(fit_intercept=fit_intercept, **TIGHT)
-    search = LassoOBACV(20, selection=selection, **options).fit(X, NUMBERS, WEIGHT)
-    path = lasso_path(X, NUMBERS, alphas=search.alphas_, sample_weight=WEIGHT, **options)
+    search = sk.LassoOBACV(20, selection=selection, **options).fit(X, NUMBERS, WEIGHT)
+    path = sk.lasso_path(X, NUMBERS, alphas=search.alphas_, sample_weight=WEIGHT, **options)
     squares = (NUMBERS[:, None] - X @ path.coefs - path.intercepts) ** 2
     n = COUNTED.sum()
     fit = n * np.log(MEAN_ONE @ squares / n)
@@ -57,7 +47,7 @@ def test_of_least_squares(selection, fit_intercept):
     assert_allclose(search.criterion_, expected, rtol=1e-8)
     best = int(np.argmin(expected))
     assert 0 < best < 19 and search.alpha_ == search.alphas_[best]
-    model = LassoOBA(search.alpha_, **options).fit(X, NUMBERS, WEIGHT)
+    model = sk.LassoOBA(search.alpha_, **options).fit(X, NUMBERS, WEIGHT)
     assert_allclose(search.coef_, model.coef_, atol=1e-7)
     assert_allclose(search.intercept_, model.intercept_, atol=1e-7)
     assert search.objective_ == pytest.approx(model.objective_) and search.n_iter_.shape == (1,)
@@ -67,11 +57,11 @@ def test_of_least_squares(selection, fit_intercept):
 @pytest.mark.parametrize("y", [KINDS > 0, KINDS], ids=["two", "three"])
 def test_of_classes(selection, y):
     n_outputs = len(np.unique(y)) - 1
-    search = L1LogisticOBACV(15, selection=selection, **TIGHT).fit(X, y, WEIGHT)
-    path = l1_logistic_path(X, y, Cs=search.Cs_, sample_weight=WEIGHT, **TIGHT)
+    search = sk.L1LogisticOBACV(15, selection=selection, **TIGHT).fit(X, y, WEIGHT)
+    path = sk.l1_logistic_path(X, y, Cs=search.Cs_, sample_weight=WEIGHT, **TIGHT)
     values = []
     for i, C in enumerate(search.Cs_):
-        model = L1LogisticOBA(C, **TIGHT).fit(X, y, WEIGHT)
+        model = sk.L1LogisticOBA(C, **TIGHT).fit(X, y, WEIGHT)
         fit = 2.0 * log_loss(y, model.predict_proba(X), sample_weight=WEIGHT, normalize=False)
         k = np.minimum(np.count_nonzero(np.atleast_2d(path.coef(i)), axis=0), n_outputs).sum()
         values.append(_criterion(selection, fit, k, WEIGHT.sum(), n_outputs, P * n_outputs))
@@ -86,10 +76,10 @@ def test_of_families_and_several_ratios(family):
     y = COUNTS + (family == "gamma")
     deviance = {"poisson": mean_poisson_deviance, "gamma": mean_gamma_deviance}[family]
     ratios = [0.5, 1.0]
-    search = GLMOBACV(family, alphas=8, l1_ratio=ratios, selection="bic", **TIGHT).fit(X, y, WEIGHT)
+    search = sk.GLMOBACV(family, alphas=8, l1_ratio=ratios, selection="bic", **TIGHT).fit(X, y, WEIGHT)
     assert search.criterion_.shape == (2, 8)
     for ratio, values in zip(ratios, search.criterion_):
-        path = glm_path(
+        path = sk.glm_path(
             X, y, family=family, n_lambdas=8, eps=1e-3, l1_ratio=ratio, sample_weight=WEIGHT, **TIGHT
         )
         n = WEIGHT.sum() if family == "poisson" else COUNTED.sum()
@@ -101,16 +91,18 @@ def test_of_families_and_several_ratios(family):
         assert_allclose(values, _criterion("bic", fit, path.n_nonzero, n), rtol=1e-6)
     chosen = np.unravel_index(np.argmin(search.criterion_), (2, 8))
     assert search.l1_ratio_ == ratios[chosen[0]] and search.alpha_ == search.alphas_[chosen[1]]
-    again = GLMOBA(family, alpha=search.alpha_, l1_ratio=search.l1_ratio_, **TIGHT).fit(X, y, WEIGHT)
+    again = sk.GLMOBA(family, alpha=search.alpha_, l1_ratio=search.l1_ratio_, **TIGHT).fit(X, y, WEIGHT)
     assert_allclose(search.coef_, again.coef_, atol=1e-6)
 
 
-@pytest.mark.parametrize("make, y", [(LassoOBACV, NUMBERS), (L1LogisticOBACV, KINDS), (GLMOBACV, COUNTS)])
+@pytest.mark.parametrize(
+    "make, y", [(sk.LassoOBACV, NUMBERS), (sk.L1LogisticOBACV, KINDS), (sk.GLMOBACV, COUNTS)]
+)
 def test_the_unit_of_weights_and_rows_without_one_do_not_count(make, y):
-    grid = {"Cs" if make is L1LogisticOBACV else "alphas": [0.01, 0.1, 0.2]}
+    grid = {"Cs" if make is sk.L1LogisticOBACV else "alphas": [0.01, 0.1, 0.2]}
     search = make(**grid, selection="bic", **TIGHT)
     weighted = search.fit(X, y, WEIGHT).criterion_
-    if make is LassoOBACV:  # others know the dispersion, and weights count like repeated rows
+    if make is sk.LassoOBACV:  # others know the dispersion, and weights count like repeated rows
         assert_allclose(search.fit(X, y, 1e-3 * WEIGHT).criterion_, weighted, rtol=1e-7)
     assert_allclose(search.fit(X[COUNTED], y[COUNTED], WEIGHT[COUNTED]).criterion_, weighted, rtol=1e-6)
 
@@ -118,16 +110,16 @@ def test_the_unit_of_weights_and_rows_without_one_do_not_count(make, y):
 def test_models_of_more_than_half_as_many_features_as_rows_are_no_candidates():
     wide = np.random.default_rng(1).standard_normal((40, 200))
     y = wide[:, 0] + 0.5 * wide[:, 1] + 0.1 * wide[:, 2:].sum(axis=1)
-    search = LassoOBACV(50, selection="aic").fit(wide, y)
-    n_nonzero = lasso_path(wide, y, alphas=search.alphas_).n_nonzero
+    search = sk.LassoOBACV(50, selection="aic").fit(wide, y)
+    n_nonzero = sk.lasso_path(wide, y, alphas=search.alphas_).n_nonzero
     assert n_nonzero[-1] > 20
     assert np.array_equal(np.isinf(search.criterion_), n_nonzero > 20)
     assert np.count_nonzero(search.coef_) <= 20
     with pytest.raises(
         ValueError, match=r"selection='aic' has no candidate: every model .* 0\.5 features a row"
     ):
-        LassoOBACV(2, selection="aic", penalty_weights=np.zeros(30)).fit(wide[:, :30], y)
-    labels = L1LogisticOBACV(5, eps=1e-2, selection="aic").fit(wide, y > 0)  # of a known dispersion
+        sk.LassoOBACV(2, selection="aic", penalty_weights=np.zeros(30)).fit(wide[:, :30], y)
+    labels = sk.L1LogisticOBACV(5, eps=1e-2, selection="aic").fit(wide, y > 0)  # of a known dispersion
     assert np.isfinite(labels.criterion_).all()
 
 
@@ -138,8 +130,8 @@ SUPPORTS = ["1se", "bic"]
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_a_relaxed_fit_has_no_penalty_on_what_is_selected(selection, make):
     how = dict(selection=selection, cv=3)
-    plain = LassoOBACV(20, **how).fit(make(X), NUMBERS)
-    model = LassoOBACV(20, relaxed=True, **how).fit(make(X), NUMBERS)
+    plain = sk.LassoOBACV(20, **how).fit(make(X), NUMBERS)
+    model = sk.LassoOBACV(20, relaxed=True, **how).fit(make(X), NUMBERS)
     used = np.flatnonzero(plain.coef_)
     assert model.alpha_ == plain.alpha_ and 0 < len(used) < P
     assert np.array_equal(np.flatnonzero(model.coef_), used)
@@ -147,15 +139,15 @@ def test_a_relaxed_fit_has_no_penalty_on_what_is_selected(selection, make):
     assert_allclose(model.coef_[used], peer.coef_, atol=1e-5)
     assert model.objective_ == pytest.approx(0.5 * np.mean((NUMBERS - model.predict(X)) ** 2))
 
-    plain = L1LogisticOBACV(20, **how).fit(make(X), KINDS > 0)
-    model = L1LogisticOBACV(20, relaxed=True, **how).fit(make(X), KINDS > 0)
+    plain = sk.L1LogisticOBACV(20, **how).fit(make(X), KINDS > 0)
+    model = sk.L1LogisticOBACV(20, relaxed=True, **how).fit(make(X), KINDS > 0)
     used = np.flatnonzero(plain.coef_[0])
     assert model.C_ == plain.C_ and np.array_equal(np.flatnonzero(model.coef_[0]), used)
     peer = LogisticRegression(C=np.inf, tol=1e-8, max_iter=1000).fit(X[:, used], KINDS > 0)
     assert_allclose(model.coef_[0, used], peer.coef_[0], atol=1e-3)
 
-    plain = GLMOBACV(alphas=20, **how).fit(make(X), COUNTS)
-    model = GLMOBACV(alphas=20, relaxed=True, **how).fit(make(X), COUNTS)
+    plain = sk.GLMOBACV(alphas=20, **how).fit(make(X), COUNTS)
+    model = sk.GLMOBACV(alphas=20, relaxed=True, **how).fit(make(X), COUNTS)
     used = np.flatnonzero(plain.coef_)
     peer = PoissonRegressor(alpha=0.0, tol=1e-8, max_iter=1000).fit(X[:, used], COUNTS)
     assert_allclose(model.coef_[used], peer.coef_, atol=1e-3)
@@ -164,8 +156,8 @@ def test_a_relaxed_fit_has_no_penalty_on_what_is_selected(selection, make):
 
 def test_a_relaxed_fit_of_several_classes_keeps_each_zero():
     options = dict(selection="bic", **TIGHT)
-    plain = L1LogisticOBACV(20, **options).fit(X, KINDS)
-    model = L1LogisticOBACV(20, relaxed=True, **options).fit(X, KINDS)
+    plain = sk.L1LogisticOBACV(20, **options).fit(X, KINDS)
+    model = sk.L1LogisticOBACV(20, relaxed=True, **options).fit(X, KINDS)
     assert np.array_equal(model.coef_ != 0, plain.coef_ != 0) and (model.coef_ == 0).any()
     residual = model.predict_proba(X) - (KINDS[:, None] == np.arange(3))
     assert np.abs((residual.T @ X)[model.coef_ != 0]).max() <= 1e-5
@@ -175,26 +167,26 @@ def test_a_relaxed_fit_of_several_classes_keeps_each_zero():
 def test_a_relaxed_fit_that_separates_the_classes_warns():
     y = X[:, 0] > 0.0
     with pytest.warns(ConvergenceWarning, match="separates the classes"):
-        L1LogisticOBACV([1.0], selection="bic", relaxed=True).fit(X, y)
+        sk.L1LogisticOBACV([1.0], selection="bic", relaxed=True).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="separates the classes"):
-        GLMOBACV("binomial", alphas=[0.01], selection="bic", relaxed=True).fit(X, y)
+        sk.GLMOBACV("binomial", alphas=[0.01], selection="bic", relaxed=True).fit(X, y)
 
 
 def test_parameters_that_contradict_one_another_are_refused():
     with pytest.raises(ValueError, match="l1_ratio=0 leaves none at zero"):
-        LassoOBACV(l1_ratio=[0.0, 1.0], selection="bic").fit(X, NUMBERS)
+        sk.LassoOBACV(l1_ratio=[0.0, 1.0], selection="bic").fit(X, NUMBERS)
     with pytest.raises(ValueError, match="use refit=True"):
-        LassoOBACV(refit=False, relaxed=True).fit(X, NUMBERS)
+        sk.LassoOBACV(refit=False, relaxed=True).fit(X, NUMBERS)
 
 
 def test_the_end_of_the_grid_warns():
     with pytest.warns(UserWarning, match="the weakest penalty of the grid, beyond which bic may still fall"):
-        LassoOBACV([0.5, 0.3], selection="bic").fit(X, NUMBERS)
+        sk.LassoOBACV([0.5, 0.3], selection="bic").fit(X, NUMBERS)
 
 
 def test_a_path_that_is_not_solved_warns():
     with pytest.warns(ConvergenceWarning, match=r"the path at alpha="):
-        GLMOBACV(alphas=3, selection="bic", max_iter=1).fit(X, COUNTS)
+        sk.GLMOBACV(alphas=3, selection="bic", max_iter=1).fit(X, COUNTS)
 
 
 def test_a_relaxed_fit_moves_unpenalised_features_that_were_zero():
@@ -203,5 +195,5 @@ def test_a_relaxed_fit_moves_unpenalised_features_that_were_zero():
     second = -0.9 * first + 0.4 * rng.standard_normal(N)
     options = dict(alphas=[0.4], positive=True, penalty_weights=[1.0, 0.0], selection="bic")
     X, y = np.column_stack([first, second]), first + 0.3 * second
-    assert LassoOBACV(**options).fit(X, y).coef_[1] == 0.0
-    assert_allclose(LassoOBACV(relaxed=True, **options).fit(X, y).coef_, [1.0, 0.3], atol=1e-6)
+    assert sk.LassoOBACV(**options).fit(X, y).coef_[1] == 0.0
+    assert_allclose(sk.LassoOBACV(relaxed=True, **options).fit(X, y).coef_, [1.0, 0.3], atol=1e-6)

@@ -77,18 +77,6 @@ def test_choice_from_known_scores(scores, best, one_se):
     assert (model.C_best_, model.C_1se_) == (best, one_se)
 
 
-def test_refit_false_averages_the_folds(cancer):
-    X, y = cancer
-    cv = list(StratifiedKFold(3).split(X, y))
-    model = L1LogisticOBACV(Cs=[0.1], cv=cv, refit=False, tol=TIGHT).fit(X, y)
-    folds = [L1LogisticOBA(C=0.1, tol=TIGHT).fit(X[train], y[train]) for train, _ in cv]
-    np.testing.assert_allclose(model.coef_, np.mean([fold.coef_ for fold in folds], axis=0), atol=1e-4)
-    np.testing.assert_allclose(
-        model.intercept_, np.mean([fold.intercept_ for fold in folds], axis=0), atol=1e-4
-    )
-    assert not hasattr(model, "objective_")
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 3.0}])
 def test_sample_weight_enters_fits_and_scores(cancer, class_weight):
     X, y = cancer

@@ -43,71 +43,66 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 
-from sparsekit import (
-    L1LogisticOBA,
-    LassoOBA,
-    LassoOBACV,
-    StabilitySelection,
-    l1_logistic_path,
-    lasso_path,
-)
+import sparsekit as sk
 
 # cells that are empty on purpose: what is called, the message, and the reason
 REFUSED = {
     "positive, classes": (
-        lambda: L1LogisticOBA(positive=True), TypeError, "positive",
+        lambda: sk.L1LogisticOBA(positive=True), TypeError, "positive",
         "a sign of each class's coefficients has no meaning where classes may be renamed: BoundedClassifier",
     ),
     "positive, L-BFGS": (
-        lambda: LassoOBA(positive=True, hessian="lbfgs").fit(X, NUMBERS), ValueError,
+        lambda: sk.LassoOBA(positive=True, hessian="lbfgs").fit(X, NUMBERS), ValueError,
         "positive must be False where hessian is 'lbfgs'", "coefficients >= 0 are found without a model",
     ),
     "infinite penalty_weights": (
-        lambda: LassoOBA(penalty_weights=[np.inf] + [1.0] * (P - 1)).fit(X, NUMBERS), ValueError,
+        lambda: sk.LassoOBA(penalty_weights=[np.inf] + [1.0] * (P - 1)).fit(X, NUMBERS), ValueError,
         "penalty_weights contains infinity", "leave the column out, as `coming_from` says for glmnet",
     ),
     "infinite penalty_weights by name": (
-        lambda: L1LogisticOBA(penalty_weights={"f0": np.inf}).fit(frame(), TWO), ValueError,
+        lambda: sk.L1LogisticOBA(penalty_weights={"f0": np.inf}).fit(frame(), TWO), ValueError,
         r"penalty_weights\['f0'\] must be a finite number", "leave the column out",
     ),
     "callback, CV": (
-        lambda: LassoOBACV(callback=print), TypeError, "callback",
+        lambda: sk.LassoOBACV(callback=print), TypeError, "callback",
         "many fits in threads would be told apart by nothing: scikit-learn's callbacks say which fold it is",
     ),
     "several l1_ratio, one fit": (
-        lambda: LassoOBA(l1_ratio=[0.5, 1.0]).fit(X, NUMBERS), ValueError, "'l1_ratio' parameter of LassoOBA",
+        lambda: sk.LassoOBA(l1_ratio=[0.5, 1.0]).fit(X, NUMBERS), ValueError,
+        "'l1_ratio' parameter of LassoOBA",
         "only a CV class can choose",
     ),
     "several l1_ratio, path": (
-        lambda: l1_logistic_path(X, TWO, l1_ratio=[0.5, 1.0]), ValueError, "'l1_ratio' parameter of l1_log",
+        lambda: sk.l1_logistic_path(X, TWO, l1_ratio=[0.5, 1.0]), ValueError,
+        "'l1_ratio' parameter of l1_log",
         "a path has one penalty at a point",
     ),
     "ridge, stability": (
-        lambda: StabilitySelection(LassoOBA(l1_ratio=0.0)).fit(X, NUMBERS), ValueError,
+        lambda: sk.StabilitySelection(sk.LassoOBA(l1_ratio=0.0)).fit(X, NUMBERS), ValueError,
         "l1_ratio of LassoOBA must be above 0", "a ridge selects every feature",
     ),
     "one offset a row, 3 classes": (
-        lambda: L1LogisticOBA().fit(X, THREE, offset=OFFSET), ValueError, "a column a class",
+        lambda: sk.L1LogisticOBA().fit(X, THREE, offset=OFFSET), ValueError, "a column a class",
         "the same for all classes would change no probability",
     ),
     "to_sklearn with an offset": (
-        lambda: LassoOBA().fit(X, NUMBERS, offset=OFFSET).to_sklearn(), ValueError, "adds an offset",
+        lambda: sk.LassoOBA().fit(X, NUMBERS, offset=OFFSET).to_sklearn(), ValueError, "adds an offset",
         "no estimator of scikit-learn has one",
     ),
     "no offset to predict with": (
-        lambda: L1LogisticOBA().fit(X, TWO, offset=OFFSET).predict(X), ValueError,
+        lambda: sk.L1LogisticOBA().fit(X, TWO, offset=OFFSET).predict(X), ValueError,
         "was fitted with an offset",
         "zeros would silently be wrong",
     ),
     "to_sklearn before the fit": (
-        lambda: LassoOBACV().to_sklearn(), sklearn.exceptions.NotFittedError, "not fitted", "",
+        lambda: sk.LassoOBACV().to_sklearn(), sklearn.exceptions.NotFittedError, "not fitted", "",
     ),
     "alpha = 0 in a path": (
-        lambda: lasso_path(X, NUMBERS, alphas=[1.0, 0.0]), ValueError, "alphas must be > 0",
+        lambda: sk.lasso_path(X, NUMBERS, alphas=[1.0, 0.0]), ValueError, "alphas must be > 0",
         "no path leads to zero in the logarithm; LassoOBA(0) is the fit",
     ),
     "penalty known of scikit-learn's own": (
-        lambda: StabilitySelection(Lasso()).fit(X, NUMBERS), ValueError, "where the path of Lasso begins",
+        lambda: sk.StabilitySelection(Lasso()).fit(X, NUMBERS), ValueError, "where the path of Lasso begins",
         "give values",
     ),
 }  # fmt: skip
@@ -125,7 +120,7 @@ def test_no_public_thing_is_forgotten():
 
     public = {n for n in sparsekit.__all__ if n.startswith(("L1", "l1_", "Lasso", "lasso_", "Stability"))}
     assert public == {name.split(",")[0].split("(")[0] for name in THINGS}
-    assert LassoOBA.path is lasso_path
+    assert sk.LassoOBA.path is sk.lasso_path
 
 
 # certificate
@@ -157,7 +152,7 @@ def test_free_features_have_a_bound_where_rows_are_far_from_the_boundary(weak):
     offset = draws.standard_normal(31)
     y = (offset + columns[:, 0] + draws.standard_normal(31) > 0).astype(int)
     weights = np.where(np.arange(43) < 6, 0.0, 1.0)
-    model = L1LogisticOBA(weak, penalty_weights=weights, tol=1e-7).fit(columns, y, offset=offset)
+    model = sk.L1LogisticOBA(weak, penalty_weights=weights, tol=1e-7).fit(columns, y, offset=offset)
     assert 0 <= model.dual_gap_ <= 1e-6 * model.objective_
     smooth = reference.logistic(columns, 2.0 * y - 1, fit_intercept=True, offset=offset)
     l1 = np.append(weights, 0.0) / weak

@@ -35,12 +35,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsekit import (
-    L1LogisticOBACV,
-    LassoOBA,
-    LassoOBACV,
-    StabilitySelection,
-)
+import sparsekit as sk
 
 # offsets
 
@@ -71,7 +66,7 @@ def test_offset_and_weights_go_where_routing_says(estimator):
     with sklearn.config_context(enable_metadata_routing=True):
         model = clone(estimator.model).set_fit_request(sample_weight=True, offset=True)
         model.set_predict_request(offset=True).set_score_request(offset=True, sample_weight=True)
-        if isinstance(model, L1LogisticOBACV | LassoOBACV):
+        if isinstance(model, sk.L1LogisticOBACV | sk.LassoOBACV):
             scorer = get_scorer("accuracy" if of_classes(estimator) else "neg_mean_squared_error")
             model.set_params(scoring=scorer.set_score_request(sample_weight=True))
         scaler = StandardScaler().set_fit_request(sample_weight=False)
@@ -80,7 +75,7 @@ def test_offset_and_weights_go_where_routing_says(estimator):
         direct = clone(model).fit(scaled, y, sample_weight=None, offset=offset)
         assert np.abs(pipeline[-1].coef_ - direct.coef_).max() > 1e-3  # weights arrived
         assert_array_equal(pipeline.predict(X, offset=offset), pipeline[-1].predict(scaled, offset=offset))
-        if isinstance(model, L1LogisticOBACV | LassoOBACV):
+        if isinstance(model, sk.L1LogisticOBACV | sk.LassoOBACV):
             return
         search = GridSearchCV(model, {"fit_intercept": [True]}, cv=KFold(2)).fit(X, y, **given)
         scores = []
@@ -116,7 +111,7 @@ def test_callbacks_of_scikit_learn(name):
     pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     thing, recorder = THINGS[name], Recorder()
     if is_selection(thing):
-        model = StabilitySelection(clone(thing.model), n_pairs=3, penalties=3, n_jobs=2)
+        model = sk.StabilitySelection(clone(thing.model), n_pairs=3, penalties=3, n_jobs=2)
         task, count = "half", 6
     else:
         model = clone(thing.model)
@@ -153,12 +148,12 @@ def test_callbacks_of_the_package_see_copies_and_stop(name):
 def test_constant_columns_are_fitted_without_a_warning(columns, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = LassoOBA(0.1, **options).fit(columns, NUMBERS)
+        model = sk.LassoOBA(0.1, **options).fit(columns, NUMBERS)
     assert_allclose(model.coef_, 0.0, atol=1e-15)
     assert_allclose(model.intercept_, NUMBERS.mean())
     # a gap that is small by the tolerance alone is no such proof
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        LassoOBA(1e-4, max_iter=1, tol=1e-12, hessian="lbfgs").fit(X, NUMBERS)
+        sk.LassoOBA(1e-4, max_iter=1, tol=1e-12, hessian="lbfgs").fit(X, NUMBERS)
 
 
 @pytest.mark.parametrize("name", [n for n in THINGS if "asso" in n])

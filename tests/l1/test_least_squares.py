@@ -95,13 +95,6 @@ def test_warm_starts(kind):
     far = LassoOBA(alpha, warm_start=True).fit(X, -9 * y).fit(X, y)  # a start worse than zero
     for model in (warm, far):
         assert_allclose(model.coef_, cold.coef_, rtol=0, atol=1e-4)
-    again = clone_fit(cold, X, y)
-    assert_array_equal(again.coef_, cold.coef_)
-    assert again.n_iter_ == cold.n_iter_
-
-
-def clone_fit(model, X, y):
-    return LassoOBA(**model.get_params()).fit(X, y)
 
 
 def test_rounds_correct_what_single_precision_left():

@@ -13,14 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from sparsekit import (
-    L1LogisticOBA,
-    L1LogisticOBACV,
-    LassoOBA,
-    l1_logistic_path,
-    load,
-    save,
-)
+import sparsekit as sk
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
 from sparsekit.inspection import RegularizationPathDisplay, sharpness
@@ -68,7 +61,7 @@ def test_huge_offsets(fit_intercept, size):
     for C in (0.01, 1.0):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConvergenceWarning)
-            model = L1LogisticOBA(C, fit_intercept=fit_intercept).fit(X, y, offset=offset)
+            model = sk.L1LogisticOBA(C, fit_intercept=fit_intercept).fit(X, y, offset=offset)
         found, best = reference(model, X, y, offset)
         assert_allclose(model.objective_, found, rtol=1e-9)
         assert found - best <= model.dual_gap_ + 1e-10 * found
@@ -76,7 +69,7 @@ def test_huge_offsets(fit_intercept, size):
             assert model.dual_gap_ <= 1.001e-4 * found
             assert found <= best * (1 + 1e-4)
     # an offset that is right everywhere leaves nothing to learn
-    sure = L1LogisticOBA().fit(X, y, offset=size * (2 * y - 1))
+    sure = sk.L1LogisticOBA().fit(X, y, offset=size * (2 * y - 1))
     assert not sure.coef_.any()
     assert 0 <= sure.objective_ <= 1e-9 and sure.dual_gap_ <= 1e-9
     assert sure.score(X, y, offset=size * (2 * y - 1)) == 1.0
@@ -139,7 +132,7 @@ def test_losses(loss):
 def test_predictions_add_the_offset(K):
     X, y, offset = data(K)
     names = np.array(["a", "b", "c"])[y]
-    model = L1LogisticOBA(0.5).fit(X, names, offset=offset)
+    model = sk.L1LogisticOBA(0.5).fit(X, names, offset=offset)
     scores = (X @ model.coef_.T + model.intercept_).squeeze() + offset
     assert_allclose(model.decision_function(X, offset=offset), scores, atol=1e-12)
     both = np.column_stack([np.zeros(len(X)), scores]) if K == 2 else scores
@@ -157,15 +150,15 @@ def test_predictions_add_the_offset(K):
 
 def test_predictions_of_numbers(tmp_path):
     X, y, offset = numbers()
-    model = LassoOBA(0.05).fit(X, y, offset=offset)
+    model = sk.LassoOBA(0.05).fit(X, y, offset=offset)
     expected = X @ model.coef_ + model.intercept_ + offset
     assert_allclose(model.predict(X, offset), expected, atol=1e-12)
     r2 = 1 - np.sum((y - expected) ** 2) / np.sum((y - y.mean()) ** 2)
     assert_allclose(model.score(X, y, offset=offset), r2)
     with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
         model.score(X, y)
-    save(model, tmp_path / "model.npz")
-    again = load(tmp_path / "model.npz")
+    sk.save(model, tmp_path / "model.npz")
+    again = sk.load(tmp_path / "model.npz")
     with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
         again.predict(X)
     assert_array_equal(again.predict(X, offset), model.predict(X, offset))
@@ -174,7 +167,7 @@ def test_predictions_of_numbers(tmp_path):
 @pytest.mark.parametrize("K", [2, 3])
 def test_a_model_that_had_an_offset_asks_for_one(K):
     X, y, offset = data(K)
-    model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    model = sk.L1LogisticOBA(0.5).fit(X, y, offset=offset)
     methods = ("predict", "decision_function", "predict_proba", "predict_log_proba")
     for name in methods:
         with pytest.raises(ValueError, match=r"fitted with an offset .* offset=0\. needs_offset_ = False"):
@@ -204,14 +197,14 @@ def test_what_is_wrong_is_named():
     X, y, _ = data(3)
     two = (y > 0).astype(int)
     calls = [
-        (lambda o: L1LogisticOBA().fit(X, two, offset=o), (90,)),
-        (lambda o: L1LogisticOBA().fit(X, y, offset=o), (90, 3)),
-        (lambda o: LassoOBA().fit(X, y, offset=o), (90,)),
-        (lambda o: l1_logistic_path(X, y, n_lambdas=2, offset=o), (90, 3)),
-        (lambda o: LassoOBA.path(X, y, n_lambdas=2, offset=o), (90,)),
-        (lambda o: LassoOBA().fit(X, y).predict(X, offset=o), (90,)),
-        (lambda o: L1LogisticOBA().fit(X, y).predict_proba(X, offset=o), (90, 3)),
-        (lambda o: L1LogisticOBA().fit(X, two).score(X, two, offset=o), (90,)),
+        (lambda o: sk.L1LogisticOBA().fit(X, two, offset=o), (90,)),
+        (lambda o: sk.L1LogisticOBA().fit(X, y, offset=o), (90, 3)),
+        (lambda o: sk.LassoOBA().fit(X, y, offset=o), (90,)),
+        (lambda o: sk.l1_logistic_path(X, y, n_lambdas=2, offset=o), (90, 3)),
+        (lambda o: sk.LassoOBA.path(X, y, n_lambdas=2, offset=o), (90,)),
+        (lambda o: sk.LassoOBA().fit(X, y).predict(X, offset=o), (90,)),
+        (lambda o: sk.L1LogisticOBA().fit(X, y).predict_proba(X, offset=o), (90, 3)),
+        (lambda o: sk.L1LogisticOBA().fit(X, two).score(X, two, offset=o), (90,)),
     ]
     for call, shape in calls:
         good = np.ones(shape)
@@ -239,15 +232,15 @@ def test_cross_validation_of_classes_is_a_loop_over_the_folds(K):
     Cs, cv = [0.05, 0.5], StratifiedKFold(3)
     options = dict(cv=cv, scoring="neg_log_loss", tol=1e-8)
     for l1_ratio in (1.0, 0.5):
-        search = L1LogisticOBACV(Cs, l1_ratio=l1_ratio, **options).fit(X, y, weight, offset)
+        search = sk.L1LogisticOBACV(Cs, l1_ratio=l1_ratio, **options).fit(X, y, weight, offset)
         expected = np.empty((3, 2))
         for k, (a, b) in enumerate(cv.split(X, y)):
             for j, C in enumerate(Cs):
-                model = L1LogisticOBA(C, l1_ratio=l1_ratio, tol=1e-8).fit(X[a], y[a], weight[a], offset[a])
+                model = sk.L1LogisticOBA(C, l1_ratio=l1_ratio, tol=1e-8).fit(X[a], y[a], weight[a], offset[a])
                 proba = model.predict_proba(X[b], offset=offset[b])
                 expected[k, j] = -log_loss(y[b], proba, sample_weight=weight[b])
         assert_allclose(search.scores_, expected, atol=1e-3 if l1_ratio == 1.0 else 2e-3)
-        final = L1LogisticOBA(search.C_, l1_ratio=l1_ratio, tol=1e-8).fit(X, y, weight, offset)
+        final = sk.L1LogisticOBA(search.C_, l1_ratio=l1_ratio, tol=1e-8).fit(X, y, weight, offset)
         assert_allclose(search.coef_, final.coef_, atol=1e-6)
         assert_allclose(search.objective_, final.objective_, rtol=1e-8)
     proba = search.predict_proba(X, offset=offset)
@@ -256,26 +249,26 @@ def test_cross_validation_of_classes_is_a_loop_over_the_folds(K):
         with pytest.raises(ValueError, match="fitted with an offset"):
             call(X)
     # grids begin where the offset alone is left, and zeros are none
-    grid = L1LogisticOBACV(3, cv=cv).fit(X, y, offset=offset)
-    assert_allclose(1 / grid.Cs_[0], l1_logistic_path(X, y, n_lambdas=1, offset=offset).lambda_max)
+    grid = sk.L1LogisticOBACV(3, cv=cv).fit(X, y, offset=offset)
+    assert_allclose(1 / grid.Cs_[0], sk.l1_logistic_path(X, y, n_lambdas=1, offset=offset).lambda_max)
     assert_array_equal(
-        L1LogisticOBACV(3, cv=cv).fit(X, y, offset=np.zeros_like(offset)).scores_,
-        L1LogisticOBACV(3, cv=cv).fit(X, y).scores_,
+        sk.L1LogisticOBACV(3, cv=cv).fit(X, y, offset=np.zeros_like(offset)).scores_,
+        sk.L1LogisticOBACV(3, cv=cv).fit(X, y).scores_,
     )
     with pytest.raises(ValueError, match=r"offset\.shape"):
-        L1LogisticOBACV().fit(X, y, offset=offset[:-1])
+        sk.L1LogisticOBACV().fit(X, y, offset=offset[:-1])
 
 
 @pytest.mark.parametrize("missing", [1, 2])
 def test_a_fold_that_lacks_classes_has_their_columns_of_the_offset(missing):
     X, y, offset = data(4, n=100)
     train = np.flatnonzero(y >= missing)
-    model = L1LogisticOBACV([0.5], cv=[(train, np.arange(100))], refit=False, tol=1e-9).fit(
+    model = sk.L1LogisticOBACV([0.5], cv=[(train, np.arange(100))], refit=False, tol=1e-9).fit(
         X, y, offset=offset
     )
     part = offset[train][:, missing:]
     part = part[:, 1] - part[:, 0] if part.shape[1] == 2 else part
-    only = L1LogisticOBA(0.5, tol=1e-9).fit(X[train], y[train], offset=part)
+    only = sk.L1LogisticOBA(0.5, tol=1e-9).fit(X[train], y[train], offset=part)
     assert_allclose(
         model.predict_proba(X[train], offset=offset[train])[:, missing:],
         only.predict_proba(X[train], offset=part), atol=1e-6,
@@ -286,18 +279,18 @@ def test_a_fold_that_lacks_classes_has_their_columns_of_the_offset(missing):
 def test_pictures_of_paths(close_figures):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     X, y, offset = data()
-    model = L1LogisticOBA(0.5).fit(X, y, offset=offset)
+    model = sk.L1LogisticOBA(0.5).fit(X, y, offset=offset)
     with pytest.raises(ValueError, match="fitted with an offset"):
         RegularizationPathDisplay.from_estimator(model, X, y)
     display = RegularizationPathDisplay.from_estimator(model, X, y, offset=offset, n_lambdas=3)
-    expected = l1_logistic_path(X, y, offset=offset, n_lambdas=3)
+    expected = sk.l1_logistic_path(X, y, offset=offset, n_lambdas=3)
     assert_array_equal(display.path.coefs, expected.coefs)
 
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_on_a_gpu(cupy, K):
     X, y, offset = data(K)
-    here = L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
+    here = sk.L1LogisticOBA(0.5, tol=1e-8).fit(X, y, offset=offset)
     dX, dy, do = cupy.asarray(X), cupy.asarray(y), cupy.asarray(offset)
     there = clone(here).fit(dX, dy, offset=do)
     assert isinstance(there.coef_, cupy.ndarray)

@@ -87,18 +87,6 @@ def test_the_gap_bounds_the_error_and_is_tight():
     assert model.objective_ - least <= model.dual_gap_ <= 100.0 * (model.objective_ - least)
 
 
-@pytest.mark.parametrize("hessian", ["exact", "lbfgs"])
-def test_forms_of_x_agree(hessian):
-    model = OrdinalOBA(0.05, tol=1e-8, hessian=hessian).fit(X, CODES, WEIGHT)
-    for form in (sp.csr_array(X), sp.csc_array(X), np.asfortranarray(X), pd.DataFrame(X)):
-        other = clone(model).fit(form, CODES, WEIGHT)
-        assert_allclose(other.coef_, model.coef_, atol=1e-6)
-        assert_allclose(other.predict_proba(form), model.predict_proba(X), atol=1e-6)
-    single = clone(model).fit(X.astype(np.float32), CODES, WEIGHT)
-    assert single.coef_.dtype == np.float32
-    assert_allclose(single.coef_, model.coef_, atol=1e-4)
-
-
 def test_the_order_of_the_labels():
     words = np.array(["low", "mid", "high", "top"])[CODES]
     model = OrdinalOBA(0.05, categories=["low", "mid", "high", "never", "top"]).fit(X, words)

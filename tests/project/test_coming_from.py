@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.linear_model import (
-    ElasticNet,
-    HuberRegressor,
-    LogisticRegression,
-    QuantileRegressor,
-    Ridge,
-)
+from sklearn.linear_model import ElasticNet, HuberRegressor, LogisticRegression, QuantileRegressor, Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 

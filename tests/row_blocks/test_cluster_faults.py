@@ -10,19 +10,8 @@ from unittest import mock
 
 import numpy as np
 import pytest
+import row_data
 from numpy.testing import assert_array_equal
-from row_data import (
-    Struck,
-    allow_no_deaths,
-    as_dask,
-    assert_holds_an_iterate,
-    from_disk,
-    in_blocks,
-    labels,
-    pause,
-    text,
-    write,
-)
 
 from sparsekit import L1LogisticOBA
 from sparsekit._row_blocks import dask_blocks
@@ -80,21 +69,21 @@ def mortal(tmp_path):
 
 @pytest.fixture(scope="module")
 def data():
-    X, scores = text()
-    return X, labels(scores)
+    X, scores = row_data.text()
+    return X, row_data.labels(scores)
 
 
 @pytest.fixture(scope="module")
 def wanted(data):
     """The fit without a cluster."""
-    return L1LogisticOBA(C).fit(in_blocks(data[0], CUTS), data[1])
+    return L1LogisticOBA(C).fit(row_data.in_blocks(data[0], CUTS), data[1])
 
 
 @pytest.fixture
 def lazy(tmp_path, data):
     """X and y that workers read from the disk in every round."""
-    write(tmp_path, *data, cuts=CUTS)
-    return from_disk(tmp_path, data[0].shape[1], data[1].dtype, CUTS)
+    row_data.write(tmp_path, *data, cuts=CUTS)
+    return row_data.from_disk(tmp_path, data[0].shape[1], data[1].dtype, CUTS)
 
 
 @pytest.fixture
@@ -110,7 +99,7 @@ def strike(monkeypatch, tmp_path):
             if one.__name__ != kernel or seen[kernel] != nth:
                 return before(self, one, *arguments)
             with dask.config.set({"sparsekit.timeout": timeout}):
-                return before(self, Struck(one, tmp_path, kernel, 2), *arguments)
+                return before(self, row_data.Struck(one, tmp_path, kernel, 2), *arguments)
 
         monkeypatch.setattr(dask_blocks.DaskBlocks, "map_reduce", map_reduce)
 
@@ -157,13 +146,13 @@ def test_a_worker_dies(where, mortal, lazy, wanted, strike, tmp_path):
 @pytest.mark.thorough
 def test_each_worker_dies_of_a_task(mortal, lazy, data, strike):
     """Dask gives up after some; here at once."""
-    mortal.run_on_scheduler(allow_no_deaths)
+    mortal.run_on_scheduler(row_data.allow_no_deaths)
     strike("kill", "gradient_of_block", 2)
     model = L1LogisticOBA(C)
     with pytest.raises(RoundError, match=r"workers died.*L1LogisticOBA holds the last iterate") as caught:
         model.fit(*lazy)
     assert isinstance(caught.value.__cause__.__cause__, distributed.KilledWorker)
-    assert_holds_an_iterate(model, *data)
+    row_data.assert_holds_an_iterate(model, *data)
 
 
 # Workers that do not answer.
@@ -176,7 +165,7 @@ def test_a_worker_never_comes_back(client, lazy, data, wanted, strike, tmp_path)
         model.fit(*lazy)
     assert isinstance(caught.value.__cause__.__cause__, TimeoutError)
     (tmp_path / "hang").unlink()
-    assert_holds_an_iterate(model, *data)
+    row_data.assert_holds_an_iterate(model, *data)
     # the cluster is as good as new
     assert_same_bits(L1LogisticOBA(C).fit(*lazy), wanted)
 
@@ -199,13 +188,13 @@ def test_a_worker_is_paused_for_memory(client, data, wanted):
     """The other one does the work, with what the paused one holds."""
     X, y = data
     paused = min(client.scheduler_info()["workers"])
-    blocks = client.persist(as_dask(X, CUTS), workers=[paused])
+    blocks = client.persist(row_data.as_dask(X, CUTS), workers=[paused])
     distributed.wait(blocks, timeout=60)
     seen = []
 
     def stop(intermediate_result):
         if intermediate_result.nit == 3:
-            client.run(pause, True, workers=[paused])
+            client.run(row_data.pause, True, workers=[paused])
         seen.append(intermediate_result.nit)
 
     try:
@@ -214,7 +203,7 @@ def test_a_worker_is_paused_for_memory(client, data, wanted):
             assert client.scheduler_info()["workers"][paused]["status"] == "paused"
             assert_same_bits(model, wanted)
     finally:
-        client.run(pause, False, workers=[paused])
+        client.run(row_data.pause, False, workers=[paused])
     assert 3 in seen
 
 
@@ -231,7 +220,7 @@ def test_the_client_is_closed_between_rounds(cluster, lazy, data):
         model = L1LogisticOBA(C, callback=close)
         with pytest.raises(RoundError, match=r"client.*is closed.*holds the last iterate"):
             model.fit(*lazy)
-    assert_holds_an_iterate(model, *data)
+    row_data.assert_holds_an_iterate(model, *data)
 
 
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
@@ -257,7 +246,7 @@ def test_a_round_is_broken_off(how, cluster, lazy, data, strike, tmp_path):
         with pytest.raises(RoundError, match=f"{said}.*holds the last iterate"):
             model.fit(*lazy)
         breaker.join(60)
-    assert_holds_an_iterate(model, *data)
+    row_data.assert_holds_an_iterate(model, *data)
 
 
 # What a worker finds.
@@ -267,4 +256,4 @@ def test_a_block_with_nan_is_named(client, data):
     X, y = data[0].copy(), data[1]
     X.data[X.indptr[400]] = np.nan
     with pytest.raises(ValueError, match="block 3 of X contains NaN"):
-        L1LogisticOBA().fit(as_dask(X, CUTS), y)
+        L1LogisticOBA().fit(row_data.as_dask(X, CUTS), y)

@@ -9,12 +9,7 @@ from row_data import as_dask, in_blocks, labels, text
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsekit import (
-    L1LogisticOBA,
-    LassoOBA,
-    l1_logistic_path,
-    lasso_path,
-)
+import sparsekit as sk
 from sparsekit._l1.solver import block_columns
 
 X, SCORES = text(p=60, density=0.2)
@@ -42,7 +37,7 @@ def target(n_classes):
 
 
 def make(n_classes, weak=1.0, **options):
-    return LassoOBA(5e-4 / weak, **options) if n_classes == 1 else L1LogisticOBA(weak, **options)
+    return sk.LassoOBA(5e-4 / weak, **options) if n_classes == 1 else sk.L1LogisticOBA(weak, **options)
 
 
 OPTIONS = {
@@ -119,7 +114,7 @@ def test_paths_are_those_of_memory(n_classes):
         n_classes == 1
     )
     for options in cases:
-        path = lasso_path if n_classes == 1 else l1_logistic_path
+        path = sk.lasso_path if n_classes == 1 else sk.l1_logistic_path
         wanted, found = (path(A, y, n_lambdas=2, tol=1e-8, **options) for A in (X, in_blocks(X)))
         assert_allclose(found.lambdas, wanted.lambdas, rtol=1e-6)
         assert_allclose(found.objectives, wanted.objectives, rtol=1e-8)
@@ -163,17 +158,17 @@ def test_what_is_wrong_is_named():
         (np.where(offset > 2, np.nan, offset), "offset contains NaN"),
     ):
         with pytest.raises(ValueError, match=match):
-            L1LogisticOBA().fit(in_blocks(X), target(3), offset=bad)
+            sk.L1LogisticOBA().fit(in_blocks(X), target(3), offset=bad)
 
 
 def test_a_callback_and_a_limit_stop_a_positive_fit(columns):
     y = target(1)
-    best = LassoOBA(0.001, positive=True, tol=1e-10).fit(X, y).objective_
+    best = sk.LassoOBA(0.001, positive=True, tol=1e-10).fit(X, y).objective_
     seen = []
-    model = LassoOBA(0.001, positive=True, callback=lambda now: seen.append(now.x) or True, history=True)
+    model = sk.LassoOBA(0.001, positive=True, callback=lambda now: seen.append(now.x) or True, history=True)
     stopped = model.fit(in_blocks(X), y)
     assert len(seen) == stopped.n_iter_ == len(stopped.history_["fun"]) - 1 == 1
     assert seen[0].shape == (61,) and (seen[0][:60] >= 0).all()
     assert 0 < stopped.objective_ - best + 1e-12 <= stopped.dual_gap_ + 1e-12
     with pytest.warns(ConvergenceWarning, match="max_iter"):
-        LassoOBA(0.0, positive=True, max_iter=1, tol=1e-15).fit(in_blocks(DENSE), y)
+        sk.LassoOBA(0.0, positive=True, max_iter=1, tol=1e-15).fit(in_blocks(DENSE), y)

@@ -17,13 +17,7 @@ anything). A step that makes the host wait is counted once, where CuPy may wait 
 
 # ruff: noqa: F401  (a namespace is made of imports)
 
-from numpy import (
-    float32,
-    float64,
-    inf,
-    int32,
-    int64,
-)
+from numpy import float32, float64, inf, int32, int64
 
 from . import cuda, emulation, linalg, random
 from ._creation import (

@@ -7,17 +7,7 @@ import numpy as np
 import cupy
 
 from . import _convert, emulation
-from ._convert import (
-    IMPLICIT,
-    indices,
-    is_advanced,
-    is_array,
-    is_scalar,
-    new,
-    sync,
-    upload,
-    view,
-)
+from ._convert import IMPLICIT, indices, is_advanced, is_array, is_scalar, new, sync, upload, view
 from ._memory import check_dtype
 from ._methods import Methods
 from ._operators import Operators

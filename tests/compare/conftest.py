@@ -1,0 +1,15 @@
+"""Fixtures of the tests of comparisons."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+
+@pytest.fixture
+def data(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 8))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(120) > 0, 1, -1)
+    path = tmp_path / "mine.svm"
+    dump_svmlight_file(X, y, str(path), zero_based=False)
+    return path

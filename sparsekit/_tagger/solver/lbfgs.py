@@ -73,11 +73,8 @@ def step(value_and_gradient, state):
         state.pairs.clear()
     x, g = found.point
     unit = state.unit
-    z, z_new, slope, slope_new = state.x / unit, x / unit, unit * state.g, unit * g
-    if lbfgs.add_pair(state.pairs, z, z_new, slope, slope_new):
-        z_new -= z
-        slope_new -= slope
-        state.theta = float(slope_new @ slope_new) / float(z_new @ slope_new)
+    if lbfgs.add_pair(state.pairs, state.x / unit, x / unit, unit * state.g, unit * g):
+        state.theta = lbfgs.scale(state.pairs)
     state.x, state.f, state.g = x, found.f, g
     return True
 

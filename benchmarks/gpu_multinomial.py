@@ -26,7 +26,7 @@ RANKED = [(1024, 1000, 5), (1024, 65_536, 1), (1024, 65_536, 5), (1024, 65_536, 
 
 def operator(cupy, X, K):
     """The Hessian's operator at equal probabilities on all variables, and a vector for it."""
-    from sparsekit.gpu.shared import _class_operators
+    from sparsekit.gpu.shared import _class_operators, _sparse
 
     n, p = X.shape
     P = cupy.full((n, K), 1.0 / K, dtype=cupy.float32)
@@ -43,7 +43,8 @@ def operator(cupy, X, K):
     )
     if hasattr(X, "nnz"):
         rows = X.indptr.astype(cupy.int64), X.indices, X.data
-        return _class_operators.ClassRowOperator(*rows, p, *shared), m
+        columns = _sparse.transpose(*rows, p)
+        return _class_operators.ClassRowOperator(rows, columns, p, *shared), m
     return _class_operators.ClassDenseOperator(X, *shared), m
 
 

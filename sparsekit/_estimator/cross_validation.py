@@ -20,14 +20,15 @@ from sklearn.utils.metadata_routing import (
     _routing_enabled,
     process_routing,
 )
-from sklearn.utils.parallel import Parallel
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._arrays import host_only, is_sparse
 from .._linalg.structure import check_sparse
-from .._linalg.threads import nested_n_jobs
+from .._linalg.threads import blas_threads, nested_n_jobs
 from .._typing import Array, CrossValidation, MatrixLike, Scoring
 from .decorators import PlainParametersMixin
 from .labels import refuse_missing_labels
+from .monitor import PartsMonitor
 
 
 class CrossValidationMixin(PlainParametersMixin):
@@ -35,6 +36,7 @@ class CrossValidationMixin(PlainParametersMixin):
 
     cv: CrossValidation
     scoring: Scoring
+    n_jobs: int | None
     _default_scoring: str | Callable[..., float] = "accuracy"
 
     def score(
@@ -103,6 +105,29 @@ class CrossValidationMixin(PlainParametersMixin):
                 .add(caller="fit", callee="score"),
             )
         )
+
+    def _score_folds(self, score_fold, arguments, X, y, classes, weight, params, data):
+        """Results of ``score_fold(*arguments, fold, k, scorer, metadata)`` for the folds, and the monitor.
+
+        ``classes`` are None for a matrix y; ``data`` are the arguments X, y and metadata of callbacks. The
+        caller ends the monitor.
+        """
+        routed = self._route("fit", sample_weight=weight, **params)
+        splitter = splitter_of(self.cv, y, classes is None)
+        folds = list(splitter.split(X, y, **routed.splitter.split))
+        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
+        scorer = with_labels(self._get_scorer(), classes)
+        monitor = PartsMonitor(self, "fold", len(folds), **data)
+        done = []
+        with blas_threads(1):  # one setting for all threads
+            calls = (
+                delayed(score_fold)(*arguments, fold, k, scorer, routed.scorer.score)
+                for k, fold in enumerate(folds)
+            )
+            for k, result in enumerate(run_folds(calls, self.n_jobs)):
+                done.append(result)
+                monitor.part_ends(k)
+        return done, monitor
 
     def _set_scores(self, scores):
         """Keep scores (n_folds, n_penalties), their means over the folds and the means' standard errors."""

@@ -72,6 +72,21 @@ class DeviceLinearMixin(SparseModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         return super().densify()
 
 
+class VectorModelMixin(DeviceLinearMixin):
+    """One of a single output, with ``coef_`` of shape (n_features,)."""
+
+    def densify(self) -> Self:
+        """Turn ``coef_`` back into a vector.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self.coef_ = super().densify().coef_.reshape(-1)
+        return self
+
+
 def refuse_device(who: str, instead: str, **arrays: object) -> None:
     """TypeError where one of the arrays is on a GPU, which ``who`` does not take."""
     for name, values in arrays.items():

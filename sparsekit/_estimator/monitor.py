@@ -7,13 +7,6 @@ from scipy.optimize import OptimizeResult
 
 from .._solver import outcome
 
-try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
-    from sklearn.callback import CallbackSupportMixin
-except ImportError:
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands where the installed scikit-learn has no callbacks."""
-
 
 class FitMonitor:
     """The one callback that the solver gets: progress line, user's hook, scikit-learn's callbacks.

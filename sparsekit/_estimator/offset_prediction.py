@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,14 +18,14 @@ from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
 from .device_checks import device_accuracy, device_r2
-from .device_linear import DeviceLinearMixin
+from .device_linear import DeviceLinearMixin, VectorModelMixin
 from .labels import refuse_missing_labels
 from .linear_model import vector_parts
 from .offset import add_offset, offset_of_scores
 from .validation import validate_data
 
 
-class OffsetRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
+class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
     """Prediction of numbers, X w + b + offset."""
 
     @by_blocks
@@ -58,17 +58,6 @@ class OffsetRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
 
     def _linear_parts(self):
         return vector_parts(*super()._linear_parts())
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into a vector.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self.coef_ = super().densify().coef_.reshape(-1)
-        return self
 
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None

@@ -206,14 +206,21 @@ def _factors(design, positions, parts, s, has, at, lo, U, V):
     V[:, at] *= weight[:, classes]
 
 
-def _diagonal(square, positions, parts, s, K):
+def _diagonal(square, positions, parts, s, has):
     """H's diagonal on ``positions``: sum_i s_i x_ij^2 p_ik (1 - p_ik); ``square`` is A -> (A^2)^T A."""
     P, rest, top = parts
     weight = P * (1.0 - P)
     weight[np.arange(len(top), like=P), top] = rest * (1.0 - rest)
     weight *= s[:, None]
-    table = np.concatenate([square(weight), weight.sum(axis=0)[None]])
-    return table.ravel()[positions]
+    table = square(weight)
+    table = np.concatenate([table, weight.sum(axis=0)[None]]) if has else table
+    diagonal = table.ravel().astype(np.float64, copy=False)
+    return diagonal if positions is None else diagonal[positions]
+
+
+def _padded_classes(K):
+    """Number of columns of a table of K classes that kernels of the CPU take."""
+    return (2 if K <= 2 else 4) if K <= 4 else -(-K // 8) * 8
 
 
 def _padded(P, K):
@@ -222,33 +229,39 @@ def _padded(P, K):
     return out
 
 
+def _index(positions, K, wide, like):
+    """``positions`` in a table of ``wide`` columns; none where all variables are meant."""
+    if positions is None:
+        return np.empty(0, dtype=np.int64, like=like)
+    rows, classes = np.divmod(positions, K)
+    return (rows * wide + classes).astype(np.int64)
+
+
 def row_operator(design, positions, parts, s, has, ridge):
+    """Hessian of a sparse design on ``positions``; None: of tables of all variables, by ``multiply``."""
     P, _, top = parts
     K = P.shape[1]
     xp, _ = _backend(design)
-    # rows of eight classes are what the CPU's vector instructions like
-    wide = -(-K // 8) * 8 if xp is np else K
-    indptr, indices, data = design.lines()
+    wide = _padded_classes(K) if xp is np else K
 
     def square(weight):
         out = xp.empty((design.shape[1], K))
         design.squares_rmatmat(weight, out)
         return out
 
-    diagonal = _diagonal(square, positions, parts, s, K)
-    rows, classes = np.divmod(positions, K)
     return kernel_module("shared._class_operators", s).ClassRowOperator(
-        indptr, indices.astype(np.int32, copy=False), data.astype(np.float32, copy=False), design.shape[1],
-        _padded(P, wide), top, s.astype(np.float32), (rows * wide + classes).astype(np.int64), diagonal, has,
-        ridge, *design.threads, *design.turned(),
+        *design.single(), design.shape[1], _padded(P, wide), top, s.astype(np.float32),
+        _index(positions, K, wide, s), _diagonal(square, positions, parts, s, has), has, ridge,
+        *design.threads,
     )  # fmt: skip
 
 
 def dense_operator(design, positions, parts, s, has, ridge):
+    """The same of a dense design."""
     P, _, top = parts
     K = P.shape[1]
     xp, _ = _backend(design)
-    A = xp.ascontiguousarray(design.X, dtype=np.float32)
+    A = design.single()
     step = len(A) if xp is np else max(1, DEVICE_BLOCK // max(A.shape[1], 1))
 
     def square(weight):
@@ -256,7 +269,7 @@ def dense_operator(design, positions, parts, s, has, ridge):
         blocks = (slice(lo, lo + step) for lo in range(0, max(len(A), 1), max(step, 1)))
         return functools.reduce(operator.add, (np.square(A[rows]).T @ weight[rows] for rows in blocks))
 
-    diagonal = _diagonal(square, positions, parts, s, K)
     return kernel_module("shared._class_operators", s).ClassDenseOperator(
-        A, _padded(P, K), top, s.astype(np.float32), positions.astype(np.int64), diagonal, has, ridge
-    )
+        A, _padded(P, K), top, s.astype(np.float32), _index(positions, K, K, s),
+        _diagonal(square, positions, parts, s, has), has, ridge,
+    )  # fmt: skip

@@ -31,8 +31,10 @@ class DenseDesign(Matrix):
         self.nnz = X.size
 
     def single(self):
-        """The same data in single precision, in C order."""
-        return DenseDesign(np.ascontiguousarray(self.X, dtype=np.float32), self.n_threads)
+        """X in single precision and C order, made once."""
+        if self._single is None:
+            self._single = self.X.astype(np.float32, order="C", copy=False)
+        return self._single
 
     def squares(self, weight):
         out = np.zeros(self.shape[1])
@@ -103,10 +105,8 @@ class DenseDesign(Matrix):
             return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
             part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
-        elif self._single is None:
-            part = self._single = np.ascontiguousarray(self.X, dtype=np.float32)
         else:
-            part = self._single
+            part = self.single()
         diagonal = np.empty(size)
         _dense.dense_squares(part, d, diagonal[:m], 16, self.n_threads)
         if intercept:

@@ -29,10 +29,6 @@ class DeviceDense(devices.DeviceDense, DenseDesign):
         self.xp, self.double_cost = namespace(X=X), _double_cost(X.device.id)
         self.kernels = kernel_module("shared._multinomial", X)
 
-    def single(self) -> DeviceDense:
-        """The same data in single precision."""
-        return DeviceDense(self.xp.ascontiguousarray(self.X, dtype=np.float32))
-
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
         return DeviceDense(super().select(cols).X)
@@ -69,13 +65,11 @@ class DeviceRows(devices.DeviceSparse):
         cut, rows, values = self.columns()
         self.kernels.matmat(cut, rows, np.square(values), U, G)
 
-    def turned(self) -> tuple[CompressedParts]:
-        """The columns in single precision, the last argument of operators by rows and columns."""
-        return (_single_lines(self.columns()),)
-
     def single(self) -> tuple[CompressedParts, CompressedParts]:
-        """Rows and columns in single precision."""
-        return _single_lines(self.lines()), _single_lines(self.columns())
+        """Rows and columns in single precision, made once."""
+        if self._single is None:
+            self._single = _single_lines(self.lines()), _single_lines(self.columns())
+        return self._single
 
     def select(self, cols: DeviceArray) -> DeviceRows:
         """The columns ``cols`` as a design of their own."""

@@ -76,19 +76,17 @@ class CSRDesign(_Sparse):
         indptr, indices, data = self.lines()
         _multinomial.rmatmat(indptr, indices, np.square(data), U, G, self.n_threads)
 
-    def turned(self):
-        """Last arguments of operators that need X by columns as well; none here."""
-        return ()
-
     def single(self):
-        """Rows and columns in single precision, each as pointers, indices and values."""
-        rows = sp.csr_matrix(
-            (self.data.astype(np.float32, copy=False), self.indices, self.indptr), shape=self.shape
-        )
-        return tuple(
-            (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
-            for A in (rows, rows.tocsc())
-        )
+        """Rows and columns in single precision, each as pointers, indices and values; made once."""
+        if self._single is None:
+            rows = sp.csr_matrix(
+                (self.data.astype(np.float32, copy=False), self.indices, self.indptr), shape=self.shape
+            )
+            self._single = tuple(
+                (A.indptr.astype(np.int64), A.indices.astype(np.int32, copy=False), A.data)
+                for A in (rows, rows.tocsc())
+            )
+        return self._single
 
     def matvec(self, w, out=None):
         out = np.empty(self.shape[0]) if out is None else out

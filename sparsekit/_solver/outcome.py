@@ -4,9 +4,11 @@ A status number means the same in every result of the package; solvers differ in
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 CONVERGED, MAX_ITER, MAX_TIME, STOPPED, NO_PROGRESS = range(5)
 MAX_FUN, SMALL_DECREASE, NO_DIRECTION, UNBOUNDED, DIVERGED, INFEASIBLE, NOT_FINITE = range(5, 12)
@@ -95,3 +97,29 @@ class History:
             return None
         columns = zip(*self.rows) if self.rows else [()] * len(self.names)
         return {name: np.asarray(column) for name, column in zip(self.names, columns)}
+
+
+@dataclass
+class Progress:
+    """Limits, history and callback of a run."""
+
+    limits: Limits
+    history: History
+    callback: Callable | None
+
+    @classmethod
+    def of_call(cls, max_iter, max_time, callback, history):
+        """Of a solver's arguments; no limit where ``max_time`` is None."""
+        limits = Limits(max_iter, np.inf if max_time is None else max_time)
+        return cls(limits, History(("time", "fun", "optimality"), history), callback)
+
+    def report(self, x, fun, nit, optimality):
+        """Add a line to the history; whether the callback, given a copy of x, ends the run."""
+        seconds = self.limits.seconds
+        self.history.add(seconds, fun, optimality)
+        if self.callback is None:
+            return False
+        report = OptimizeResult(
+            x=x.copy(), fun=fun, nit=nit, optimality=optimality, nnz=int(np.count_nonzero(x)), time=seconds
+        )
+        return wants_to_stop(self.callback, report)

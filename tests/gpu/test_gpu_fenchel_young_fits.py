@@ -60,12 +60,12 @@ def test_losses_are_those_of_main_memory(cupy, transform, form, kind, dtype):
     V = rng.standard_normal(loss.shape).astype(np.float32)
     operator, ours = loss.operator(mine), host.operator(Z)
     assert operator.shape == loss.shape  # nothing is padded
-    out = operator.product(cupy.asarray(V), cupy.full(V.shape, np.nan, dtype=np.float32))
+    out = operator.multiply(cupy.asarray(V), cupy.full(V.shape, np.nan, dtype=np.float32))
     wide = np.zeros(ours.shape, dtype=np.float32)
     wide[:, :4] = V
-    expected = ours.product(wide, np.empty_like(wide))[:, :4]
+    expected = ours.multiply(wide, np.empty_like(wide))[:, :4]
     same(out, expected, atol=1e-5 * np.abs(expected).max())
-    same(operator.diag, ours.diag[:, :4], rtol=2e-5, atol=1e-8)
+    same(operator.diag, ours.diag, rtol=2e-5, atol=1e-8)
     for free in (False, True):
         step = loss.newton_step(mine, cupy.asarray(G), 1e-2, free, np.inf)
         expected = host.newton_step(Z, G, 1e-2, free, np.inf)
@@ -89,7 +89,7 @@ def test_rows_by_blocks(cupy, form, monkeypatch):
     step = loss.newton_step(mine, cupy.asarray(G), 1e-2, False, np.inf)
     expected = host.newton_step(Z, G, 1e-2, False, np.inf)
     same(step, expected, atol=1e-6 * np.abs(expected).max())
-    same(loss.operator(mine).diag, host.operator(Z).diag[:, :3], rtol=2e-5)
+    same(loss.operator(mine).diag, host.operator(Z).diag, rtol=2e-5)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])

@@ -148,12 +148,12 @@ class PiecewiseLoss:
         # quadratic losses round less, except Huber's loss far from zero
         return min(1e-3 * self.spread * self.spread, max(-self.lo, self.hi) * self.spread)
 
-    def kink_distance(self, z):
-        """How far each row's r is from its next kink, (n,), and dual variables to begin with."""
+    def first_multipliers(self, z):
+        """Dual variables to begin with at z, (n,)."""
         r = z - self.t if self.c is None else self.c * (z - self.t)
         if self.eps:
-            return np.abs(np.abs(r) - self.eps), np.where(r > 0, 0.5 * self.hi, 0.5 * self.lo)
-        return np.abs(r), np.full_like(r, 0.5 * (self.lo + self.hi))
+            return np.where(r > 0, 0.5 * self.hi, 0.5 * self.lo)
+        return np.full_like(r, 0.5 * (self.lo + self.hi))
 
 
 class LogLoss:

@@ -7,14 +7,13 @@ the steps follows Li, Sun and Toh, "A highly efficient semismooth Newton augment
 solving Lasso problems", 2018. Since sigma falls, a few steps suffice. A smooth loss is its own proximal step.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
-from ..._solver.outcome import History, Limits
+from ..._solver.outcome import Progress
 from ..._solver.tolerances import FORCING, SINGLE_ROUNDING
 
 # First sigma, without and with another fit's coefficients.
@@ -35,9 +34,7 @@ GOES_ON = None, outcome.CONVERGED, outcome.NO_PROGRESS
 class Steps:
     """Newton steps of all proximal steps together, and the callback, which gets ``size`` variables."""
 
-    limits: Limits
-    callback: Callable | None
-    history: History
+    progress: Progress
     size: int
     nit: int = 0
     nfev: int = 0
@@ -45,31 +42,25 @@ class Steps:
 
     @classmethod
     def of_call(cls, size, max_iter, max_time, callback, history):
-        limits = Limits(max_iter=max_iter, max_time=np.inf if max_time is None else max_time)
-        return cls(limits, callback, History(("time", "fun", "optimality"), history), size)
+        return cls(Progress.of_call(max_iter, max_time, callback, history), size)
+
+    @property
+    def limits(self):
+        return self.progress.limits
 
     def report(self, x, fun):
         """Count a step; whether the callback asks to stop. Variables beyond those of x are zero."""
         self.nit += 1
-        seconds = self.limits.seconds
-        self.history.add(seconds, fun, self.optimality)
-        if self.callback is None:
-            return False
         full = np.zeros(self.size, like=x)
         full[: len(x)] = x
-        return self.callback(
-            OptimizeResult(
-                x=full, fun=fun, nit=self.nit, optimality=self.optimality, time=seconds,
-                nnz=int(np.count_nonzero(full)),
-            )
-        )  # fmt: skip
+        return self.progress.report(full, fun, self.nit, self.optimality)
 
     def result(self, bounds, status):
         fun, gap = bounds.sums
         return OptimizeResult(
             x=bounds.x, fun=fun, nit=self.nit, nfev=self.nfev, status=status, message=MESSAGES[status],
             optimality=bounds.optimality, dual_gap=gap if bounds.certain else np.nan,
-            time=self.limits.seconds, history=self.history.columns(),
+            time=self.limits.seconds, history=self.progress.history.columns(),
         )  # fmt: skip
 
 

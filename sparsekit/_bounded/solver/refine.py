@@ -15,17 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._linalg.newton import MAX_SIDE, NewtonSystem
+from ..._linalg.newton import NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import FORCING, ROUNDING
-from ..losses.losses import LossRows, weighted_quantile
-from .box_step import MAX_RELEASE_ROUNDS, minimize_in_box
+from ..losses.losses import LossRows
+from .box_step import minimize_in_box
 from .nqn import NQNOptions
 from .proximal_points import SHRINK
 from .scaled_descent import Descent
 
-# The first delta has this many rows for each variable in its smooth zone.
-ROWS_PER_VARIABLE = 2
 # Optimality below this part of the objective is rounding.
 OPTIMALITY_ROUNDING = 1e-13
 # delta shrinks after a round of fewer Newton steps.
@@ -33,8 +31,6 @@ QUICK_STEPS = 15
 # It is multiplied by GROW after a round of MAX_STEPS Newton steps.
 GROW = 3.0
 MAX_STEPS = 30
-# delta falls to the median residual if that is below this part of delta.
-MIN_MEDIAN_RESIDUAL = 1e-3
 # A round makes progress if it reduces the gap to this part.
 MAX_GAP_REDUCTION = 0.7
 # Rounds without progress that end a run, before and after the gap is small enough.
@@ -109,13 +105,7 @@ def refine(run):
     point = Point(run.w.copy(), run.b, z, LossRows.empty(problem.n, z))
     envelope = Envelope()
     if loss.has_kinks:
-        distance, previous = loss.kink_distance(z)
-        reach = loss.spread
-        if not run.is_small:
-            k = min(ROWS_PER_VARIABLE * (problem.p + 1), problem.n - 1, MAX_SIDE // 2)
-            # all residuals zero: any delta will do, but not zero
-            reach = max(2.0 * float(np.partition(distance, k)[k]), 1e-9 * loss.spread)
-        envelope = Envelope(reach / (loss.hi - loss.lo), previous)
+        envelope = Envelope(loss.spread / (loss.hi - loss.lo), loss.first_multipliers(z))
     point.evaluate(problem, envelope)
     inner = Newton(run)
     stalled, gap, primal = 0, np.inf, np.inf
@@ -132,10 +122,6 @@ def refine(run):
         envelope.previous = point.rows.dual.copy()
         if count < QUICK_STEPS:
             envelope.smoothing *= SHRINK
-            # a nearly perfect fit needs a much smaller delta at once
-            typical = weighted_quantile(loss.kink_distance(point.z)[0], loss.s, 0.5) / (loss.hi - loss.lo)
-            if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
-                envelope.smoothing = max(typical, ROUNDING * loss.spread)
         elif count >= MAX_STEPS:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
@@ -205,13 +191,10 @@ class Newton:
         if problem.fit_intercept:
             gradient, unit = np.append(gradient, slope_b), np.append(unit, full)
             low, high = np.append(low, -np.inf), np.append(high, np.inf)
-        attempts = (
-            (ridge, releases) for ridge in _ridges(self.ridge) for releases in (MAX_RELEASE_ROUNDS, 0)
-        )
-        for ridge, releases in attempts:
-            move = minimize_in_box(system, gradient, low, high, ridge * unit, releases)
+        for ridge in _ridges(self.ridge):
+            move = minimize_in_box(system, gradient, low, high, ridge * unit)
             slope = float(gradient @ move)
-            # the model's minimiser has at least this slope; an active set that cycles may not. NaN fails
+            # NaN fails
             if slope < 0 and slope <= -MIN_DESCENT * float(
                 move @ (system.product(move) + ridge * unit * move)
             ):

@@ -5,8 +5,6 @@ with an L1 penalty and either sign is split into two of one sign. Then the penal
 exact.
 """
 
-from contextlib import suppress
-
 import numpy as np
 
 from ..losses.losses import LossRows
@@ -14,15 +12,9 @@ from . import nqn
 
 # A coefficient this close to its bound, relative to it, is at the bound.
 BOUND_DISTANCE = 1e-14
-# Largest number of evaluations of one line search on a smooth objective; more means rounding.
-MAX_TRIALS = 12
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
-
-
-class LineSearchFailed(Exception):
-    """A line search on a smooth objective found no decrease."""
 
 
 class Descent:
@@ -52,7 +44,6 @@ class Descent:
         self.rows = LossRows.empty(problem.n, mean)
         self.smoothing = self.previous = None
         self.last = None
-        self.n_trials = 0
 
     def _linear_part(self, v):
         p = self.problem.p
@@ -82,9 +73,6 @@ class Descent:
 
     def __call__(self, v):
         problem, rows = self.problem, self.rows
-        self.n_trials += 1
-        if self.n_trials > MAX_TRIALS and not (problem.loss.has_kinks and self.smoothing is None):
-            raise LineSearchFailed
         w, b = self.point(v)
         z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
         slope = float(rows.u.sum())
@@ -99,45 +87,15 @@ class Descent:
 
     def minimize(self, w, b, ftol, callback, max_iter=np.inf):
         """Iterations of NQN from (w, b) on."""
-
-        def count(report):
-            self.n_trials = 0
-            return callback(report)
-
         left = self.run.options.max_time - self.run.limits.seconds
         opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
-        self.n_trials = 0
-        start = self.variables(w, b)
-        first = self(start)
-        unit = self._unit(start, first[1])
-
-        def fun(v):
-            nonlocal first
-            (f, g), first = first or self(v * unit), None
-            return f, g * unit
-
-        with suppress(LineSearchFailed):
-            nqn.minimize(fun, start / unit, self.lower / unit, self.upper / unit, opts, callback=count)
+        nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=callback)
 
     def _memory(self):
         """Pairs of L-BFGS: they use at most the memory of X or MIN_PAIR_BYTES."""
         pair = 16 * len(self.lower)
         most = max(self.problem.matrix.nbytes, MIN_PAIR_BYTES) // pair
         return int(min(max(most, MIN_PAIRS), nqn.NQNOptions.memory))
-
-    def _unit(self, v, g):
-        """Scale of all variables that gives a smooth objective curvature 1 down its slope.
-
-        NQN's first matrix is the identity; correlated columns have far more curvature in common.
-        """
-        problem, rows = self.problem, self.rows
-        down = np.where(((v <= self.lower) & (g >= 0)) | ((v >= self.upper) & (g <= 0)), 0.0, -g)
-        if problem.loss.has_kinks or not down.any():
-            return 1.0
-        w, b = self._linear_part(down)
-        dz = problem.predictor(w, b)
-        curvature = float((rows.curvature * dz) @ dz + problem.l2 * (w @ w)) / float(down @ down)
-        return 1.0 / np.sqrt(curvature) if curvature > 0 else 1.0
 
     def approach(self, w, b):
         """From (w, b) to a point from which `refine` takes over; a smooth loss may end here."""

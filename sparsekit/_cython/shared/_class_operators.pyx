@@ -8,39 +8,67 @@ from ._blas cimport sgemm
 
 from ._operators cimport QuadOperator
 
-cdef extern from "shared/multinomial.h" nogil:
-    void sk_curve_rows_8(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
-                         const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
-    void sk_curve_rows_16(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
-                          const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
-    void sk_curve_rows_24(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
-                          const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
-    void sk_curve_rows_32(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
-                          const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int)
-    void sk_curve_rows_any(const int64_t*, const int32_t*, const float*, const float*, const int32_t*,
-                           const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, int,
-                           float*, Py_ssize_t)
-    void sk_curve_dense(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
-                        Py_ssize_t, Py_ssize_t)
+cdef extern from "shared/curvature.h" nogil:
+    void sk_product32(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t,
+                      Py_ssize_t)
+    void sk_product32_few(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
+                          Py_ssize_t, Py_ssize_t)
+    void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
+                         Py_ssize_t, Py_ssize_t)
+
+# rows that a part has at least
+cdef Py_ssize_t _ROWS = 64
+# rows of a block of dense data
+cdef Py_ssize_t _BLOCK = 512
 
 
 cdef class _ClassOperator(QuadOperator):
-    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside."""
+    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside.
+
+    Without an index it multiplies tables of all variables only.
+    """
     cdef const float[:, ::1] P
     cdef const int32_t[::1] top
     cdef const float[::1] weight
     cdef const int64_t[::1] index
-    cdef float[:, ::1] V
-    cdef float[:, :, ::1] work
+    cdef float[:, ::1] table, sums
     cdef Py_ssize_t F, K
     cdef bint has_intercepts
     cdef int n_threads
 
-    cdef double _load(self, const double* v) noexcept nogil:
+    def __init__(self, F, P, top, weight, index, diagonal, bint intercept, double ridge, int n_threads):
+        self.F, self.K = F, P.shape[1]
+        self.P, self.top, self.weight, self.index = P, top, weight, index
+        self.diagonal = diagonal
+        self.size = <int>self.index.shape[0]
+        self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, n_threads
+        self.table = np.zeros((F + 1, self.K), dtype=np.float32)
+        self.sums = np.empty((F + 1, self.K), dtype=np.float32)
+
+    @property
+    def shape(self):
+        """Shape of the tables that `multiply` takes."""
+        return self.F + self.has_intercepts, self.K
+
+    def multiply(self, const float[:, ::1] V, float[:, ::1] out):
+        """out = H V for tables of all variables, without the ridge."""
+        if (V.shape[0], V.shape[1]) != self.shape or (out.shape[0], out.shape[1]) != self.shape:
+            raise ValueError(f"V and out must have shape {self.shape}")
+        if V.shape[0] and self.K:
+            with nogil:
+                self.multiply_table(&V[0, 0], &out[0, 0])
+        return np.asarray(out)
+
+    cdef void multiply_table(self, const float* V, float* out) noexcept nogil:
+        pass
+
+    cdef void product(self, const double* v, double* out) noexcept nogil:
         # scaled to unit size, because very small steps underflow in float32
         cdef Py_ssize_t i, m = self.size
         cdef double scale = 0.0, a
-        cdef float* V = &self.V[0, 0]
+        cdef float* V = &self.table[0, 0]
+        cdef const float* sums = &self.sums[0, 0]
+        self.n_products += 1
         for i in range(m):
             a = v[i] if v[i] >= 0.0 else -v[i]
             if a > scale:
@@ -49,76 +77,67 @@ cdef class _ClassOperator(QuadOperator):
             scale = 1.0
         for i in range(m):
             V[self.index[i]] = <float>(v[i] / scale)
-        return scale
-
-    cdef void _store(self, const double* v, double* out, double scale) noexcept nogil:
-        cdef Py_ssize_t i, b, m = self.size, parts = self.work.shape[0]
-        cdef Py_ssize_t stride = self.work.shape[1] * self.work.shape[2]
-        cdef const float* table = &self.work[0, 0, 0]
-        cdef double acc
+        self.multiply_table(V, &self.sums[0, 0])
         for i in range(m):
-            acc = 0.0
-            for b in range(parts):
-                acc += table[b * stride + self.index[i]]
-            out[i] = acc * scale + self.ridge * self.diagonal[i] * v[i]
+            out[i] = sums[self.index[i]] * scale + self.ridge * self.diagonal[i] * v[i]
         self.add_plus(v, out)
 
 
 cdef class ClassRowOperator(_ClassOperator):
-    """H v by one fused pass over compressed float32 rows.
+    """H v over compressed float32 rows and their columns: scores by rows, then their sums by columns.
 
-    ``P`` (n, K) has K padded with zeros to a multiple of 8. ``index`` (m,) is feature * K + class with that
-    padded K. The intercepts are the feature after the last.
+    No thread needs a table of its own. ``P`` (n, K) has K padded with zeros to 2, 4 or a multiple of 8. ``index``
+    (m,) is feature * K + class with that padded K. The intercepts are the feature after the last.
     """
-    cdef const int64_t[::1] indptr
-    cdef const int32_t[::1] indices
-    cdef const float[::1] data
-    cdef float[:, ::1] score
+    cdef const int64_t[::1] row_start, column_start
+    cdef const int32_t[::1] row_entries, column_entries
+    cdef const float[::1] row_data, column_data
+    cdef float[:, ::1] scores, last
 
-    def __init__(self, indptr, indices, data, F, P, top, weight, index, diagonal, bint intercept,
-                 double ridge, int n_threads):
-        self.indptr, self.indices, self.data = indptr, indices, data
-        self.F, self.K = F, P.shape[1]
-        self.P, self.top, self.weight, self.index = P, top, weight, index
-        self.diagonal = diagonal
-        self.size = <int>self.diagonal.shape[0]
-        self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, n_threads
+    def __init__(self, rows, columns, F, P, top, weight, index, diagonal, bint intercept, double ridge, int n_threads):
+        super().__init__(F, P, top, weight, index, diagonal, intercept, ridge, n_threads)
+        if self.K % 8 and self.K != 2 and self.K != 4:
+            raise ValueError(f"P must have 2, 4 or a multiple of 8 columns; got {self.K}")
+        self.row_start, self.row_entries, self.row_data = rows
+        self.column_start, self.column_entries, self.column_data = columns
+        n = P.shape[0]
+        self.scores = np.empty((n, self.K), dtype=np.float32)
         # parts depend on the data alone, so that sums do not depend on the threads
-        parts = min(max(len(data) // max(4 * (F + 1), 5000), 1), 8)
-        self.V = np.zeros((F + 1, self.K), dtype=np.float32)
-        self.work = np.empty((parts, F + 1, self.K), dtype=np.float32)
-        self.score = np.empty((parts, self.K), dtype=np.float32)
+        self.last = np.empty((min(16, max(n // _ROWS, 1)), self.K), dtype=np.float32)
 
-    cdef void product(self, const double* v, double* out) noexcept nogil:
-        cdef Py_ssize_t b, parts = self.work.shape[0], n = self.P.shape[0]
-        cdef double scale = self._load(v)
-        self.n_products += 1
-        for b in prange(parts, num_threads=self.n_threads, schedule='static'):
-            memset(&self.work[b, 0, 0], 0, (self.F + 1) * self.K * sizeof(float))
-            self._part(b, (n * b) // parts, (n * (b + 1)) // parts)
-        self._store(v, out, scale)
-
-    cdef void _part(self, Py_ssize_t b, Py_ssize_t lo, Py_ssize_t hi) noexcept nogil:
-        cdef const int32_t* col = &self.indices[0] if self.indices.shape[0] else NULL
-        cdef const float* val = &self.data[0] if self.data.shape[0] else NULL
-        cdef float* to = &self.work[b, 0, 0]
-        if lo >= hi:
+    cdef void multiply_table(self, const float* V, float* out) noexcept nogil:
+        cdef Py_ssize_t n = self.P.shape[0], K = self.K, parts = self.last.shape[0], b, k
+        cdef const float* first = V + self.F * K if self.has_intercepts else NULL
+        cdef float* last = out + self.F * K
+        if n == 0:
+            memset(out, 0, (self.F + self.has_intercepts) * K * sizeof(float))
             return
-        if self.K == 8:
-            sk_curve_rows_8(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                            &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
-        elif self.K == 16:
-            sk_curve_rows_16(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
-        elif self.K == 24:
-            sk_curve_rows_24(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
-        elif self.K == 32:
-            sk_curve_rows_32(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                             &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts)
-        else:
-            sk_curve_rows_any(&self.indptr[0], col, val, &self.P[0, 0], &self.top[0], &self.weight[0],
-                              &self.V[0, 0], to, lo, hi, self.F, self.has_intercepts, &self.score[b, 0], self.K)
+        self._multiply(self.row_start, self.row_entries, self.row_data, V, &self.scores[0, 0])
+        memset(&self.last[0, 0], 0, parts * K * sizeof(float))
+        for b in prange(parts, num_threads=self.n_threads, schedule='static'):
+            sk_curve_scores(&self.scores[0, 0], &self.P[0, 0], &self.top[0], &self.weight[0], first, &self.last[b, 0],
+                            (n * b) // parts, (n * (b + 1)) // parts, K)
+        self._multiply(self.column_start, self.column_entries, self.column_data, &self.scores[0, 0], out)
+        if self.has_intercepts:
+            memset(last, 0, K * sizeof(float))
+            for b in range(parts):
+                for k in range(K):
+                    last[k] += self.last[b, k]
+
+    cdef void _multiply(self, const int64_t[::1] start, const int32_t[::1] entries, const float[::1] data,
+                        const float* V, float* out) noexcept nogil:
+        # out = A V for A in compressed rows
+        cdef Py_ssize_t n = start.shape[0] - 1, K = self.K, b, parts = min(64, max(n // _ROWS, 1))
+        if n <= 0:
+            return
+        if data.shape[0] == 0:
+            memset(out, 0, n * K * sizeof(float))
+            return
+        for b in prange(parts, num_threads=self.n_threads, schedule='dynamic'):
+            if K < 8:
+                sk_product32_few(&start[0], &entries[0], &data[0], V, out, (n * b) // parts, (n * (b + 1)) // parts, K)
+            else:
+                sk_product32(&start[0], &entries[0], &data[0], V, out, (n * b) // parts, (n * (b + 1)) // parts, K // 8)
 
 
 cdef class ClassDenseOperator(_ClassOperator):
@@ -127,41 +146,31 @@ cdef class ClassDenseOperator(_ClassOperator):
     cdef float[:, ::1] block
 
     def __init__(self, A, P, top, weight, index, diagonal, bint intercept, double ridge):
+        super().__init__(A.shape[1], P, top, weight, index, diagonal, intercept, ridge, 1)
         self.A = A
-        self.F, self.K = A.shape[1], P.shape[1]
-        self.P, self.top, self.weight, self.index = P, top, weight, index
-        self.diagonal = diagonal
-        self.size = <int>self.diagonal.shape[0]
-        self.ridge, self.has_intercepts, self.n_threads = ridge, intercept, 1
-        self.V = np.zeros((self.F + 1, self.K), dtype=np.float32)
-        self.work = np.empty((1, self.F + 1, self.K), dtype=np.float32)
-        self.block = np.empty((512, self.K), dtype=np.float32)
+        self.block = np.empty((_BLOCK, self.K), dtype=np.float32)
 
-    cdef void product(self, const double* v, double* out) noexcept nogil:
-        cdef Py_ssize_t lo, hi, n = self.P.shape[0]
+    cdef void multiply_table(self, const float* V, float* out) noexcept nogil:
+        cdef Py_ssize_t lo = 0, hi, n = self.P.shape[0]
         cdef int K = <int>self.K, F = <int>self.F, rows
         cdef float one = 1.0, zero = 0.0
         cdef char plain = b'N', turned = b'T'
-        cdef float* V = &self.V[0, 0]
+        cdef float* from_table = <float*>V
+        cdef float* first = from_table + self.F * self.K if self.has_intercepts else NULL
         cdef float* T = &self.block[0, 0]
-        cdef float* to = &self.work[0, 0, 0]
         cdef float* A
-        cdef double scale = self._load(v)
-        self.n_products += 1
-        memset(to, 0, (self.F + 1) * self.K * sizeof(float))
-        lo = 0
+        memset(out, 0, (self.F + self.has_intercepts) * self.K * sizeof(float))
         while lo < n:
-            hi = min(lo + 512, n)
+            hi = min(lo + _BLOCK, n)
             rows = <int>(hi - lo)
             if F:
                 A = <float*>&self.A[lo, 0]
                 # rows of C are columns of Fortran: T^T = V^T A^T and out^T += S^T A
-                sgemm(&plain, &plain, &K, &rows, &F, &one, V, &K, A, &F, &zero, T, &K)
+                sgemm(&plain, &plain, &K, &rows, &F, &one, from_table, &K, A, &F, &zero, T, &K)
             else:
                 memset(T, 0, rows * K * sizeof(float))
-            sk_curve_dense(T, &self.P[0, 0], &self.top[0], &self.weight[0],
-                           V + self.F * self.K if self.has_intercepts else NULL, to + self.F * self.K, lo, hi, K)
+            sk_curve_scores(T, &self.P[lo, 0], &self.top[lo], &self.weight[lo], first, out + self.F * self.K, 0, rows,
+                            K)
             if F:
-                sgemm(&plain, &turned, &K, &F, &rows, &one, T, &K, A, &F, &one, to, &K)
+                sgemm(&plain, &turned, &K, &F, &rows, &one, T, &K, A, &F, &one, out, &K)
             lo = hi
-        self._store(v, out, scale)

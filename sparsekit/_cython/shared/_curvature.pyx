@@ -1,9 +1,8 @@
-"""Products with the Hessian of a linear multi-class loss, in single precision and two phases."""
+"""Vector passes of conjugate gradients in single precision, and Gram matrices of pairs of classes."""
 import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport sqrt
-from libc.stdint cimport int32_t, int64_t
 from ._blas cimport dsyrk
 
 ctypedef fused real:
@@ -12,13 +11,6 @@ ctypedef fused real:
 
 
 cdef extern from "shared/curvature.h" nogil:
-    void sk_product32(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t,
-                      Py_ssize_t)
-    void sk_product32_few(const int64_t*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
-                          Py_ssize_t, Py_ssize_t)
-    void sk_curve_scores(float*, const float*, const int32_t*, const float*, const float*, float*, Py_ssize_t,
-                         Py_ssize_t, Py_ssize_t)
-
     double sk_dot32(const float*, const float*, Py_ssize_t)
     double sk_dot64(const double*, const double*, Py_ssize_t)
     double sk_cg_curve(const float*, float*, float, Py_ssize_t)
@@ -27,52 +19,8 @@ cdef extern from "shared/curvature.h" nogil:
 
 # entries of a part of a vector: a function of its length alone, so that sums do not depend on the threads
 cdef Py_ssize_t _ENTRIES = 16384
-# rows that a part has at least
-cdef Py_ssize_t _ROWS = 64
 # rows of a block of a Gram matrix, which stays in cache
 cdef Py_ssize_t _BLOCK = 256
-
-
-def product32(const int64_t[::1] indptr, const int32_t[::1] indices, const float[::1] data, const float[:, ::1] V,
-              float[:, ::1] out, int n_threads):
-    """out (rows, K) = A V for A in compressed rows and V (columns or more, K), K = 2, 4 or a multiple of 8."""
-    cdef Py_ssize_t n = indptr.shape[0] - 1, K = V.shape[1], B = K // 8, b, parts = min(64, max(n // _ROWS, 1))
-    if K % 8 and K != 2 and K != 4:
-        raise ValueError(f"V must have 2, 4 or a multiple of 8 columns; got {K}")
-    if n <= 0 or data.shape[0] == 0 or K == 0:
-        out[:n, :] = 0.0
-        return
-    if B == 0:
-        for b in prange(parts, nogil=True, num_threads=n_threads, schedule='dynamic'):
-            sk_product32_few(&indptr[0], &indices[0], &data[0], &V[0, 0], &out[0, 0], (n * b) // parts,
-                             (n * (b + 1)) // parts, K)
-        return
-    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='dynamic'):
-        sk_product32(&indptr[0], &indices[0], &data[0], &V[0, 0], &out[0, 0], (n * b) // parts,
-                     (n * (b + 1)) // parts, B)
-
-
-def curve_scores(float[:, ::1] S, const float[:, ::1] P, const int32_t[::1] top, const float[::1] weight, first,
-                 last, int n_threads):
-    """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both are None.
-
-    P (n, K) is zero at each row's ``top``, and where K is padded.
-    """
-    cdef Py_ssize_t n = S.shape[0], K = S.shape[1], b, k, parts = min(16, max(n // _ROWS, 1))
-    cdef const float[::1] add
-    cdef float[:, ::1] sums = np.zeros((parts, K), dtype=np.float32)
-    cdef const float* shift = NULL
-    if first is not None:
-        add = first
-        shift = &add[0]
-        last[:] = 0.0
-    if n == 0:
-        return
-    for b in prange(parts, nogil=True, num_threads=n_threads, schedule='static'):
-        sk_curve_scores(&S[0, 0], &P[0, 0], &top[0], &weight[0], shift, &sums[b, 0], (n * b) // parts,
-                        (n * (b + 1)) // parts, K)
-    if first is not None:
-        last[:] = np.asarray(sums).sum(axis=0)
 
 
 def dot(const real[::1] a, const real[::1] b, int n_threads):

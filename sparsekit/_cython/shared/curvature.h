@@ -3,7 +3,11 @@
 #ifndef SPARSEKIT_CURVATURE_H
 #define SPARSEKIT_CURVATURE_H
 
-#include "shared/multinomial.h"
+#include "shared/kernels.h"
+
+#if defined(__GNUC__) || defined(__clang__)
+typedef float sk_f8 __attribute__((vector_size(32), aligned(4), may_alias));
+#endif
 
 /* out rows lo .. hi = A V for A in compressed rows; 32 classes at a time stay in registers */
 SK_MULTI(void, sk_product32,
@@ -122,6 +126,24 @@ SK_MULTI(void, sk_cg_turn,
          (float b, const float *restrict r, const float *restrict inverse, float *restrict p, sk_size n),
          (b, r, inverse, p, n)) {
     for (sk_size i = 0; i < n; i++) p[i] = b * p[i] + r[i] * inverse[i];
+}
+
+/* s = weight (diag(p) - p p^T) t in place. All scores are taken relative to the top class, whose
+ * own probability never enters: p is zero there. */
+SK_INLINE void sk_curve_row(const float *restrict p, sk_size top, float weight, float *restrict t,
+                            sk_size K) {
+    float base = t[top], mean = 0.0f, sum = 0.0f;
+    SK_SIMD_WITH(reduction(+ : mean))
+    for (sk_size k = 0; k < K; k++) {
+        t[k] -= base;
+        mean += p[k] * t[k];
+    }
+    SK_SIMD_WITH(reduction(+ : sum))
+    for (sk_size k = 0; k < K; k++) {
+        t[k] = weight * p[k] * (t[k] - mean);
+        sum += t[k];
+    }
+    t[top] = -sum;
 }
 
 /* S rows lo .. hi = the curvature of the scores S + first; last += the sum of the rows */

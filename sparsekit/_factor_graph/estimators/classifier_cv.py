@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, f1_score, get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from ..._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
@@ -23,17 +22,12 @@ from ..._estimator.checks import check_penalties, check_sample_weight, in_units
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
-    refuse_weightless_folds,
-    run_folds,
-    splitter_of,
-    with_labels,
 )
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.monitor import PartsMonitor
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.class_design import design_of
-from ..._linalg.threads import blas_threads, count_threads
+from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import CrossValidation, MatrixLike, Scoring
 from ..labels.label_loss import LOSSES
@@ -225,24 +219,13 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
             target, thresholds = given.classes[given.values.argmax(axis=1)], thresholds[:1]
         self.alphas_ = self._alphas(given, small)
         base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
-        routed = self._route("fit", sample_weight=base_weight, **params)
-        splitter = splitter_of(self.cv, target, given.multilabel)
-        folds = list(splitter.split(X, target, **routed.splitter.split))
-        refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
-        scorer = with_labels(self._get_scorer(), None if given.multilabel else given.classes)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        monitor = PartsMonitor(self, "fold", len(folds), X=X, y=y, metadata=metadata)
-        done = []
-        with blas_threads(1), _said_once():  # one setting for all threads
-            calls = (
-                delayed(self._score_fold)(
-                    small, target, weight, columns, fold, k, thresholds, scorer, routed.scorer.score
-                )
-                for k, fold in enumerate(folds)
-            )
-            for k, run in enumerate(run_folds(calls, self.n_jobs)):
-                done.append(run)
-                monitor.part_ends(k)
+        with _said_once():
+            done, monitor = self._score_folds(
+                self._score_fold, (small, target, weight, columns, thresholds), X, target,
+                None if given.multilabel else given.classes, base_weight, params,
+                {"X": X, "y": y, "metadata": metadata},
+            )  # fmt: skip
         self._choose(np.array([scores for scores, _ in done]).transpose(1, 0, 2), thresholds)
         self.n_iter_ = np.array([steps for _, steps in done], dtype=np.int32)
         final = self._part(self.alpha_, self.n_jobs).set_params(threshold=self.threshold_)
@@ -264,7 +247,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         alpha, _, _ = strengths("auto", None, self.loss, design, given.values, counts, self.fit_intercept)
         return np.array(_MULTIPLES) * max(alpha, 1e-150)
 
-    def _score_fold(self, X, y, weight, columns, fold, index, thresholds, scorer, score_params):
+    def _score_fold(self, X, y, weight, columns, thresholds, fold, index, scorer, score_params):
         """Scores (n_thresholds, n_alphas) of the left-out rows, and the number of steps."""
         train, test = fold
         own = None if weight is None else weight[train]

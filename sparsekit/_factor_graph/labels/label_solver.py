@@ -6,7 +6,7 @@ from scipy.optimize import OptimizeResult
 from ..._arrays import kernel_module
 from ..._bounded.solver import nqn
 from ..._solver import outcome
-from ..._solver.outcome import History, Limits
+from ..._solver.outcome import Progress
 
 # statuses of a fit by those of NQN
 _MEANS = {
@@ -38,30 +38,17 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     OptimizeResult
         x, fun, nit, nfev, status, message, optimality (relative, as tol), dual_gap, history.
     """
-    limits = Limits(max_time=np.inf if max_time is None else max_time)
+    progress = Progress.of_call(max_iter, max_time, callback, history)
+    limits = progress.limits
     lower, upper = loss.bounds()
     zero = loss.xp.zeros(loss.n_variables)
     measure = kernel_module("shared._box", zero).optimality
     unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
     opts = nqn.NQNOptions(gtol=tol * unit, ftol=1e-12, max_iter=max_iter, max_time=limits.max_time)
-    lines = History(("time", "fun", "optimality"), history)
 
     def report(result):
         optimality = measure(result.x, result.jac, lower, upper) / unit
-        seconds = limits.seconds
-        lines.add(seconds, result.fun, optimality)
-        if callback is None:
-            return False
-        return callback(
-            OptimizeResult(
-                x=result.x,
-                fun=result.fun,
-                nit=result.nit,
-                optimality=optimality,
-                time=seconds,
-                nnz=int(np.count_nonzero(result.x)),
-            )
-        )  # fmt: skip
+        return progress.report(result.x, result.fun, result.nit, optimality)
 
     x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
@@ -71,7 +58,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
         x=found.x, fun=found.fun, nit=found.nit, nfev=found.nfev, status=status, message=found.message,
         optimality=measure(found.x, found.jac, lower, upper) / unit,
         dual_gap=_gap(loss, found, lower), time=limits.seconds,
-        history=lines.columns(),
+        history=progress.history.columns(),
     )  # fmt: skip
 
 

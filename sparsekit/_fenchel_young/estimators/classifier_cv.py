@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from ..._estimator.base import CallbackSupportMixin
@@ -28,19 +27,14 @@ from ..._estimator.checks import (
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
-    refuse_weightless_folds,
-    run_folds,
-    splitter_of,
-    with_labels,
 )
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.labels import refuse_missing_labels
-from ..._estimator.monitor import PartsMonitor
 from ..._estimator.targets import check_targets
 from ..._estimator.used_columns import without_empty_columns
 from ..._estimator.validation import validate_data
-from ..._linalg.threads import blas_threads, count_threads
+from ..._linalg.threads import count_threads
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import ClassWeight, CrossValidation, MatrixLike, Scoring
 from ...metrics import jensen_shannon_divergence
@@ -161,24 +155,12 @@ class _FenchelYoungClassifierCV(
         alphas = check_penalties(ALPHAS if self.alphas is None else self.alphas, "alphas")
         self.alphas_ = np.sort(alphas)[::-1]
         options = dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
-        routed = self._route("fit", sample_weight=base_weight, **params)
-        splitter = splitter_of(self.cv, y, targets.multilabel)
-        folds = list(splitter.split(given, y, **routed.splitter.split))
-        refuse_weightless_folds(folds, base_weight, "sample_weight" in routed.scorer.score)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        monitor = PartsMonitor(self, "fold", len(folds), X=given, y=y, metadata=metadata)
-        scorer = with_labels(self._get_scorer(), None if targets.multilabel else targets.classes)
-        done = []
-        with blas_threads(1):  # one setting for all threads
-            calls = (
-                delayed(self._score_fold)(
-                    X, y, targets, columns, fold, k, options, scorer, routed.scorer.score
-                )
-                for k, fold in enumerate(folds)
-            )
-            for k, run in enumerate(run_folds(calls, self.n_jobs)):
-                done.append(run)
-                monitor.part_ends(k)
+        done, monitor = self._score_folds(
+            self._score_fold, (X, y, targets, columns, options), given, y,
+            None if targets.multilabel else targets.classes, base_weight, params,
+            {"X": given, "y": y, "metadata": metadata},
+        )  # fmt: skip
         scores, results = zip(*done)
         self._choose(np.array(scores))
         loss = self._loss(X, targets, slice(None), count_threads(self.n_jobs))
@@ -192,7 +174,7 @@ class _FenchelYoungClassifierCV(
         monitor.end()
         warn_of_path(
             results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
-            names=[f"fold {k}" for k in range(len(folds))],
+            names=[f"fold {k}" for k in range(len(results))],
         )  # fmt: skip
         warn_if_ended_early(loss)(final, options, who=type(self).__name__, stacklevel=4)
         return self
@@ -218,7 +200,7 @@ class _FenchelYoungClassifierCV(
         self.coef_ = columns.expand(in_type(np.ascontiguousarray(table[:p].T), dtype))
         self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
 
-    def _score_fold(self, X, y, targets, columns, fold, index, options, scorer, score_params):
+    def _score_fold(self, X, y, targets, columns, options, fold, index, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
         train, test = fold
         if targets.labelled is not None:

@@ -89,7 +89,7 @@ class FenchelYoungLoss:
             self._offset = float(np.sum(self.w * _negative_entropy(self.q)))
         # size of the terms whose difference is the loss: the scale of its rounding
         self.magnitude = abs(self._offset)
-        self._single = self._newton = None
+        self._newton = None
 
     def scores(self, T):
         """Z = X W + b, (n, K)."""
@@ -177,9 +177,10 @@ class FenchelYoungLoss:
         return self._newton
 
     def operator(self, Z):
-        """Products with the Hessian of the loss, in single precision."""
-        kind = _SparseCurvature if self.design.is_sparse else _DenseCurvature
-        return kind(self, *self.curvature(Z))
+        """The Hessian of the loss; its ``multiply`` takes tables in single precision."""
+        make = _class_model.row_operator if self.design.is_sparse else _class_model.dense_operator
+        parts, weight = self.curvature(Z)
+        return make(self.design, None, parts, weight, self.fit_intercept, 0.0)
 
     def column_norms(self):
         """Norms of the columns of X, (p,)."""
@@ -194,12 +195,6 @@ class FenchelYoungLoss:
         trace = each * float(np.sum(self.w * np.where(self.w > 0, squares, 0.0)))
         return trace / max(min(self.shape[0] * K, n * (K - 1)), 1)
 
-    def single(self):
-        """The data in float32: a dense array, or compressed rows and columns."""
-        if self._single is None:
-            self._single = self.design.single()
-        return self._single
-
 
 def _negative_entropy(Q):
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -211,68 +206,3 @@ def _design(X, n_threads):
         X = X.toarray()  # hardly larger, but much faster
     design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design
-
-
-class _SparseCurvature:
-    """H V for tables V (variables' rows, K padded to 2, 4 or a multiple of 8) of float32.
-
-    The scores are made by rows and their sums by columns, so that no thread needs a table of its own.
-    """
-
-    def __init__(self, loss, parts, weight):
-        P, rest, top = parts
-        n, K = P.shape
-        self.rows, self.columns = loss.single()
-        self.threads, self.intercept, self.kernels = loss.threads, loss.fit_intercept, loss.kernels
-        wide = _padded(K) if loss.xp is np else K
-        self.P = np.zeros((n, wide), dtype=np.float32, like=P)
-        self.P[:, :K] = P
-        self.top, self.weight = top, weight.astype(np.float32)
-        self.scores = np.empty((n, wide), dtype=np.float32, like=P)
-        self.shape = (loss.shape[0], wide)
-        # the diagonal: sum_i w_i x_ij^2 u_ik (1 - u_ik)
-        spread = _spread(self.P, rest, top, self.weight)
-        self.diag = np.empty(self.shape, dtype=np.float32, like=P)
-        indptr, indices, values = self.columns
-        self.kernels.product32(indptr, indices, np.square(values), spread, self.diag, *self.threads)
-        if self.intercept:
-            self.diag[-1] = spread.sum(axis=0)
-
-    def product(self, V, out):
-        """out = H V."""
-        self.kernels.product32(*self.rows, V, self.scores, *self.threads)
-        last = out[-1] if self.intercept else None
-        first = V[-1] if self.intercept else None
-        self.kernels.curve_scores(self.scores, self.P, self.top, self.weight, first, last, *self.threads)
-        self.kernels.product32(*self.columns, self.scores, out, *self.threads)
-        return out
-
-
-def _padded(K):
-    """Width of a table of K classes that kernels take."""
-    return (2 if K <= 2 else 4) if K <= 4 else -(-K // 8) * 8
-
-
-def _spread(P, rest, top, weight):
-    """w_i u_ik (1 - u_ik)."""
-    out = P * (1.0 - P)
-    out[np.arange(len(top), like=top), top] = rest * (1.0 - rest)
-    out *= weight[:, None]
-    return out
-
-
-class _DenseCurvature:
-    """The same for dense data, by BLAS."""
-
-    def __init__(self, loss, parts, weight):
-        index = np.arange(loss.shape[0] * loss.shape[1], like=weight)
-        self.operator = _class_model.dense_operator(
-            loss.single(), index, parts, weight, loss.fit_intercept, 0.0
-        )
-        self.shape = loss.shape
-        self.diag = self.operator.diag.reshape(loss.shape).astype(np.float32)
-
-    def product(self, V, out):
-        """out = H V."""
-        out[...] = self.operator.matvec(V.ravel()).reshape(self.shape)
-        return out

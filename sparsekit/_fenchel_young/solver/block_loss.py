@@ -14,7 +14,7 @@ from scipy.optimize import OptimizeResult, minimize
 
 from ..._row_blocks.blocks import Block, RowBlocks, as_matrix
 from ..._solver import outcome
-from ..._solver.outcome import History, Limits, Stop
+from ..._solver.outcome import Progress, Stop
 from ..._solver.tolerances import GAP_FACTOR
 from ..losses.loss import FenchelYoungLoss
 from .minimize_model import MESSAGES
@@ -133,27 +133,24 @@ def minimize_table_on_blocks(
     ``max_iter`` steps are worth fifty of L-BFGS each, which are what is counted.
     """
     shape = loss.shape
-    limits = Limits(max_iter, np.inf if max_time is None else max_time)
+    progress = Progress.of_call(max_iter, max_time, callback, history)
+    limits = progress.limits
     free = loss.fit_intercept and not penalize_intercept
     f = _Evaluations(loss, float(alpha), free, limits)
     start = np.zeros(shape) if x0 is None else np.asarray(x0, dtype=np.float64)
     _, G = f(np.zeros(start.size))
     scale, best = float(np.abs(G).max()) or 1.0, f.last
-    kept, nit, status = History(("time", "fun", "optimality"), history), 0, outcome.MAX_ITER
+    nit, status = 0, outcome.MAX_ITER
 
     def record_iteration():
         nonlocal best, status
         x, value, G = f.last
         best = f.last if not value > best[1] else best
         optimality, gap = float(np.abs(G).max()) / scale, f.gap(G)
-        kept.add(limits.seconds, value, optimality)
-        if callback is not None and nit:
-            report = OptimizeResult(
-                x=x.reshape(shape).copy(), fun=value, nit=nit, optimality=optimality,
-                nnz=int(np.count_nonzero(x)), time=limits.seconds,
-            )  # fmt: skip
-            if outcome.wants_to_stop(callback, report):
-                raise Stop(outcome.STOPPED)
+        if not nit:
+            progress.history.add(limits.seconds, value, optimality)
+        elif progress.report(x.reshape(shape), value, nit, optimality):
+            raise Stop(outcome.STOPPED)
         if optimality <= tol and not gap > GAP_FACTOR * tol * value:
             raise Stop(outcome.CONVERGED)
 
@@ -180,5 +177,5 @@ def minimize_table_on_blocks(
         x=x.reshape(shape), fun=value, nit=nit, nfev=f.nfev, njev=f.nfev, status=status,
         success=status == outcome.CONVERGED, message=MESSAGES[status],
         optimality=float(np.abs(G).max()) / scale, dual_gap=f.gap(G), grad=G, n_cg=0,
-        n_data_passes=f.nfev, history=kept.columns(), n_rounds=loss.blocks.n_rounds,
+        n_data_passes=f.nfev, history=progress.history.columns(), n_rounds=loss.blocks.n_rounds,
     )  # fmt: skip

@@ -92,7 +92,8 @@ class Directions:
         shape = operator.shape
         g = np.zeros(shape, dtype=np.float32, like=G)
         g[:, :K] = G / scale
-        M = operator.diag
+        M = np.zeros_like(g)
+        M[:, :K] = operator.diag.reshape(G.shape)
         run.penalised(M)[...] += alpha
         np.maximum(M, 1e-12 * (largest(M) or 1.0), out=M)
         inverse = np.divide(1.0, M, out=M).ravel()
@@ -103,7 +104,7 @@ class Directions:
         enough = forcing**2 * float(first)
         penalised, products, reached = run.penalised(g).size, 0, False
         while products < self.most and not reached:
-            operator.product(p.reshape(shape), Hp)
+            operator.multiply(p.reshape(shape), Hp)
             curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, *threads)
             products += 1
             # rounding of flat directions; on a GPU the step is then zero, without a second synchronisation

@@ -18,7 +18,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from ..._solver.outcome import History, Limits, Stop
+from ..._solver.outcome import Progress, Stop
 from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR
 from ..._typing import EitherArray
 from .ascent import Ascent
@@ -76,8 +76,8 @@ def minimize_fenchel_young(
         x (the table), fun, nit, nfev, njev, status, success, message, optimality, dual_gap, grad, n_cg,
         n_data_passes, history. dual_gap is NaN if alpha is 0, or if free intercepts could not be balanced.
     """
-    limits = Limits(max_iter, np.inf if max_time is None else max_time)
-    run = FenchelYoungRun(loss, float(alpha), penalize_intercept, limits, callback, history)
+    progress = Progress.of_call(max_iter, max_time, callback, history)
+    run = FenchelYoungRun(loss, float(alpha), penalize_intercept, progress)
     with blas_threads(loss.blas_threads):
         return minimise(run, x0, tol)
 
@@ -96,11 +96,10 @@ class Point:
 class FenchelYoungRun:
     """One call: counters, limits, the history, the best lower bound and the loss at zero."""
 
-    def __init__(self, loss, alpha, penalize_intercept, limits, callback=None, history=False):
-        self.loss, self.alpha, self.limits, self.callback = loss, alpha, limits, callback
+    def __init__(self, loss, alpha, penalize_intercept, progress):
+        self.loss, self.alpha, self.progress, self.limits = loss, alpha, progress, progress.limits
         self.kernels, self.device = loss.kernels, loss.xp is not np
         self.free = loss.fit_intercept and not penalize_intercept
-        self.history = History(("time", "fun", "optimality"), history)
         self.nit = self.nfev = self.n_cg = self.passes = 0
         self.bound, self.zero = -np.inf, 0.0
         self._last = None, None, None
@@ -193,14 +192,10 @@ class FenchelYoungRun:
         return point, not balanced or not self.gap(f, square) > self.enough(f, tol)
 
     def report(self, T, f, optimality):
-        self.history.add(self.limits.seconds, f, optimality)
-        if self.callback is None or not self.nit:
-            return False
-        current = OptimizeResult(
-            x=T.copy(), fun=f, nit=self.nit, optimality=optimality, nnz=int(np.count_nonzero(T)),
-            time=self.limits.seconds,
-        )  # fmt: skip
-        return outcome.wants_to_stop(self.callback, current)
+        if self.nit:
+            return self.progress.report(T, f, self.nit, optimality)
+        self.progress.history.add(self.limits.seconds, f, optimality)
+        return False
 
     def result(self, point, scale, status):
         balanced = True
@@ -216,7 +211,8 @@ class FenchelYoungRun:
         return OptimizeResult(
             x=point.T, fun=f, nit=self.nit, nfev=self.nfev, njev=self.nit + 1, status=status,
             success=status == outcome.CONVERGED, message=MESSAGES[status], optimality=largest(G) / scale,
-            dual_gap=gap, grad=G, n_cg=self.n_cg, n_data_passes=self.passes, history=self.history.columns(),
+            dual_gap=gap, grad=G, n_cg=self.n_cg, n_data_passes=self.passes,
+            history=self.progress.history.columns(),
         )  # fmt: skip
 
 
@@ -301,7 +297,7 @@ def minimise(run, x0, tol):
         point = state.point
         f, G, square = run.objective(point, run.alpha)
         optimality, gap = largest(G) / state.scale, run.gap(f, square)
-        if (run.nit or run.history) and run.report(point.T, f, optimality):
+        if run.report(point.T, f, optimality):
             status = outcome.STOPPED
         if optimality <= tol and not gap > run.enough(f, tol):
             proved, certain = run.certify(point, tol)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..._estimator.block_prediction import by_blocks
-from ..._estimator.device_linear import DeviceLinearMixin, refuse_device
+from ..._estimator.device_linear import VectorModelMixin, refuse_device
 from ..._estimator.linear_model import no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.offset_prediction import accuracy
@@ -22,7 +22,7 @@ from ..._typing import Array, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import log_probabilities
 
 
-class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixin):
+class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin):
     """Prediction of ordered classes; probabilities hold for scores of any size."""
 
     classes_: Array
@@ -148,17 +148,6 @@ class OrdinalPredictionMixin(PenaltyNameMixin, DeviceLinearMixin, ClassifierMixi
         float
         """
         return accuracy(self, X, y, sample_weight, offset=offset)
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into a vector.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self.coef_ = super().densify().coef_.reshape(-1)
-        return self
 
     def _counterpart(self) -> Any:
         raise no_counterpart(self, "it has no model of ordered classes.")

@@ -26,8 +26,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     ``optimality`` is a hundredth of the gap relative to the objective. While it runs, ``fun`` is the smooth
     value, which is an upper bound.
     """
-    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
-    lines = outcome.History(("time", "fun", "optimality"), history)
+    progress = outcome.Progress.of_call(max_iter, max_time, callback, history)
     x = np.zeros(loss.n_variables) if x0 is None else np.array(x0, dtype=np.float64)
     f, g = loss.value_and_gradient(x)
     state = init_state(x, f, g, loss.curvature(), memory)
@@ -37,9 +36,9 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
         while True:
             dual = max(dual, loss.dual(state.x, state.g))
             optimality = _optimality(state.f, dual)
-            status = record_step(state, nit, optimality, limits, lines, callback)
+            status = record_step(state, nit, optimality, progress)
             if status is None:
-                status = outcome.CONVERGED if optimality <= tol else limits.reached(nit)
+                status = outcome.CONVERGED if optimality <= tol else progress.limits.reached(nit)
             inner = 0.5 * float(state.g @ state.g)
             if status is not None or not left or inner <= FORCING * (state.f - dual):
                 break
@@ -62,7 +61,7 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     return OptimizeResult(
         x=found, fun=least, nit=nit, nfev=loss.n_evaluations, status=status, message=_MESSAGES[status],
         success=status in outcome.SUCCESSES, optimality=_optimality(least, dual),
-        dual_gap=max(least - dual, 0.0), time=limits.seconds, history=lines.columns(),
+        dual_gap=max(least - dual, 0.0), time=progress.limits.seconds, history=progress.history.columns(),
     )  # fmt: skip
 
 

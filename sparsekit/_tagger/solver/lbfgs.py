@@ -73,11 +73,8 @@ def step(value_and_gradient, state):
         state.pairs.clear()
     x, g = found.point
     unit = state.unit
-    z, z_new, slope, slope_new = state.x / unit, x / unit, unit * state.g, unit * g
-    if lbfgs.add_pair(state.pairs, z, z_new, slope, slope_new):
-        z_new -= z
-        slope_new -= slope
-        state.theta = float(slope_new @ slope_new) / float(z_new @ slope_new)
+    if lbfgs.add_pair(state.pairs, state.x / unit, x / unit, unit * state.g, unit * g):
+        state.theta = lbfgs.scale(state.pairs)
     state.x, state.f, state.g = x, found.f, g
     return True
 
@@ -95,18 +92,12 @@ def _search(value_and_gradient, state, d):
     return backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
 
 
-def record_step(state, nit, optimality, limits, lines, callback):
-    """Add a step to the history and call ``callback``; the status if the run ends by it, else None."""
-    lines.add(limits.seconds, state.f, optimality)
+def record_step(state, nit, optimality, progress):
+    """Report a step; the status if the run ends by it, else None."""
+    stops = progress.report(state.x, state.f, nit, optimality)
     if not np.isfinite(state.f):
         return outcome.NOT_FINITE
-    if callback is None:
-        return None
-    told = OptimizeResult(
-        x=state.x.copy(), fun=state.f, nit=nit, optimality=optimality, nnz=int(np.count_nonzero(state.x)),
-        time=limits.seconds,
-    )  # fmt: skip
-    return outcome.STOPPED if outcome.wants_to_stop(callback, told) else None
+    return outcome.STOPPED if stops else None
 
 
 def _gap(state, modulus):
@@ -128,8 +119,7 @@ def minimize(
     f(x) - min f <= |g|^2 / (2 modulus). With ``kinks`` gradients say little near the minimum, and the
     objective says when to stop.
     """
-    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
-    lines = outcome.History(("time", "fun", "optimality"), history)
+    progress = outcome.Progress.of_call(max_iter, max_time, callback, history)
     zero = np.zeros(loss.n_variables)
     f, g = loss.value_and_gradient(zero)
     unit = float(np.abs(g).max(initial=0.0)) or 1.0
@@ -142,14 +132,14 @@ def minimize(
     while status is None:
         optimality = float(np.abs(state.g).max(initial=0.0)) / unit
         values.append(state.f)
-        status = record_step(state, nit, optimality, limits, lines, callback)
+        status = record_step(state, nit, optimality, progress)
         if status is not None:
             break
         if optimality <= tol and (kinks or _gap(state, modulus) <= GAP_FACTOR * tol * abs(state.f)):
             status = outcome.CONVERGED
         elif kinks and has_stalled(values, _SHARE * tol * abs(state.f)):
             status = outcome.SMALL_DECREASE
-        elif (reached := limits.reached(nit)) is not None:
+        elif (reached := progress.limits.reached(nit)) is not None:
             status = reached
         elif step(loss.value_and_gradient, state):
             nit += 1
@@ -159,5 +149,5 @@ def minimize(
     return OptimizeResult(
         x=state.x, fun=state.f, grad=state.g, nit=nit, nfev=loss.n_evaluations, status=status,
         message=_MESSAGES[status], success=status in outcome.SUCCESSES, optimality=optimality, dual_gap=gap,
-        time=limits.seconds, history=lines.columns(),
+        time=progress.limits.seconds, history=progress.history.columns(),
     )  # fmt: skip

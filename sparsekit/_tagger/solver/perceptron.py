@@ -120,35 +120,27 @@ def train(steps, data, pack, random, *, tol, max_iter, max_time, callback, histo
     ``fun`` and ``optimality`` are the share of wrong labels in the last pass. ``pack`` makes the variables of
     a table.
     """
-    limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
-    lines = outcome.History(("time", "fun", "optimality"), history)
+    progress = outcome.Progress.of_call(max_iter, max_time, callback, history)
     order = data.order()
     total = max(data.count_positions(order), 1)
     nit, least, stale, status, share = 0, np.inf, 0, None, 0.0
     while status is None:
         wrong = run_pass(steps, data, random.permutation(order))
         nit, share = nit + 1, wrong / total
-        lines.add(limits.seconds, share, share)
         stale = 0 if share < least - tol else stale + 1
         least = min(least, share)
-        if callback is not None and outcome.wants_to_stop(callback, _report(steps, pack, share, nit, limits)):
+        # the mean costs a pass over the tables
+        x = steps.table if callback is None else pack(steps.mean())
+        if progress.report(x, share, nit, share):
             status = outcome.STOPPED
         elif share <= tol:
             status = outcome.CONVERGED
         elif stale >= _PATIENCE:
             status = outcome.SMALL_DECREASE
         else:
-            status = limits.reached(nit)
-    result = _report(steps, pack, share, nit, limits)
-    result.update(
-        nfev=nit, status=status, message=_MESSAGES[status], success=status in outcome.SUCCESSES,
-        dual_gap=np.nan, history=lines.columns(),
-    )  # fmt: skip
-    return result
-
-
-def _report(steps, pack, share, nit, limits):
-    x = pack(steps.mean())
+            status = progress.limits.reached(nit)
     return OptimizeResult(
-        x=x, fun=share, nit=nit, optimality=share, nnz=int(np.count_nonzero(x)), time=limits.seconds
-    )
+        x=pack(steps.mean()), fun=share, nit=nit, nfev=nit, optimality=share, dual_gap=np.nan, status=status,
+        message=_MESSAGES[status], success=status in outcome.SUCCESSES, time=progress.limits.seconds,
+        history=progress.history.columns(),
+    )  # fmt: skip

@@ -19,10 +19,6 @@ from ..._l1.solver.oba import minimize_oba
 from ..._l1.solver.oba_run import OBAOptions
 from ..._solver import outcome
 
-# length of the finite difference for the first curvature, relative to the point's norm
-_DIFFERENCE = 1e-5
-# steps of the power method for the largest curvature
-_POWER_STEPS = 3
 # smallest entry of the diagonal, relative to the largest: nearly zero features have hardly any curvature
 _LEAST = 1e-6
 
@@ -55,24 +51,6 @@ class ScaledProblem(ProtocolProblem):
         # use x itself: the loss recognises its last point only, and the point plus dz rounds differently
         self._trial, self._trial_f = x.copy(), self._value(x)
         return self._trial_f if np.isfinite(self._trial_f) else np.inf
-
-    def lipschitz(self):
-        """A norm of the Hessian by a few power iterations from the gradient, doubled.
-
-        One evaluation each, where differences to both sides and from anywhere take twenty. It is too small,
-        if at all, until a step has shown it.
-        """
-        if self._lipschitz is None:
-            g = self.gradient()
-            step, d, norm = _DIFFERENCE * max(1.0, float(np.linalg.norm(self.x))), g, float(np.linalg.norm(g))
-            for _ in range(_POWER_STEPS):
-                if not 0.0 < norm < np.inf:
-                    break
-                d = (self.loss.gradient(self.x + step / norm * d) - g) / step
-                norm = float(np.linalg.norm(d))
-            if 0.0 < norm < np.inf:
-                self._lipschitz = 2.0 * norm
-        return super().lipschitz()
 
 
 def minimize_scaled(loss, l1, x0, *, tol, max_iter, max_time, callback=None, history=False):

@@ -11,19 +11,32 @@ import numpy as np
 from ..._typing import CompressedParts, DeviceArray
 from ._curvature import curve_scores
 from ._operators import QuadOperator
-from ._sparse import multiply, transpose
+from ._sparse import multiply
 
 
 class _ClassOperator(QuadOperator):
-    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside."""
+    """Base: variables at ``index`` in a (features + 1, classes) table, float32 inside.
+
+    Without an index it multiplies tables of all variables only.
+    """
 
     def __init__(self, P, top, weight, index, diagonal, intercept, ridge, features):
         self.P, self.top, self.weight, self.index = P, top, weight, index
-        self.diagonal, self.size = diagonal, len(diagonal)
+        self.diagonal, self.size = diagonal, len(index)
         self.intercept, self.ridge, self.features = bool(intercept), float(ridge), int(features)
-        self.table = np.zeros((self.features + 1, P.shape[1]), dtype=np.float32, like=P)
-        self.sums = np.zeros_like(self.table)
+        self.shape = self.features + self.intercept, P.shape[1]
+        self.table = np.zeros(self.shape, dtype=np.float32, like=P)
         self.scores = np.empty_like(P, dtype=np.float32)
+
+    def multiply(self, V: DeviceArray, out: DeviceArray) -> DeviceArray:
+        """out = H V for tables of all variables, without the ridge."""
+        F = self.features
+        self._scores(V[:F])
+        curve_scores(self.scores, self.P, self.top, self.weight, V[F] if self.intercept else None, None)
+        self._sums(out[:F])
+        if self.intercept:
+            out[F] = self.scores.sum(axis=0, dtype=np.float64)
+        return out
 
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
         """out = (H + ridge diag H) v."""
@@ -34,15 +47,8 @@ class _ClassOperator(QuadOperator):
         scale = np.abs(v).max()
         scale = np.where(scale > 0.0, scale, 1.0)
         self.table.reshape(-1)[self.index] = v / scale
-        F = self.features
-        if len(self.scores):
-            self._scores(self.table[:F])
-            first = self.table[F] if self.intercept else None
-            curve_scores(self.scores, self.P, self.top, self.weight, first, None)
-            self._sums(self.sums[:F])
-            if self.intercept:
-                self.sums[F] = self.scores.sum(axis=0, dtype=np.float64)
-        out[:] = self.sums.reshape(-1)[self.index] * scale + self.ridge * self.diagonal * v
+        sums = self.multiply(self.table, np.empty_like(self.table))
+        out[:] = sums.reshape(-1)[self.index] * scale + self.ridge * self.diagonal * v
 
     def _scores(self, table: DeviceArray) -> None:
         """scores = A table."""
@@ -54,17 +60,15 @@ class _ClassOperator(QuadOperator):
 
 
 class ClassRowOperator(_ClassOperator):
-    """H v over compressed float32 rows and their columns.
+    """H v over compressed float32 rows, and the same entries by columns.
 
-    ``P`` (n, K) may have K padded with zeros; ``index`` (m,) is feature * K + class, the intercepts being the
-    feature after the last. ``columns`` are the same entries by columns; without them the rows are turned.
+    ``index`` (m,) is feature * K + class, the intercepts being the feature after the last.
     """
 
     def __init__(
         self,
-        indptr: DeviceArray,
-        indices: DeviceArray,
-        data: DeviceArray,
+        rows: CompressedParts,
+        columns: CompressedParts,
         F: int,
         P: DeviceArray,
         top: DeviceArray,
@@ -73,11 +77,9 @@ class ClassRowOperator(_ClassOperator):
         diagonal: DeviceArray,
         intercept: bool,
         ridge: float,
-        columns: CompressedParts | None = None,
     ) -> None:
         super().__init__(P, top, weight, index, diagonal, intercept, ridge, F)
-        self.rows = indptr, indices, data
-        self.columns = columns or transpose(indptr, indices, data, F)
+        self.rows, self.columns = rows, columns
 
     def _scores(self, table: DeviceArray) -> None:
         multiply(*self.rows, table, self.scores)

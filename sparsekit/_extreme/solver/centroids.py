@@ -179,26 +179,31 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
     return loss, by_d * d, by_q
 
 
-def move_center(state, plan, weights, intercepts=None):
-    """Let the ridge shrink to these weights, and move those of ``state`` along; set intercepts, if given."""
-    weights = sp.csr_array(weights)[plan.order].astype(state.W.dtype)
-    flat = state.W.reshape(-1)
-    entries = _entries(weights if state.center is None else weights - state.center.weights, state.W.shape[1])
-    flat[entries[0]] += entries[1]
-    if weights.nnz >= DENSE_FROM * len(state.W) * plan.n_blocks:
-        at, values = _entries(weights, state.W.shape[1])
-        table = np.zeros_like(flat)
+def block_center(weights, plan, dtype):
+    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``."""
+    weights = sp.csr_array(weights)[plan.order].astype(dtype)
+    n_features = weights.shape[1]
+    if weights.nnz >= DENSE_FROM * n_features * plan.n_blocks:
+        at, values = _entries(weights, plan.stride)
+        table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values
-        state.center = BlockCenter(weights, table)
-    else:
-        by_feature = sp.csc_array(weights)
-        by_feature.sort_indices()
-        column = by_feature.indices
-        cell = np.repeat(np.arange(len(state.W)), np.diff(by_feature.indptr)) * plan.n_blocks
-        cell += column // kernels.BLOCK
-        count = np.bincount(cell, minlength=len(state.W) * plan.n_blocks)
-        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        state.center = BlockCenter(weights, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
+        return BlockCenter(weights, table)
+    by_feature = sp.csc_array(weights)
+    by_feature.sort_indices()
+    column = by_feature.indices
+    cell = np.repeat(np.arange(n_features), np.diff(by_feature.indptr)) * plan.n_blocks
+    cell += column // kernels.BLOCK
+    count = np.bincount(cell, minlength=n_features * plan.n_blocks)
+    start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    return BlockCenter(weights, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
+
+
+def move_center(state, plan, center, intercepts=None):
+    """Let the ridge shrink to ``center``, and move the weights of ``state`` along; set given intercepts."""
+    old = state.center
+    at, values = _entries(center.weights if old is None else center.weights - old.weights, plan.stride)
+    state.W.reshape(-1)[at] += values
+    state.center = center
     if intercepts is not None and state.bias is not None:
         state.bias[: plan.n_classes] = intercepts[plan.order]
 

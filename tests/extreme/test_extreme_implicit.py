@@ -44,7 +44,7 @@ def test_implicit_step_with_one_negative(eta, s):
 @pytest.mark.parametrize("s", [1e-3, 1.0, 1e3])
 def test_implicit_step_with_many_negatives(eta, s):
     rng = np.random.default_rng(0)
-    for m, size in ((1, 1.0), (3, 2.0), (10, 5.0), (5, 300.0)):
+    for m, size in ((1, 1.0), (2, 5.0), (3, 2.0), (8, 5.0), (10, 5.0), (5, 300.0)):
         for u_old in (0.0, 0.3, 5.0):
             z = size * rng.standard_normal(m)
             r, rho = rng.uniform(1.0, 100.0, m), rng.uniform(0.3, 1.0, m)
@@ -76,39 +76,3 @@ def test_rows_side_by_side():
                 worst, abs(b[i] - exact[0]) / max(exact[0], 1e-250), abs(u[i] - exact[1]) / (1 + abs(z[i]))
             )
     assert worst < 2e-8
-
-
-@pytest.mark.parametrize("eta", [1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("size", [1.0, 5.0, 300.0])
-def test_few_negatives_of_rows_side_by_side(eta, size):
-    """Against 60 digits, and no row minds its neighbours, or negatives of r = 0 behind its own."""
-    rng = np.random.default_rng(0)
-    L, left = kernels.LANES, 0
-    for n, m in ((1, 1), (2, 3), (3, kernels.FEW), (L, 2), (L, 5), (L, kernels.FEW)):
-        z, count = size * rng.standard_normal((m, L)), rng.integers(0, m + 1, L)
-        z[:, 1:2] -= 3.0
-        r, rho = rng.uniform(1.0, 100.0, (m, L)), rng.uniform(0.3, 1.0, (m, L))
-        r[np.arange(m)[:, None] >= count] = 0.0
-        s, rho_y, u_old = 10 ** rng.uniform(-3, 3, n), rng.uniform(0.3, 1.0, n), rng.uniform(0, 8, n)
-        etas, b, u, c = np.full(n, eta), z.copy(), u_old.copy(), np.empty(n)
-        kernels.implicit_few(b, r, rho, etas, s, rho_y, u, c)
-        for i in range(n):
-            alone = [v[:, [i] * L].copy() for v in (z, r, rho)]
-            v, sums = u_old[i : i + 1].copy(), np.empty(1)
-            kernels.implicit_few(*alone, *(v[i : i + 1] for v in (etas, s, rho_y)), v, sums)
-            np.testing.assert_array_equal(alone[0][:, 0], b[:, i])
-            np.testing.assert_array_equal([v[0], sums[0]], [u[i], c[i]])
-            if np.isnan(c[i]):
-                left += 1
-                np.testing.assert_array_equal(b[:, i], z[:, i])
-                assert u[i] == u_old[i]
-                continue
-            own = slice(0, count[i])
-            assert (b[count[i] :, i] == 0.0).all() and np.isclose(c[i], b[:, i].sum(), rtol=1e-12)
-            first, second = (
-                residuals(z[own, i], r[own, i], rho[own, i], eta, s[i], rho_y[i], u_old[i], b[own, i], u[i])
-                if count[i]
-                else (0.0, 0.0)
-            )
-            assert first < 1e-9 and second < 1e-9, (n, m, count[i], first, second)
-    assert left == 0 or eta > 1 or size > 100  # those are left to the kernel of one row

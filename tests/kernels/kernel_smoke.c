@@ -235,33 +235,24 @@ static void shortlist(sk_size n) { /* PARTS parts of n classes each, FEATURES fe
         }
 }
 
-static void implicit(sk_size m, double scale) { /* stationarity of steps side by side, m <= SK_FEW */
-    enum { L = SK_LANES_AT_ONCE };
-    double old[SK_FEW * L], step[SK_FEW * L], r[SK_FEW * L], rho[SK_FEW * L], eta[L], sq[L], rho_y[L], u_old[L], u[L];
-    double total[L];
-    for (sk_size e = 0; e < m * L; e++) {
-        old[e] = step[e] = scale * uniform();
-        r[e] = 3.0 + 2.0 * uniform();
-        rho[e] = 0.8 + 0.2 * uniform();
+static void implicit(sk_size m, double scale) { /* stationarity of a step with m negatives, m <= 8 */
+    double old[8], step[8], r[8], rho[8], buffer[3 * (8 + 3)], u, total;
+    double eta = 1.0 + 0.9 * uniform(), sq = 1.5 + uniform(), rho_y = 0.8 + 0.2 * uniform();
+    double u_old = 3.0 + 2.0 * uniform();
+    long double sum = 0.0L;
+    for (sk_size j = 0; j < m; j++) {
+        old[j] = step[j] = scale * uniform();
+        r[j] = 3.0 + 2.0 * uniform();
+        rho[j] = 0.8 + 0.2 * uniform();
     }
-    for (int i = 0; i < L; i++) {
-        eta[i] = 1.0 + 0.9 * uniform();
-        sq[i] = 1.5 + uniform();
-        rho_y[i] = 0.8 + 0.2 * uniform();
-        u[i] = u_old[i] = 3.0 + 2.0 * uniform();
+    total = sk_implicit_many(m, step, r, rho, buffer, eta, sq, rho_y, u_old, &u);
+    for (sk_size j = 0; j < m; j++) {
+        long double moved = rho[j] * (long double)step[j] + rho_y * (long double)total;
+        check("sk_implicit_many, b", m, step[j], eta * r[j] * expl(old[j] - sq * moved - u), 1e-8L);
+        sum += step[j];
     }
-    sk_implicit_few(L, m, step, r, rho, eta, sq, rho_y, u, total);
-    for (int i = 0; i < L; i++) {
-        long double sum = 0.0L;
-        for (sk_size j = 0; j < m; j++) {
-            sk_size e = j * L + i;
-            long double moved = rho[e] * (long double)step[e] + rho_y[i] * (long double)total[i];
-            check("sk_implicit_few, b", m, step[e], eta[i] * r[e] * expl(old[e] - sq[i] * moved - u[i]), 1e-8L);
-            sum += step[e];
-        }
-        check("sk_implicit_few, sum", m, total[i], sum, 1e-14L * m);
-        check("sk_implicit_few, u", m, total[i], u[i] - u_old[i] + eta[i] * (1.0L - expl(-(long double)u[i])), 1e-8L);
-    }
+    check("sk_implicit_many, sum", m, total, sum, 1e-14L * m);
+    check("sk_implicit_many, u", m, total, u - u_old + eta * (1.0L - expl(-(long double)u)), 1e-8L);
 }
 
 int main(void) {
@@ -280,7 +271,7 @@ int main(void) {
         shortlist(n);
     }
     shortlist(SK_PART);
-    for (sk_size m = 1; m <= SK_FEW; m++) {
+    for (sk_size m = 1; m <= 8; m++) {
         implicit(m, 1.0);
         implicit(m, 6.0);
     }

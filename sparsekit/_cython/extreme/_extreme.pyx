@@ -23,9 +23,6 @@ cdef extern from "extreme/extreme_steps.h" nogil:
                       sk_workspace, uint64_t*, int, double*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
-    int SK_LANES_AT_ONCE, SK_FEW
-    void sk_implicit_few(Py_ssize_t, Py_ssize_t, double*, const double*, const double*, const double*, const double*,
-                         const double*, double*, double*)
     double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
                             double, double*)
     Py_ssize_t sk_draw(const sk_rule*, Py_ssize_t, int64_t, uint64_t*, int64_t*, double*)
@@ -162,18 +159,6 @@ def implicit_rows(const double[::1] z, const double[::1] log_r, const double[::1
                   double[::1] u):
     """The same for at most four rows (n,) side by side: sigma becomes b, u the new u."""
     sk_implicit_rows(z.shape[0], &z[0], &log_r[0], &eta[0], &sigma[0], &u[0])
-
-
-LANES, FEW = SK_LANES_AT_ONCE, SK_FEW
-
-
-def implicit_few(double[:, ::1] z, const double[:, ::1] r, const double[:, ::1] rho, const double[::1] eta,
-                 const double[::1] s, const double[::1] rho_y, double[::1] u, double[::1] c):
-    """Implicit steps of at most LANES rows (n,) with z.shape[0] <= FEW negatives each, z, r and rho (m, LANES).
-
-    z becomes b, u the new u, c the sums of b: NaN where the row was left as it was.
-    """
-    sk_implicit_few(u.shape[0], z.shape[0], &z[0, 0], &r[0, 0], &rho[0, 0], &eta[0], &s[0], &rho_y[0], &u[0], &c[0])
 
 
 def implicit_many(double[::1] z, const double[::1] r, const double[::1] rho, double eta, double s, double rho_y,

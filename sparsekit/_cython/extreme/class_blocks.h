@@ -9,20 +9,17 @@
 #include "extreme/block_draws.h"
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
-    /* Shrink the weights row of feature j in block b, already shrunk to zeros, to the centre. s * by[t] may be     \
-     * infinite in float32: then the weights are those of the centre. */                                            \
-    SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b, REAL s,           \
-                                    const REAL *restrict by, REAL *restrict row) {                                  \
+    /* Add the centre's part to the weights row of feature j in block b, which are shrunk to zeros by keep. */      \
+    SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b,                   \
+                                    const REAL *restrict keep, REAL *restrict row) {                                \
         const REAL *center = (const REAL *)M->center;                                                               \
         if (M->start == NULL) {                                                                                     \
             center += j * B->stride + b * SK_BLOCK;                                                                 \
-            SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                          \
-                row[t] += center[t] / ((REAL)1 + (REAL)1 / (s * by[t]));                                            \
+            SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += center[t] * ((REAL)1 - keep[t]);               \
             return;                                                                                                 \
         }                                                                                                           \
-        for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++) {               \
-            row[M->lane[e]] += center[e] / ((REAL)1 + (REAL)1 / (s * by[M->lane[e]]));                              \
-        }                                                                                                           \
+        for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++)                 \
+            row[M->lane[e]] += center[e] * ((REAL)1 - keep[M->lane[e]]);                                            \
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
      * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
@@ -117,13 +114,13 @@
             for (sk_size i = 0; i < len; i++) {                                                                     \
                 REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = xs[i];                            \
                 if (ridge) {                                                                                        \
-                    REAL s = xr[i];                                                                                 \
-                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                  \
-                        row[t] = (row[t] - xi * a[t]) / ((REAL)1 + s * by[t]);                                      \
-                    if (M->center != NULL) {                                                                        \
-                        sk_size feature = c != NULL ? (sk_size)c[i] : i;                                            \
-                        sk_center_##NAME(M, B, feature, (sk_size)block[j], s, by, row);                             \
+                    REAL s = xr[i], keep[SK_BLOCK];                                                                 \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) {                                                \
+                        keep[t] = (REAL)1 / ((REAL)1 + s * by[t]);                                                  \
+                        row[t] = (row[t] - xi * a[t]) * keep[t];                                                    \
                     }                                                                                               \
+                    if (M->center != NULL)                                                                          \
+                        sk_center_##NAME(M, B, c != NULL ? (sk_size)c[i] : i, (sk_size)block[j], keep, row);        \
                 } else {                                                                                            \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] -= xi * a[t];                             \
                 }                                                                                                   \
@@ -135,12 +132,13 @@
         for (sk_size i = 0; i < len; i++) {                                                                         \
             sk_size feature = c != NULL ? (sk_size)c[i] : i;                                                        \
             sk_size block_of = (sk_size)(y / SK_BLOCK), lane = (sk_size)(y % SK_BLOCK);                             \
-            REAL *row = W + feature * stride + block_of * SK_BLOCK, by[SK_BLOCK] = {0};                             \
+            REAL *row = W + feature * stride + block_of * SK_BLOCK, keep[SK_BLOCK];                                 \
             row[lane] -= xs[i] * (REAL)g[0];                                                                        \
             if (!ridge) continue;                                                                                   \
-            by[lane] = (REAL)shrink[0];                                                                             \
-            row[lane] /= (REAL)1 + xr[i] * by[lane];                                                                \
-            if (M->center != NULL) sk_center_##NAME(M, B, feature, block_of, xr[i], by, row);                       \
+            for (sk_size t = 0; t < SK_BLOCK; t++) keep[t] = (REAL)1;                                               \
+            keep[lane] = (REAL)1 / ((REAL)1 + xr[i] * (REAL)shrink[0]);                                             \
+            row[lane] *= keep[lane];                                                                                \
+            if (M->center != NULL) sk_center_##NAME(M, B, feature, block_of, keep, row);                            \
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \

@@ -69,9 +69,7 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         sk_size stride = rule->n_negatives + 1;                                                                  \
         int norms = rule->method == SK_IMPLICIT;                                                                 \
         double none = 0.0, z[SK_WINDOW], log_r[SK_WINDOW], eta[SK_WINDOW], sigma[SK_WINDOW], old[SK_WINDOW];     \
-        double few_z[SK_FEW * SK_WINDOW], few_r[SK_FEW * SK_WINDOW], few_rho[SK_FEW * SK_WINDOW], few_eta[SK_WINDOW];\
-        double few_s[SK_WINDOW], few_ry[SK_WINDOW], few_u[SK_WINDOW], few_c[SK_WINDOW];                          \
-        sk_size place[SK_WINDOW], few_place[SK_WINDOW], n = 0, n_few = 0, most = 0;                              \
+        sk_size place[SK_WINDOW], n = 0;                                                                         \
         for (sk_size b = first; b < stop; b++) {                                                                 \
             sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                \
             sk_size later = b + SK_WINDOW; /* of a large batch, whose first ones are asked for already */        \
@@ -105,24 +103,6 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
                 sigma[n] = workspace.s[b] * (rk + ry);                                                           \
                 old[n] = *u;                                                                                     \
                 place[n++] = b;                                                                                  \
-            } else if (rule->method == SK_IMPLICIT && workspace.count[b] > 1 && workspace.count[b] <= SK_FEW) {  \
-                double ry = sk_shrink(T, rule, workspace.k[b * stride], workspace.eta[b]);                       \
-                for (sk_size j = 1; j <= workspace.count[b]; j++) {                                              \
-                    sk_size at = (j - 1) * SK_WINDOW + n_few;                                                    \
-                    few_rho[at] = sk_shrink(T, rule, workspace.k[b * stride + j], workspace.eta[b]);             \
-                    few_z[at] = g[j] = few_rho[at] * workspace.f[b * stride + j] - ry * workspace.f[b * stride]; \
-                    few_r[at] = workspace.r[b * stride + j];                                                     \
-                }                                                                                                \
-                for (sk_size j = workspace.count[b]; j < SK_FEW; j++) {                                          \
-                    few_z[j * SK_WINDOW + n_few] = few_r[j * SK_WINDOW + n_few] = 0.0;                           \
-                    few_rho[j * SK_WINDOW + n_few] = 1.0;                                                        \
-                }                                                                                                \
-                most = workspace.count[b] > most ? workspace.count[b] : most;                                    \
-                few_eta[n_few] = workspace.eta[b];                                                               \
-                few_s[n_few] = workspace.s[b];                                                                   \
-                few_ry[n_few] = ry;                                                                              \
-                few_u[n_few] = *u;                                                                               \
-                few_place[n_few++] = b;                                                                          \
             } else if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                           \
                 return b;                                                                                        \
             }                                                                                                    \
@@ -135,26 +115,6 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
                 workspace.g[place[i] * stride + 1] = -sigma[i];                                                  \
                 rows->u[order[place[i]]] = old[i];                                                               \
                 if (!(fabs(sigma[i]) < 1e300) || !(fabs(old[i]) < 1e300)) return place[i];                       \
-            }                                                                                                    \
-        }                                                                                                        \
-        if (n_few) {                                                                                             \
-            int together = n_few > 1 && SK_SIDE_BY_SIDE(n_few, most);                                            \
-            if (together)                                                                                        \
-                sk_implicit_few(n_few, most, few_z, few_r, few_rho, few_eta, few_s, few_ry, few_u, few_c);       \
-            for (sk_size i = 0; i < n_few; i++) {                                                                \
-                sk_size b = few_place[i], count = workspace.count[b];                                            \
-                double *g = workspace.g + b * stride, *u = &rows->u[order[b]];                                   \
-                if (together && few_c[i] == few_c[i]) {                                                          \
-                    g[0] = few_c[i];                                                                             \
-                    *u = few_u[i];                                                                               \
-                    for (sk_size j = 0; j < count; j++) g[j + 1] = -few_z[j * SK_WINDOW + i];                    \
-                } else {                                                                                         \
-                    for (sk_size j = 0; j < count; j++) workspace.rho[j] = few_rho[j * SK_WINDOW + i];           \
-                    g[0] = sk_implicit_many(count, g + 1, workspace.r + b * stride + 1, workspace.rho, workspace.q, few_eta[i], few_s[i], \
-                                            few_ry[i], *u, u);                                                   \
-                    for (sk_size j = 1; j <= count; j++) g[j] = -g[j];                                           \
-                }                                                                                                \
-                if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) return b;                                      \
             }                                                                                                    \
         }                                                                                                        \
         for (sk_size b = first; b < stop; b++) {                                                                 \

@@ -216,7 +216,7 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
         for (sk_size j = 1; j <= n; j++) loss += r[j] * exp(f[j] - f[0] - *u);
         loss += *u + exp(-*u) - 1.0;
     }
-    if (n == 0 || n > SK_FEW) { /* few negatives: sk_implicit_rows and sk_implicit_few, of several rows */
+    if (n != 1) { /* one negative: sk_implicit_rows, of several rows */
         double ry = sk_shrink(T, rule, k[0], eta);
         for (sk_size j = 1; j <= n; j++) {
             workspace.rho[j] = sk_shrink(T, rule, k[j], eta);

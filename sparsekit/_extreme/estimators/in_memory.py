@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._arrays import is_device, is_sparse, to_host
 from ..._estimator.checks import in_units
-from ..solver.centroids import fit_centroids, move_center
+from ..solver.centroids import block_center, fit_centroids, move_center
 from ..solver.refine import newton_follows, refine_in_memory
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from . import settings
@@ -69,7 +69,8 @@ def fit_rows(model, X, y, sample_weight):
     else:
         state = start()
     if centroids is not None:
-        move_center(state, options.plan, *centroids)
+        centers, intercepts = centroids
+        move_center(state, options.plan, block_center(centers, options.plan, X.dtype), intercepts)
     metadata = None if given is None else {"sample_weight": given}
     use = used_rows(targets)
     tracker = tracker_of(

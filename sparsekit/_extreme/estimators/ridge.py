@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from ..._solver import outcome
 from ..._solver.outcome import Limits
-from ..solver.centroids import fit_weights, move_center
+from ..solver.centroids import block_center, fit_weights, move_center
 from ..solver.sgd import init_work, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE
@@ -44,12 +44,13 @@ def choose_ridge(model, X, targets, run, counts, noise):
     part = make_rows(X, targets, model.label_choice, every[kept])
     X_part = rows_of_examples(X, part)
     weights = fit_weights(X_part, part.y, n_classes, rng, part.weight)
-    centroids = weights.centroids(X_part, part.y, n_classes, part.weight)
-    del X_part
+    centers, intercepts = weights.centroids(X_part, part.y, n_classes, part.weight)
+    first = block_center(centers, options.plan, X.dtype)
+    del X_part, centers
 
     def start():
         state = run.start()
-        move_center(state, options.plan, *centroids)
+        move_center(state, options.plan, first, intercepts)
         return state
 
     state, chosen, was_stopped = None, CENTROIDS_C[0], False
@@ -88,8 +89,8 @@ def choose_ridge(model, X, targets, run, counts, noise):
         options.max_iter = epochs_of(model, options)
     options.alpha = 1.0 / (chosen * counts.sum())
     state = start() if state is None else state
-    center, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)
-    move_center(state, options.plan, center)
+    centers, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)
+    move_center(state, options.plan, block_center(centers, options.plan, X.dtype))
     return state
 
 

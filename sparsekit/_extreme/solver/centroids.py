@@ -29,9 +29,9 @@ START = (0.3, np.log(2.0), 0.0)
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
-# Time of a product of one entry and a row's class, in that of a product of many at once. One by one they are
-# 9 times as fast on fb15k, together 3 times on bibtex and sector.
-PAIR_COST = 60.0
+# Mean share of classes that have a feature of a row, from which their sums are a dense table. A step takes
+# 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9 on a graph (.04).
+DENSE_SUMS = 0.125
 # Non-zeros by feature and block from which the steps use a dense table (bibtex: 1.7 times as fast).
 DENSE_FROM = 2
 
@@ -81,7 +81,7 @@ def _class_sums(X, y, n_classes, weight):
 
 
 def fit_weights(X, y, n_classes, rng, weight=None):
-    """The `CentroidWeights` of rows, in double precision.
+    """The `CentroidWeights` of rows.
 
     Parameters
     ----------
@@ -106,6 +106,10 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     counts = np.bincount(y, weight, minlength=n_classes)
     by_feature = sp.csr_array(_class_sums(X, y, n_classes, weight).T)
     by_feature.data /= unit
+    # the steps are random: single precision halves their time and changes nothing
+    by_feature = by_feature.astype(np.float32)
+    if with_feature @ np.diff(by_feature.indptr) >= DENSE_SUMS * X.nnz * n_classes:
+        by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     n_rows = min(n, ROWS, max(1, MOST_SCORES // n_classes))
@@ -126,16 +130,20 @@ def fit_weights(X, y, n_classes, rng, weight=None):
 
 
 def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
-    """Mean leave-one-out log-loss of rows, and its gradients by log d and by (beta, log tau, gamma)."""
-    n, K, rows, d = len(y), len(logs), np.arange(len(y)), np.exp(log_d)
+    """Mean leave-one-out log-loss of rows, and its gradients by log d and by (beta, log tau, gamma).
+
+    ``by_feature`` (n_features, n_classes) has the sums of the classes, CSR or dense; scores have its type.
+    """
+    n, K, rows, d, dtype = len(y), len(logs), np.arange(len(y)), np.exp(log_d), by_feature.dtype
     i, j, own = np.repeat(rows, np.diff(X.indptr)), X.indices, (rows, y)
-    sums = (sp.csr_array((X.data * d[j], j, X.indptr), shape=X.shape) @ by_feature).toarray()
+    sums = sp.csr_array(((X.data * d[j]).astype(dtype), j, X.indptr), shape=X.shape) @ by_feature
+    sums = sums.toarray() if sp.issparse(sums) else sums
     sums[own] -= weight * np.bincount(i, X.data**2 * d[j], minlength=n)
     # the row's own class has one row less
     own_logs = np.log(np.maximum(counts[y] - weight, 1))
-    factors, own_factors = np.exp(q[1] - q[0] * logs), np.exp(q[1] - q[0] * own_logs)
+    factors, own_factors = np.exp(q[1] - q[0] * logs).astype(dtype), np.exp(q[1] - q[0] * own_logs)
     scores = sums * factors
-    scores += q[2] * logs
+    scores += (q[2] * logs).astype(dtype)
     scores[own] = sums[own] * own_factors + q[2] * own_logs
     scores -= scores.max(axis=1, keepdims=True)
     own_scores = scores[own]
@@ -143,7 +151,7 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
     total = g.sum(axis=1)
     share = weight / weight.sum()
     loss = share @ (np.log(total) - own_scores)
-    g *= (share / total)[:, None]
+    g *= (share / total)[:, None].astype(dtype)
     g[own] -= share
     own_g, by_size = g[own], g.sum(axis=0)
     inner = g
@@ -158,39 +166,44 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
             by_size @ logs + own_g @ shorter,
         ]
     )
-    used, at = np.unique(j, return_inverse=True)
-    sums_of = by_feature[used]
-    sizes = np.diff(sums_of.indptr)
-    if sums_of.nnz * n <= PAIR_COST * sizes[at].sum():
-        by_sums = (sums_of @ inner.T)[at, i]
-    else:  # of a feature those rows that have it, few of all
-        sums_of, sizes = sums_of[at], sizes[at]
-        pairs = inner.ravel()[np.repeat(i * K, sizes) + sums_of.indices]
-        by_sums = np.bincount(np.repeat(np.arange(len(j)), sizes), pairs * sums_of.data, minlength=len(j))
-    parts = X.data * (by_sums - weight[i] * inner[i, y[i]] * X.data)
-    return loss, np.bincount(j, parts, minlength=len(d)) * d, by_q
-
-
-def move_center(state, plan, weights, intercepts=None):
-    """Let the ridge shrink to these weights, and move those of ``state`` along; set intercepts, if given."""
-    weights = sp.csr_array(weights)[plan.order].astype(state.W.dtype)
-    flat = state.W.reshape(-1)
-    entries = _entries(weights if state.center is None else weights - state.center.weights, state.W.shape[1])
-    flat[entries[0]] += entries[1]
-    if weights.nnz >= DENSE_FROM * len(state.W) * plan.n_blocks:
-        at, values = _entries(weights, state.W.shape[1])
-        table = np.zeros_like(flat)
-        table[at] = values
-        state.center = BlockCenter(weights, table)
+    by_d = -np.bincount(j, X.data**2 * (weight * inner[own])[i], minlength=len(d))
+    if sp.issparse(by_feature):
+        sums_of = by_feature[j]
+        sizes = np.diff(sums_of.indptr)
+        pairs = inner.ravel()[np.repeat(i * K, sizes) + sums_of.indices] * sums_of.data
+        by_d += np.bincount(np.repeat(j, sizes), pairs * np.repeat(X.data, sizes), minlength=len(d))
     else:
-        by_feature = sp.csc_array(weights)
-        by_feature.sort_indices()
-        column = by_feature.indices
-        cell = np.repeat(np.arange(len(state.W)), np.diff(by_feature.indptr)) * plan.n_blocks
-        cell += column // kernels.BLOCK
-        count = np.bincount(cell, minlength=len(state.W) * plan.n_blocks)
-        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-        state.center = BlockCenter(weights, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
+        used, at = np.unique(j, return_inverse=True)
+        part = sp.csr_array((X.data.astype(dtype), at, X.indptr), shape=(n, len(used)))
+        by_d[used] += np.einsum("jk,jk->j", part.T @ inner, by_feature[used])
+    return loss, by_d * d, by_q
+
+
+def block_center(weights, plan, dtype):
+    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``."""
+    weights = sp.csr_array(weights)[plan.order].astype(dtype)
+    n_features = weights.shape[1]
+    if weights.nnz >= DENSE_FROM * n_features * plan.n_blocks:
+        at, values = _entries(weights, plan.stride)
+        table = np.zeros(n_features * plan.stride, dtype=dtype)
+        table[at] = values
+        return BlockCenter(weights, table)
+    by_feature = sp.csc_array(weights)
+    by_feature.sort_indices()
+    column = by_feature.indices
+    cell = np.repeat(np.arange(n_features), np.diff(by_feature.indptr)) * plan.n_blocks
+    cell += column // kernels.BLOCK
+    count = np.bincount(cell, minlength=n_features * plan.n_blocks)
+    start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    return BlockCenter(weights, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
+
+
+def move_center(state, plan, center, intercepts=None):
+    """Let the ridge shrink to ``center``, and move the weights of ``state`` along; set given intercepts."""
+    old = state.center
+    at, values = _entries(center.weights if old is None else center.weights - old.weights, plan.stride)
+    state.W.reshape(-1)[at] += values
+    state.center = center
     if intercepts is not None and state.bias is not None:
         state.bias[: plan.n_classes] = intercepts[plan.order]
 

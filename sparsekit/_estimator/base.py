@@ -65,13 +65,13 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
 
     def _run(
         self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged,
-        whole=None,
+        whole=None, stacklevel=5,
     ):  # fmt: skip
         """Call ``minimize(x0, callback)`` and set the attributes that describe the run.
 
         ``shape`` is that of the solver's variables, ``n_tasks`` the largest number of iterations. ``data``,
         ``attributes``, ``scale`` and ``whole`` are those of `FitMonitor`; ``warn`` is like
-        `warn_if_unconverged`.
+        `warn_if_unconverged`, and gets ``stacklevel``, which is 4 if ``fit`` itself is the caller.
         """
         context = None
         if hasattr(self, "_init_callback_context"):
@@ -96,5 +96,5 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
             setattr(self, name, value)
         if context is not None:
             context.call_on_fit_task_end(estimator=self, reconstruction_attributes=dict, **data)
-        warn(result, self._solver_options, who=type(self).__name__, stacklevel=5)
+        warn(result, self._solver_options, who=type(self).__name__, stacklevel=stacklevel)
         return result

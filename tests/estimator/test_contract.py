@@ -263,7 +263,7 @@ def hard(name):
     return model, X, classes(name, z, [-1.0, 1.0] if name in SEVERAL else [0.0])
 
 
-@but_labels
+@every
 def test_a_warning_says_what_to_do(name):
     model, X, y = hard(name)
     with pytest.warns(ConvergenceWarning, match=r"(?s)max_iter=1\b.*[Ii]ncrease max_iter") as caught:

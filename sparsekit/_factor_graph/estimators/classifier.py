@@ -312,7 +312,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 loss, x0=x0, callback=callback, history=self.history, **self._solver_options
             ),
             start, shape, data=given.for_callbacks(), attributes=attributes,
-            whole=lambda x: columns.expand_variables(x, Y.shape[1]),
+            whole=lambda x: columns.expand_variables(x, Y.shape[1]), stacklevel=4,
         )  # fmt: skip
         warn_of_unsolved(getattr(loss, "unsolved", 0), type(self).__name__)
         if self.threshold == "auto" and may_share:

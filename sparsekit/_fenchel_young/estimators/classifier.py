@@ -222,6 +222,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             attributes=attributes,
             warn=warn_if_ended_early(loss),
             whole=lambda x: columns.expand_variables(x, len(classes)),
+            stacklevel=4,
         )
         return self
 

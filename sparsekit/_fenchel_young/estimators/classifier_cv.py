@@ -176,7 +176,7 @@ class _FenchelYoungClassifierCV(
             results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
             names=[f"fold {k}" for k in range(len(results))],
         )  # fmt: skip
-        warn_if_ended_early(loss)(final, options, who=type(self).__name__, stacklevel=4)
+        warn_if_ended_early(loss)(final, options, who=type(self).__name__, stacklevel=3)
         return self
 
     def _choose(self, scores):

@@ -44,7 +44,7 @@ def warn_if_ended_early(loss):
             f"{who} did not converge: {_WHY[result.status].format(**options)}{_advice(loss)}.{high} "
             f"Optimality {result.optimality:.2e}, tol {options['tol']:.2e}, {result.nit} iterations.",
             ConvergenceWarning,
-            stacklevel=stacklevel,
+            stacklevel=stacklevel + 1,
         )
 
     return warn

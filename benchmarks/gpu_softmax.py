@@ -67,7 +67,7 @@ def kernels(cupy, bandwidth, args):
         t = _gpu.seconds(cupy, _multinomial.value_and_derivative, [(Z, codes, s, U)])
         yield _gpu.row(f"value_and_derivative, {what}", t, 16 * n * K, bandwidth)
         top, weight = codes, s.astype(np.float32)
-        args = [(s1, s2, top, weight, None, None) for s1, s2 in zip(S, S[::-1])]
+        args = [(s1, s2, top, weight, None) for s1, s2 in zip(S, S[::-1])]
         t = _gpu.seconds(cupy, _curvature.curve_scores, args)
         yield _gpu.row(f"curve_scores, {what}", t, 12 * n * K, bandwidth)
 

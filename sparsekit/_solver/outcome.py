@@ -109,12 +109,12 @@ class Progress:
 
     @classmethod
     def of_call(cls, max_iter, max_time, callback, history):
-        """Of a solver's arguments; no limit where ``max_time`` is None."""
+        """The progress of a call with these arguments; None as ``max_time`` is no limit."""
         limits = Limits(max_iter, np.inf if max_time is None else max_time)
         return cls(limits, History(("time", "fun", "optimality"), history), callback)
 
     def report(self, x, fun, nit, optimality):
-        """Add a line to the history; whether the callback, given a copy of x, ends the run."""
+        """Add a line to the history, and hand a copy of x to the callback. Whether that stops the run."""
         seconds = self.limits.seconds
         self.history.add(seconds, fun, optimality)
         if self.callback is None:

@@ -91,10 +91,17 @@ def data(name, n=90, p=6):
     return X, classes(name, y, [-0.5, 0.7] if name in SEVERAL else [0.2])
 
 
+def parts(model):
+    """Coefficients, and intercepts or thresholds."""
+    return np.ravel(model.coef_), np.ravel(getattr(model, "intercept_", getattr(model, "thresholds_", 0.0)))
+
+
 def same(model, other):
     """Equal minima: the coefficients need not be unique."""
     rel = 1e-4 if model.get_params().get("hessian") == "lbfgs" else 5e-6
     assert_allclose(model.objective_, other.objective_, rtol=rel, atol=1e-12)
+    for one, two in zip(parts(model), parts(other)):
+        assert_allclose(one, two, atol=1e-3 * max(1.0, abs(two).max(initial=0.0)))
 
 
 def with_long_indices(X):

@@ -12,7 +12,7 @@ from sparsekit._extreme.estimators.objective import _variance_of_mean
 from sparsekit._extreme.estimators.ridge import _rows_aside
 from sparsekit._extreme.estimators.targets import ExtremeTargets
 from sparsekit._extreme.solver import centroids
-from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids
+from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids, fit_weights
 
 
 def few_rows(n_classes, n_features, n, seed, dtype=np.float64):
@@ -59,6 +59,16 @@ def test_leave_one_out_loss_and_gradient(weighted, dense):
     error = check_grad(lambda v: parts(v)[0], lambda v: np.concatenate(parts(v)[1:]), at)
     assert error < 1e-6
     assert np.abs(np.concatenate(parts(at)[1:])).max() > 1e-3
+
+
+def test_dense_sums_change_the_time_alone(monkeypatch):
+    X, y = few_rows(8, 60, 200, 1, np.float32)
+    found = []
+    for least in (0.0, np.inf):
+        monkeypatch.setattr(centroids, "DENSE_SUMS", least)
+        weights = fit_weights(X, y, 8, np.random.default_rng(0))
+        found.append(np.append(weights.log_d, weights.q))
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dense", [False, True])

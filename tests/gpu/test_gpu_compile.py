@@ -95,7 +95,7 @@ def elementwise_sources(cupy, monkeypatch):
         loss(one, one, one)
     _row_losses.piecewise_along(one, one, 0.0, one, one, one, one, -1.0, 1.0, 0.0, 0.0)
     _row_losses.log_loss_along(one, one, 0.0, one, one, one)
-    _curvature.curve_scores(single[:, None], single[:, None], cupy.zeros(1, np.int32), single, None, None)
+    _curvature.curve_scores(single[:, None], single[:, None], cupy.zeros(1, np.int32), single, None)
     _curvature.cg_step(1.0, *[single] * 5)
     _curvature.cg_turn(1.0, *[single] * 3)
     _dense.rmatvec(one[:, None], one, one, square=True)

@@ -211,6 +211,10 @@ def test_coefs_paths_are_the_models_of_the_folds(monkeypatch):
     assert two.coefs_paths_.shape == (2, 3, 13) and two.coefs_paths_.dtype == np.float32
     at = list(two.Cs_).index(two.C_)
     np.testing.assert_allclose(two.coefs_paths_[:, at].mean(axis=0), two.coef_[0], rtol=1e-5)
+    three = L1LogisticOBACV(Cs, cv=2, refit=False).fit(X, y > 0)
+    mean = three.coefs_paths_[:, list(three.Cs_).index(three.C_)].mean(axis=0)
+    np.testing.assert_allclose(mean, np.append(three.coef_[0], three.intercept_), rtol=1e-12)
+    assert not hasattr(three, "objective_")
     # where they would take too much memory
     monkeypatch.setattr(fold_search, "MAX_BYTES", 0)
     assert not hasattr(model.fit(X, y), "coefs_paths_")

@@ -332,3 +332,30 @@ def test_few_columns_that_are_nearly_equal_at_weak_penalties(p):
         alpha = 1e-6 * abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / len(y)
         model = LassoOBA(alpha).fit(X, y)
         assert model.n_iter_ <= 20 and model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize(
+    "n, p, strength, seed", [(100, 1500, 1e-3, 2), (100, 1000, 1e-4, 5), (150, 2000, 1e-3, 7)]
+)
+def test_fits_that_nearly_interpolate_take_few_rounds(n, p, strength, seed):
+    # along combinations of columns that do not change the predictor each step on a face is cut
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    for j in range(1, p):
+        X[:, j] = 0.9 * X[:, j - 1] + np.sqrt(1 - 0.9**2) * X[:, j]
+    y = X[:, :: p // 20] @ rng.standard_normal(len(range(0, p, p // 20)))
+    y += 0.1 * y.std() * rng.standard_normal(n)
+    alpha = strength * np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / n
+    model = LassoOBA(alpha).fit(X, y)
+    assert model.solver_ == "gram" and model.n_iter_ <= 40  # 80 to 200 without the descent
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+def test_infinite_products_of_an_unpenalised_column_are_left_to_oba():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3000)) * (rng.random((40, 3000)) < 0.2)
+    X[:, 0] = 3e19 * rng.standard_normal(40)  # its square is infinite in single precision
+    weights = np.append(0.0, np.ones(2999))
+    model = LassoOBA(0.03, penalty_weights=weights).fit(sp.csr_array(X), rng.standard_normal(40))
+    assert model.solver_ == "gram, oba"
+    assert model.dual_gap_ <= 1e-4 * model.objective_

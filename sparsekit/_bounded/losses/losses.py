@@ -148,9 +148,16 @@ class PiecewiseLoss:
         # quadratic losses round less, except Huber's loss far from zero
         return min(1e-3 * self.spread * self.spread, max(-self.lo, self.hi) * self.spread)
 
+    def _residuals(self, z):
+        return z - self.t if self.c is None else self.c * (z - self.t)
+
+    def kink_distance(self, z):
+        """How far each row's residual is from its next kink, (n,)."""
+        return np.abs(np.abs(self._residuals(z)) - self.eps)
+
     def first_multipliers(self, z):
         """Dual variables to begin with at z, (n,)."""
-        r = z - self.t if self.c is None else self.c * (z - self.t)
+        r = self._residuals(z)
         if self.eps:
             return np.where(r > 0, 0.5 * self.hi, 0.5 * self.lo)
         return np.full_like(r, 0.5 * (self.lo + self.hi))

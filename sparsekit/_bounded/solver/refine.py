@@ -18,7 +18,7 @@ import numpy as np
 from ..._linalg.newton import NewtonSystem
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import FORCING, ROUNDING
-from ..losses.losses import LossRows
+from ..losses.losses import LossRows, weighted_quantile
 from .box_step import minimize_in_box
 from .nqn import NQNOptions
 from .proximal_points import SHRINK
@@ -31,6 +31,9 @@ QUICK_STEPS = 15
 # It is multiplied by GROW after a round of MAX_STEPS Newton steps.
 GROW = 3.0
 MAX_STEPS = 30
+# delta falls to the median residual if that is below this part of delta. Without it fits whose residuals are
+# 1e-6 of the target end with a gap as large as their objective.
+MIN_MEDIAN_RESIDUAL = 1e-3
 # A round makes progress if it reduces the gap to this part.
 MAX_GAP_REDUCTION = 0.7
 # Rounds without progress that end a run, before and after the gap is small enough.
@@ -122,6 +125,9 @@ def refine(run):
         envelope.previous = point.rows.dual.copy()
         if count < QUICK_STEPS:
             envelope.smoothing *= SHRINK
+            typical = weighted_quantile(loss.kink_distance(point.z), loss.s, 0.5) / (loss.hi - loss.lo)
+            if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
+                envelope.smoothing = max(typical, ROUNDING * loss.spread)
         elif count >= MAX_STEPS:
             envelope.smoothing *= GROW
         point.evaluate(problem, envelope)
@@ -194,7 +200,7 @@ class Newton:
         for ridge in _ridges(self.ridge):
             move = minimize_in_box(system, gradient, low, high, ridge * unit)
             slope = float(gradient @ move)
-            # NaN fails
+            # a step that is no descent needs a larger ridge, as does NaN, the step of a singular system
             if slope < 0 and slope <= -MIN_DESCENT * float(
                 move @ (system.product(move) + ridge * unit * move)
             ):

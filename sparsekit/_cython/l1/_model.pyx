@@ -87,7 +87,8 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     - ``cg_tol``, ``cg_max``: relative residual and steps of CG
     - ``largest_factor``: most free variables for a factorisation, unless ``op.always_direct``
     - ``sweeps``: of coordinate descent, before a cycle; four times as many after a step that was cut
-    - ``on_support``: whether penalised variables at zero stay there in the first cycle, and sweeps follow cut steps alone
+    - ``on_support``: whether penalised variables at zero stay there in the first cycle; then sweeps come only after
+      a step that was cut
     - ``holds``: corrections in which free variables that would change sign are fixed at zero
 
     ``one_sided``: variables with a penalty, l1 > 0, must not be negative, and are not in x0.
@@ -124,7 +125,7 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
         cycle = -1
         while cycle + 1 < max_cycles:
             cycle += 1
-            # A few sweeps of coordinate descent find the signs first. They can cross zero; a step on a face cannot.
+            # sweeps of coordinate descent find the signs: they can cross zero, where a step on a face is cut
             if (not on_support or alpha < 1.0) and op.sweep(
                     M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
                 q = 0.0

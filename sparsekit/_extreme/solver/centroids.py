@@ -22,15 +22,16 @@ from ..._linalg.matrix import BLOCK
 # Rows of a step and steps of Adam, its rate and averages; chosen on a part of fb15k. More steps gain less
 # than 1 % of log K there and on fb15k; by 100 rows a step hits@10 of fb15k falls from .287 to .280.
 ROWS, STEPS, RATE, FIRST, SECOND = 200, 80, 0.05, 0.9, 0.98
-# Scores of a step, at most: 64 MB of them.
+# Most scores of a step, pairs of its entries and classes, and entries of a dense table of class sums: 32 MB.
 MOST_SCORES = 2**23
 # beta, log tau and gamma that Adam starts from
 START = (0.3, np.log(2.0), 0.0)
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
-# Mean share of classes that have a feature of a row, from which their sums are a dense table. A step takes
-# 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9 on a graph (.04).
+# Class sums are a dense table if the feature of an entry occurs in at least this part of the classes, on
+# average. A step takes 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9 on a
+# graph (.04).
 DENSE_SUMS = 0.125
 # Non-zeros by feature and block from which the steps use a dense table (bibtex: 1.7 times as fast).
 DENSE_FROM = 2
@@ -106,13 +107,16 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     counts = np.bincount(y, weight, minlength=n_classes)
     by_feature = sp.csr_array(_class_sums(X, y, n_classes, weight).T)
     by_feature.data /= unit
-    # the steps are random: single precision halves their time and changes nothing
+    # the steps are random: single precision halves their time
     by_feature = by_feature.astype(np.float32)
-    if with_feature @ np.diff(by_feature.indptr) >= DENSE_SUMS * X.nnz * n_classes:
+    pairs = int(
+        with_feature @ np.diff(by_feature.indptr)
+    )  # of an entry of X and a class that has its feature
+    if pairs >= DENSE_SUMS * X.nnz * n_classes and p * n_classes <= MOST_SCORES:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
-    n_rows = min(n, ROWS, max(1, MOST_SCORES // n_classes))
+    n_rows = min(n, ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
     log_idf = 2.0 * np.log(idf / np.exp(np.log(idf).mean()))
     log_d, q = log_idf.copy(), np.array(START)
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (log_d, q)]

@@ -10,9 +10,10 @@ from ..._linalg.newton import MAX_SIDE
 from .minimise_model import MATRIX_CYCLES, Effort, ModelSolver
 
 # The first step stays on the support: where the penalty has just fallen it follows the tangent of the path.
-# With sweeps of coordinate descent before each cycle cross-validation with fewer rows than columns takes 1.5
-# times the time. Without any, 3 of 40 fits that nearly interpolate take over 100 times as long: combinations
-# of columns that do not change the predictor let no step on a face pass.
+# Sweeps of coordinate descent follow cut steps. Before each cycle they make cross-validation with fewer rows
+# than columns take 1.5 times the time. Without any, 3 of 40 fits that nearly interpolate take over 100 times
+# as long: along combinations of columns that do not change the predictor each step is cut. Such fits take
+# 1.07 times the time with 25 cycles, 0.97 with 5.
 EFFORT = Effort(MATRIX_CYCLES, cg_tol=0.1, largest_factor=MAX_SIDE, on_support=True)
 
 

@@ -46,7 +46,7 @@ class Goal:
 
     def is_met(self, fun, gap, violation):
         """Whether a point with these is a solution."""
-        return violation <= self.violation and gap <= self.gap * fun
+        return violation <= self.violation and gap <= self.gap * fun < np.inf
 
 
 class LeastSquares:
@@ -179,7 +179,9 @@ class LeastSquares:
                     is_end = violation <= goal.violation and gap <= GAP_ROUNDING * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
                     break
-                if len(joins) and not self.working.add(joins):
+                if len(joins):
+                    self.working.add(joins)
+                if not self.working.is_finite:
                     status = outcome.NO_PROGRESS
                     break
                 self._minimize_on_columns(l1, l2)

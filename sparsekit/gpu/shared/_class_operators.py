@@ -32,7 +32,7 @@ class _ClassOperator(QuadOperator):
         """out = H V for tables of all variables, without the ridge."""
         F = self.features
         self._scores(V[:F])
-        curve_scores(self.scores, self.P, self.top, self.weight, V[F] if self.intercept else None, None)
+        curve_scores(self.scores, self.P, self.top, self.weight, V[F] if self.intercept else None)
         self._sums(out[:F])
         if self.intercept:
             out[F] = self.scores.sum(axis=0, dtype=np.float64)

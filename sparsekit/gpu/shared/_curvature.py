@@ -22,9 +22,8 @@ def curve_scores(
     top: DeviceArray,
     weight: DeviceArray,
     first: DeviceArray | None,
-    last: DeviceArray | None,
 ) -> None:
-    """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; ``last`` (K,) its sum, or both None.
+    """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; None as ``first`` is 0.
 
     P (n, K) is zero at each row's ``top``.
     """
@@ -40,8 +39,6 @@ def curve_scores(
         )
         curve(P, weight[:, None], mean[:, None], S)
         S[at] = -S.sum(axis=1)
-    if last is not None:
-        S.sum(axis=0, out=last)
 
 
 def dot(a: DeviceArray, b: DeviceArray) -> DeviceArray:

@@ -94,10 +94,10 @@ def _search(value_and_gradient, state, d):
 
 def record_step(state, nit, optimality, progress):
     """Report a step; the status if the run ends by it, else None."""
-    stops = progress.report(state.x, state.f, nit, optimality)
     if not np.isfinite(state.f):
+        progress.history.add(progress.limits.seconds, state.f, optimality)
         return outcome.NOT_FINITE
-    return outcome.STOPPED if stops else None
+    return outcome.STOPPED if progress.report(state.x, state.f, nit, optimality) else None
 
 
 def _gap(state, modulus):

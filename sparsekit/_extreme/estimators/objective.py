@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 from ..._arrays import full, is_device, is_sparse, to_host
 from .model_view import ModelView, codes
@@ -127,8 +128,10 @@ def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
     n, total, product = X.shape[0], 0.0, 0.0
     own, squares = np.asarray(own, like=high), np.zeros(n, like=high)
     weight = np.asarray(weight, like=high)
-    lengths = (X.multiply(X) if is_sparse(X) else X * X).sum(axis=1)
-    lengths = np.asarray(lengths, like=high).reshape(-1) + has_bias
+    if is_device(X):
+        lengths = (X.multiply(X) if is_sparse(X) else X * X).sum(axis=1).reshape(-1) + has_bias
+    else:
+        lengths = row_norms(X, squared=True) + has_bias  # without a copy of X
     step = max(1, min(K, 2**22 // max(1, n, X.shape[1])))
     for lo in range(0, K, step):
         hi = min(K, lo + step)

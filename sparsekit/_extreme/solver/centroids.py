@@ -106,9 +106,8 @@ def fit_weights(X, y, n_classes, rng, weight=None):
         with_feature += np.bincount(X.indices[part][X.data[part] != 0], minlength=p)
     counts = np.bincount(y, weight, minlength=n_classes)
     by_feature = sp.csr_array(_class_sums(X, y, n_classes, weight).T)
-    by_feature.data /= unit
     # the steps are random: single precision halves their time
-    by_feature = by_feature.astype(np.float32)
+    by_feature.data = (by_feature.data / unit).astype(np.float32)
     pairs = int(
         with_feature @ np.diff(by_feature.indptr)
     )  # of an entry of X and a class that has its feature

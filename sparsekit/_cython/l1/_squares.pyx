@@ -43,7 +43,9 @@ cdef int _MOST_STALLS = 2
 
 def certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
             bint positive, double half, double along, double rounding):
-    """Objective, duality gap and optimality measure at a point of least squares.
+    """Objective, duality gap and largest violation of the optimality conditions at a point of least squares.
+
+    Where a derivative without a penalty is not zero the gap is the objective: no dual point is at hand.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def certify(const double[::1] x, const double[::1] correlations, const double[::
 cdef void _certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
                    bint positive, const int* some, Py_ssize_t count, double half, double along, double rounding,
                    double* fun, double* gap, double* worst) noexcept nogil:
-    # of ``some`` variables, the others at zero; of all where that is NULL
+    # Only the variables ``some`` count, if the others stay at zero; all do where it is NULL.
     cdef Py_ssize_t k, j
     cdef double penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
     cdef double g, p, size, r, t, best = 0.0, unpenalized = 0.0, spoilt = 0.0
@@ -80,7 +82,7 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
             penalty += l1[j] * fabs(x[j])
             ridge += l2[j] * x[j] * x[j]
             r = fabs(min(x[j], g + l1[j])) if positive else fabs(median(g - l1[j], x[j], g + l1[j]))
-        spoilt += p - p  # no comparison with a NaN holds, which must not pass for optimal
+        spoilt += p - p  # NaN if p is, which no comparison shows
         if r > worst[0]:
             worst[0] = r
         if l2[j] > 0.0:
@@ -112,6 +114,7 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
 
 cdef double _beyond(const double[::1] correlations, const double[::1] l1, const double[::1] l2, bint positive,
                     const int* some, Py_ssize_t count, double t) noexcept nogil:
+    # the conjugate of the penalty on variables with a ridge, at t times the correlations
     cdef Py_ssize_t k, j
     cdef double total = 0.0, size
     for k in range(count):

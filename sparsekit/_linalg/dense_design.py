@@ -104,7 +104,7 @@ class DenseDesign(Matrix):
             G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
         if m < self.shape[1]:
-            part = np.ascontiguousarray(self.X[:, cols], dtype=np.float32)
+            part = np.ascontiguousarray(self.select(cols).X, dtype=np.float32)
         else:
             part = self.single()
         diagonal = np.empty(size)

@@ -34,7 +34,7 @@ from .least_squares_session import STEP
 from .oba import minimize_oba, unit_of_tol
 from .oba_run import CONVERGED_BY_PREDICTION, MAX_PREDICTION_ERROR, MESSAGES
 from .working_hessian import WorkingHessian
-from .working_set import NEW_PER_ROW, PATIENCE, most_new
+from .working_set import PATIENCE, most_new
 
 # A run ends where the predicted reduction is at most this part of predicted_tol: with an old Hessian more is
 # left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, and by 0.15 % with 0.1.
@@ -163,7 +163,7 @@ class NewtonSession:
         x, slopes, l1, level = (values[: self.p] for values in (self.x, np.abs(self.g), l1, level))
         needed = ~self.hessian.is_used & ((x != 0.0) | (l1 == 0.0))
         joins = np.flatnonzero(needed | (~self.hessian.is_used & (slopes > level)))
-        most = most_new(self.n, self.p, np.count_nonzero(x), NEW_PER_ROW)
+        most = most_new(self.n, self.p, np.count_nonzero(x))
         if len(joins) > most:
             with np.errstate(divide="ignore"):
                 ratios = np.where(needed[joins], np.inf, slopes[joins] / l1[joins])

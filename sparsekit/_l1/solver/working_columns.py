@@ -8,9 +8,6 @@ from ..._linalg.positive import SINGLE_ROUNDING
 from .. import plan
 from .working_set import most_new
 
-# At most this part of the number of rows joins in one iteration. 40 elastic nets with fewer rows than columns
-# take 1.35 times as long with 0.1, 70 Lassos 1.07 times; paths take as long.
-NEW_SQUARES_PER_ROW = 0.25
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
 
@@ -66,7 +63,7 @@ class WorkingColumns:
         -------
         ndarray of int
         """
-        most = most_new(self.rows.n, self.p, len(self.columns) + len(needed), NEW_SQUARES_PER_ROW)
+        most = most_new(self.rows.n, self.p, len(self.columns) + len(needed))
         if len(violating) > most:
             violating = violating[np.argsort(-ratios, kind="stable")[:most]]
         joins = np.sort(np.concatenate([needed, violating]))

@@ -203,7 +203,8 @@ class LeastSquares:
         is_needed = self.w[outside] != 0.0
         needed, violating = outside[is_needed], outside[~is_needed]
         with np.errstate(divide="ignore"):
-            joins = working.choose(needed, violating, sizes[violating] / l1[violating])
+            ratios = sizes[violating] / l1[violating]
+        joins = working.choose(needed, violating, ratios, bool(l2.any()))
         if len(joins) and not working.fits(np.append(working.columns, joins)):
             working.keep(self.w[working.columns] != 0.0)
             if not working.fits(np.append(working.columns, joins)):

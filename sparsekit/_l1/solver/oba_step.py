@@ -12,7 +12,7 @@ from ..._linalg.special import largest
 from ..losses.problem import Problem
 from .globalise import Trial, globalise
 from .minimise_model import next_effort, of_operator
-from .working_set import most_new
+from .working_set import most_new, room_for_more
 
 
 @dataclass
@@ -83,7 +83,9 @@ def choose_variables(state):
     A departure: their number is that of `most_new`, as in all solvers of this package.
     """
     problem, kind, n_unsure = state.problem, state.kind, state.n_unsure
-    most = most_new(problem.n_rows or problem.size, problem.size, state.n_free)
+    n_rows, n_used = problem.n_rows or problem.size, state.n_free
+    room = room_for_more(n_rows, n_used, problem.has_ridge)
+    most = most_new(n_rows, problem.size, n_used, room)
     if n_unsure > most:
         unsure = np.flatnonzero(kind == 2)
         order = np.argpartition(state.size[unsure], n_unsure - most)[: n_unsure - most]

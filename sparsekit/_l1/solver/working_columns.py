@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._linalg.positive import SINGLE_ROUNDING
 from .. import plan
-from .working_set import most_new
+from .working_set import most_new, room_for_more
 
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25
@@ -50,7 +50,7 @@ class WorkingColumns:
             return True
         return plan.working_set_fits(self.rows.n, len(columns), self.rows.count(columns))
 
-    def choose(self, needed, violating, ratios):
+    def choose(self, needed, violating, ratios, has_ridge):
         """Columns to add: those that are needed, and so many of the violating ones.
 
         Parameters
@@ -58,12 +58,14 @@ class WorkingColumns:
         needed, violating : ndarray of int
         ratios : ndarray of float of shape (len(violating),)
             How much each of them violates its condition.
+        has_ridge : bool
 
         Returns
         -------
         ndarray of int
         """
-        most = most_new(self.rows.n, self.p, len(self.columns) + len(needed))
+        n_used = len(self.columns) + len(needed)
+        most = most_new(self.rows.n, self.p, n_used, room_for_more(self.rows.n, n_used, has_ridge))
         if len(violating) > most:
             violating = violating[np.argsort(-ratios, kind="stable")[:most]]
         joins = np.sort(np.concatenate([needed, violating]))

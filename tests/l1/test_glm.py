@@ -221,6 +221,17 @@ def test_a_path_is_the_fits_at_its_penalties(family):
     assert np.count_nonzero(below.fit(X, y, WEIGHT, OFFSET).coef_) == 2
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 1e-6])
+def test_shares_next_to_0_and_1_are_no_straight_parts(alpha):
+    """The loss of a share such as 1e-9 is flat where its model is right, and straight far beyond alone."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((500, 20))
+    shares = 1.0 / (1.0 + np.exp(-3.0 * X @ rng.standard_normal(20)))
+    y = np.where(rng.random(500) < 0.5, np.round(shares), shares)
+    model = GLMOBA("binomial", alpha=alpha, max_iter=50).fit(X, y)
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
 @pytest.mark.parametrize("family", ["poisson", "binomial"])
 def test_stability_selection_solves_paths_of_the_family(family):
     """The frequencies are those of separate fits to the same halves, of the same penalties."""

@@ -79,12 +79,12 @@ class FamilyLoss(LinearLoss):
         return float(s @ values)
 
     def behind(self, z):
-        return self.family.behind(z, self.y)
+        return self.family.behind(z, self.y, self.zy)
 
     def majorant(self, z, radius):
         # a straight row has the curvature that leads its model to the middle of the curved part
-        own, s = self.derivatives(z)[2], self.s if self.s.size else 1.0
-        return np.where(radius > 0.0, s / (1.0 + self.behind(z)), own)
+        _, slope, own = self.derivatives(z)
+        return np.where(radius > 0.0, np.abs(slope) / (self.family.bend * (1.0 + self.behind(z))), own)
 
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))

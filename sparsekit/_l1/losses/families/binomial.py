@@ -27,9 +27,10 @@ class Logit(Family):
         p, q = np.where(z > 0.0, major, minor), np.where(z > 0.0, minor, major)
         return np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y), (1.0 - y) * p - y * q, minor * major
 
-    def behind(self, z, y):
-        # a share between 0 and 1 has a straight part on both sides
-        return np.where(np.where(z > 0.0, y < 1.0, y > 0.0), np.abs(z), -np.abs(z))
+    def behind(self, z, y, zy):
+        # a share between 0 and 1 has a straight part on both sides: beyond zero, and beyond its own z
+        above = np.where(y < 1.0, z - np.maximum(zy, 0.0), -np.inf)
+        return np.maximum(above, np.where(y > 0.0, np.minimum(zy, 0.0) - z, -np.inf))
 
     def conjugate(self, theta, y, zy):
         # the domain is -y <= theta <= 1 - y

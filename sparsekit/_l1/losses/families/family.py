@@ -22,11 +22,14 @@ class Family(ABC):
         Range of y.
     is_open : bool
         Whether y must be above ``lowest``.
+    bend : float
+        Width of the curved part between straight ones.
     dispersion_is_known : bool
         Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
 
     lowest, highest, is_open = 0.0, np.inf, False
+    bend = 1.0
     dispersion_is_known = True
 
     @abstractmethod
@@ -45,8 +48,8 @@ class Family(ABC):
         """Convex conjugate in z at theta, infinite outside its domain; None where it has no formula."""
         return None
 
-    def behind(self, z: FloatArray, y: FloatArray) -> FloatArray | None:
-        """How far each row is in a straight part of its loss, in units of the curved part; None: has none."""
+    def behind(self, z: FloatArray, y: FloatArray, zy: FloatArray) -> FloatArray | None:
+        """How far each row is in a straight part of its loss, in units of ``bend``; None: has none."""
         return None
 
     def saturated(self, y: FloatArray) -> FloatArray:

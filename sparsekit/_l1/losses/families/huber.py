@@ -15,7 +15,7 @@ class Huber(Family):
     dispersion_is_known = False
 
     def __init__(self, epsilon):
-        self.epsilon = float(epsilon)
+        self.epsilon = self.bend = float(epsilon)
 
     def link(self, mean):
         return mean
@@ -28,7 +28,7 @@ class Huber(Family):
         u = np.clip(r, -self.epsilon, self.epsilon)
         return u * (r - 0.5 * u), u, (np.abs(r) <= self.epsilon).astype(np.float64)
 
-    def behind(self, z, y):
+    def behind(self, z, y, zy):
         return np.abs(z - y) / self.epsilon - 1.0
 
     def conjugate(self, theta, y, zy):

@@ -4,20 +4,21 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA
 from sparsekit._cython.l1._model import solve_model
 from sparsekit._cython.shared._operators import GramOperator
-from sparsekit._l1.losses.class_shift import anchored
+from sparsekit._l1.losses.class_shift import anchored, centred
 from sparsekit._l1.solver.minimise_model import Effort
 
 
-def fit(X, y, C):
+def fit(X, y, C, l1_ratio=1.0):
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        return L1LogisticOBA(C=C).fit(X, y)
+        return L1LogisticOBA(C=C, l1_ratio=l1_ratio).fit(X, y)
 
 
 def scaled_columns():
@@ -33,12 +34,40 @@ def test_the_certificate_is_reached_in_few_iterations(C):
     assert np.max(model.n_iter_) <= 100
 
 
-def test_no_class_shift_lowers_the_penalty_of_a_solution():
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5, 0.0])
+def test_no_class_shift_lowers_the_penalty_of_a_solution(l1_ratio):
     X, y = scaled_columns()
-    W = fit(X, y, 10.0).coef_.T
-    for t in (-1e-3, 1e-3):
-        shifted = np.abs(W + t * np.abs(W).max(axis=1, keepdims=True)).sum(axis=1)
-        assert np.all(shifted >= np.abs(W).sum(axis=1) * (1 - 1e-12))
+    W = fit(X, y, 10.0, l1_ratio).coef_.T
+
+    def penalty(W):
+        return l1_ratio * np.abs(W).sum(axis=1) + 0.5 * (1.0 - l1_ratio) * (W**2).sum(axis=1)
+
+    for t in (-1e-3, -1e-5, 1e-5, 1e-3):
+        shifted = penalty(W + t * np.abs(W).max(axis=1, keepdims=True))
+        assert np.all(shifted >= penalty(W) * (1 - 1e-12))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-8, 0.1, 10.0])
+@pytest.mark.parametrize("penalty", [0.0, 0.3])
+def test_a_feature_is_shifted_to_its_least_penalty(penalty, ridge):
+    rng = np.random.default_rng(0)
+    for n_classes in (2, 3, 4, 7):
+        x = np.round(rng.standard_normal((20, n_classes)) * (rng.random((20, n_classes)) < 0.7), 1)
+        l1 = penalty * rng.choice([1.0, 2.0], (20, n_classes))
+        l2 = np.full((20, n_classes), ridge)
+        table = [np.append(values, np.zeros(n_classes)) for values in (x, l1, l2)]
+        shifted = centred(table[0], 20, n_classes, *table[1:])[:-n_classes].reshape(x.shape)
+        for before, after, a, b in zip(x, shifted, l1, l2):
+            assert np.ptp(after - before) <= 1e-12
+
+            def value(t, w=before, a=a, b=b):
+                return a @ np.abs(w + t) + 0.5 * b @ (w + t) ** 2
+
+            best = minimize_scalar(value, bounds=(-9.0, 9.0), method="bounded", options={"xatol": 1e-10}).x
+            found = value(np.median(after - before))
+            assert found <= min(map(value, [best, *-before])) + 1e-9
+            if penalty and not ridge and before.any():
+                assert (after == 0.0).any()
 
 
 def test_anchored_drops_the_zero_class_that_least_wants_to_leave():

@@ -4,8 +4,9 @@ Along it the model has no curvature. An active face of all classes of a feature 
 Newton step is as long as the ridge allows, and the line search along it is slow. Two things remove the
 direction and lose nothing:
 
-* ``centred`` shifts a feature to where its penalty is least, the weighted median of its coefficients, so that
-  at least one of them is zero;
+* ``centred`` shifts a feature to where its penalty is least, without a ridge the weighted median of its
+  coefficients, so that at least one of them is zero. With a ridge the direction has its weak curvature.
+  Without the shift 40 elastic nets take 1.3 times as long, up to 54 times;
 * ``anchored`` leaves one such class out of the model. The derivatives of a feature's classes sum to zero: if
   the other classes are stationary then so is the class at the median.
 """
@@ -40,33 +41,45 @@ def anchored(variables, n_classes, x, g, l1):
     return variables[keep]
 
 
-def centred(x, n_features, n_classes, l1):
-    """x with each feature's classes shifted to the least penalty and a zero; x itself if all are.
+def centred(x, n_features, n_classes, l1, l2):
+    """x with each feature's classes shifted to the least penalty; x itself where all are.
 
-    x is a table (features, classes), perhaps with a last row of intercepts.
+    x is a table (features, classes), perhaps with a last row of intercepts. The penalty of a feature is
+    sum_k l1_k |x_k + t| + l2_k / 2 (x_k + t)^2 as a function of the shift t. Its slope rises, and jumps where
+    a coefficient crosses zero: the least penalty is at the first such t from which it is positive, or where
+    the slope before it is zero. Without a ridge that is a weighted median.
     """
     K = n_classes
     xp = namespace(x=x)
     features = np.unique(np.flatnonzero(x) // K)
-    features = features[features < n_features]
-    if not len(features):
-        return x
-    ids = features[:, None] * K + xp.arange(K)
-    W, L = x[ids], l1[ids]
-    half = 0.5 * L.sum(axis=1)
-    one_side = np.maximum((L * (W > 0.0)).sum(axis=1), (L * (W < 0.0)).sum(axis=1))
-    full = ((W != 0.0) | (L == 0.0)).all(axis=1)
-    move = (half > 0.0) & (full | (one_side > (1.0 + GAP_ROUNDING) * half))
+    ids = features[features < n_features][:, None] * K + xp.arange(K)
+    W, L1, L2 = x[ids], l1[ids], l2[ids]
+    total, curvature = L1.sum(axis=1), L2.sum(axis=1)
+    at_zero, sloped = (L1 * (W == 0.0)).sum(axis=1), (L1 * np.sign(W) + L2 * W).sum(axis=1)
+    rounding = GAP_ROUNDING * (total + (L2 * np.abs(W)).sum(axis=1))
+    move = (np.abs(sloped) > at_zero + rounding) | ((total > 0.0) & (curvature + at_zero == 0.0))
     if not bool(move.any()):
         return x
-    ids, W, L, half = ids[move], W[move], L[move], half[move][:, None]
-    order = W.argsort(axis=1)
-    W_sorted = np.take_along_axis(W, order, axis=1)
-    below = np.cumsum(np.take_along_axis(L, order, axis=1), axis=1)
-    # the two ends of the medians
-    low = (below >= (1.0 - GAP_ROUNDING) * half).argmax(axis=1)[:, None]
-    high = (below > (1.0 + GAP_ROUNDING) * half).argmax(axis=1)[:, None]
-    low, high = np.take_along_axis(W_sorted, low, axis=1), np.take_along_axis(W_sorted, high, axis=1)
+    ids, total, curvature, rounding = (
+        values[move] for values in (ids, total[:, None], curvature[:, None], rounding[:, None])
+    )
+    order = (-x[ids]).argsort(axis=1)
+    ids = np.take_along_axis(ids, order, axis=1)
+    shifts, weights = -x[ids], l1[ids]  # shifts at which a coefficient crosses zero, rising
+    smooth = (L2 * W)[move].sum(axis=1)[:, None] + curvature * shifts
+    after = 2.0 * np.cumsum(weights, axis=1) - total + smooth
+    before = after - 2.0 * weights
+
+    def least(tolerance):
+        found = after > tolerance  # else the least penalty is beyond all jumps
+        at = np.where(found.any(axis=1), found.argmax(axis=1), K - 1)[:, None]
+        t, left, right = (np.take_along_axis(values, at, axis=1) for values in (shifts, before, after))
+        slope = np.where(left > rounding, left, np.where(right < -rounding, right, 0.0))
+        return t - np.where(slope == 0.0, 0.0, slope / np.where(curvature > 0.0, curvature, 1.0))
+
+    # without a ridge each t between two medians will do: the end that moves less
+    low, high = least(-rounding), least(rounding)
+    t = np.where(np.abs(low) <= np.abs(high), low, high)
     x = x.copy()
-    x[ids] = W - np.where(np.abs(low) <= np.abs(high), low, high)
+    x[ids] += t
     return x

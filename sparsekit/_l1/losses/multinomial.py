@@ -292,9 +292,9 @@ class MultinomialProblem(Selection):
         variables = namespace(X=self.like, variables=variables).asarray(variables)
         return anchored(variables, self.loss.n_classes, x, g, l1)
 
-    def centred(self, x, l1):
+    def centred(self, x, l1, l2):
         """x with its features shifted to the least penalty, which moves no probability: see _class_shift."""
-        return centred(x, self.design.shape[1], self.loss.n_classes, l1)
+        return centred(x, self.design.shape[1], self.loss.n_classes, l1, l2)
 
     def stretch(self, dz):
         """The quadratic form behind ``lipschitz``: over ||dx||^2 it is a lower bound of the same."""

@@ -97,8 +97,8 @@ class Problem(ABC):
         """``variables`` without those that only repeat what the others can do."""
         return variables
 
-    def centred(self, x, l1):
-        """A point with the same f and a penalty that is no larger."""
+    def centred(self, x, l1, l2):
+        """A point with the same loss and a penalty of l1 . |x| + l2 / 2 . x^2 that is no larger."""
         return x
 
     def falls_for_ever(self, x, l1):

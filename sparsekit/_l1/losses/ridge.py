@@ -94,9 +94,9 @@ class RidgeProblem(Problem):
         kept = self.below.anchored(variables[bare], x, g, l1)
         return np.sort(np.concatenate([kept, variables[~bare]]))
 
-    def centred(self, x, l1):
-        # only what has no ridge may be shifted for nothing, and that has no penalty to lower
-        return x
+    def centred(self, x, l1, l2):
+        self.x = self.below.centred(x, l1, l2 + self.l2)
+        return self.x.copy()
 
     def falls_for_ever(self, x, l1):
         return self._half(x) == 0.0 and self.below.falls_for_ever(x, l1)

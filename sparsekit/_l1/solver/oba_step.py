@@ -102,7 +102,7 @@ def step(state, variables, run):
     run.effort = next_effort(run.effort, ratio)
     run.model_solver.update_damping(ratio)
     if problem.several_classes:
-        x = problem.centred(x, state.l1)
+        x = problem.centred(x, state.l1, np.zeros_like(state.l1))
         phi = problem.f + run.kernels.orthant.penalty(x, state.l1)
     done = Step(state.phi - phi, ratio, len(variables), trial.n_corrections)
     state.g = problem.gradient(state.g)  # first: where there is none the run ends at the last point

@@ -11,7 +11,7 @@ from .._cython.shared import _dense
 from .._cython.shared._dense import DenseOperator
 from .._cython.shared._operators import GramOperator
 from .cost import HOST, is_single
-from .matrix import Columns, Matrix
+from .matrix import Columns, Matrix, is_all
 
 # Part of the diagonal of a Gram matrix in single precision that outweighs its rounding.
 SINGLE_RIDGE = 1e-7
@@ -48,7 +48,7 @@ class DenseDesign(Matrix):
 
     def part(self, rows, columns=None, dtype=np.float64):
         """Rows and columns of X, slices or index arrays (None: all columns), as a new array."""
-        A, has_all = self.X[rows], columns is None or len(columns) == self.shape[1]
+        A, has_all = self.X[rows], is_all(columns, self.shape[1])
         is_view = has_all and isinstance(rows, slice)
         return (A if has_all else A[:, columns]).astype(dtype, copy=is_view)
 
@@ -82,7 +82,7 @@ class DenseDesign(Matrix):
         return int(min(max(self.nnz // 200000, 1), 16))
 
     def select(self, cols):
-        if len(cols) == self.shape[1]:
+        if is_all(cols, self.shape[1]):
             part = DenseDesign(self.X, self.n_threads)
         elif self.X.flags.c_contiguous:
             part = DenseDesign(np.take(self.X, cols, axis=1), self.n_threads)

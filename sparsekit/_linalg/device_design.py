@@ -20,7 +20,7 @@ from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
 from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
 from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
-from .matrix import Columns, Matrix
+from .matrix import Columns, Matrix, is_all
 from .sparse_design import next_weights
 
 
@@ -180,7 +180,7 @@ class DeviceDense(_Device):
 
     def select(self, cols: DeviceArray) -> DeviceDense:
         """The columns ``cols`` as a design of their own."""
-        return self if len(cols) == self.shape[1] else DeviceDense(np.take(self.X, cols, axis=1))
+        return self if is_all(cols, self.shape[1]) else DeviceDense(np.take(self.X, cols, axis=1))
 
     def squares(self, weight: DeviceArray) -> DeviceArray:
         out = np.empty(self.shape[1], like=weight)
@@ -194,7 +194,7 @@ class DeviceDense(_Device):
         self, rows: slice | DeviceArray, columns: DeviceArray | None = None, dtype: DTypeLike = np.float64
     ) -> DeviceArray:
         """Rows and columns of X, slices or index arrays (None: all columns), as a new array."""
-        A, has_all = self.X[rows], columns is None or len(columns) == self.shape[1]
+        A, has_all = self.X[rows], is_all(columns, self.shape[1])
         return (A if has_all else A[:, columns]).astype(dtype, copy=has_all and isinstance(rows, slice))
 
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:

@@ -80,7 +80,7 @@ class Matrix:
 
     def part(self, rows, columns=None, dtype=np.float64):
         """Rows and columns of X, slices or index arrays (None: all columns), as a new matrix in CSR."""
-        A, has_all = self.X, columns is None or len(columns) == self.shape[1]
+        A, has_all = self.X, is_all(columns, self.shape[1])
         if A.format == "csr":  # the cheaper selection first
             A = A[rows]
             return (A if has_all else A[:, columns]).astype(dtype)
@@ -222,6 +222,11 @@ class Columns:
         full = np.zeros(self.design.shape[1], like=w)
         full[self.cols] = w
         return self.design.matvec(full)
+
+
+def is_all(columns, p):
+    """Whether distinct ``columns`` are all p of them in their order, as None is."""
+    return columns is None or (len(columns) == p and bool((columns[1:] > columns[:-1]).all()))
 
 
 def row_products(A, scale):

@@ -219,7 +219,7 @@ def test_centred_rows_are_dense_algebra(as_format, centred, weighted, density):
     assert_allclose(rows.product(w)[0], B @ w, atol=1e-12)
     assert_allclose(rows.product(np.where(np.arange(40) == 3, w, 0.0))[0], B[:, 3] * w[3], atol=1e-12)
     assert_allclose(rows.transposed_product(u), B.T @ u, atol=1e-12)
-    for columns in (np.array([3, 30, 9, 11]), np.array([7, 2, 39]), None):
+    for columns in (np.array([3, 30, 9, 11]), np.array([7, 2, 39]), np.arange(40)[::-1], None):
         C = B if columns is None else B[:, columns]
         G = C.T @ (weight[:, None] * C)
         size = len(G)

@@ -25,6 +25,16 @@ MAX_GRAM_FILL = 2
 # precision 864 fits to 5 to 127 columns of correlations up to 1 - 1e-8 take 3.6 times as many iterations. 16
 # more end uncertified.
 SMALL_GRAM = 128
+# Rows up to which the interior-point method solves fits whatever the size of X; beyond, its matrices of the
+# rows may have as many numbers as X.
+INTERIOR_ROWS = 1000
+# Coefficients in use, as a part of the rows, from which a single fit goes on by the interior-point method,
+# and the least number of rows. 30 fits to 240 to 1500 rows take 0.74 of the time with it, down to 0.08, those
+# to 15 to 64 rows up to 4 times as long. Parts of 0.15 to 0.7 take the same time within a tenth.
+CROWDED, CROWDED_ROWS = 0.3, 200
+# Rounds on a working set after which a fit goes on by the interior-point method whatever is in use. Without
+# it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
+MANY_ROUNDS = 30
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most
 # 1.2 times as long. 64 fits to columns of correlations up to 1 - 1e-8 take 0.65 of it, at most twice as long.
@@ -52,6 +62,18 @@ def working_set_fits(n_rows, n_working, n_entries):
         return False
     most = MAX_SIDE if n_entries is None else MAX_SPARSE_COLUMNS
     return n_working <= min(most, MAX_COLUMNS_PER_ROW * n_rows)
+
+
+def interior_fits(n_rows, l1, n_entries):
+    """Whether the interior-point method may solve least squares with penalties l1 (p,)."""
+    if not (n_rows <= MAX_SIDE and (l1 > 0.0).all()):
+        return False
+    return n_rows <= INTERIOR_ROWS or n_rows**2 <= n_entries
+
+
+def is_crowded(n_rows, n_used):
+    """Whether a single fit with so many coefficients in use goes on by the interior-point method."""
+    return n_rows >= CROWDED_ROWS and n_used > CROWDED * n_rows
 
 
 def ridge_keeps_hessian(n_rows, n_columns, is_sparse):

@@ -149,11 +149,19 @@ class Matrix:
         whole[size, size] = n if d is None else d.sum()
         return whole
 
-    def row_gram(self, scale, *, centre=None, dtype=np.float64):
-        """B diag(scale) B^T for B = X - 1 centre^T, (n, n), with scale (p,) >= 0; sums are in ``dtype``."""
+    def row_gram(self, scale, *, centre=None, dtype=np.float64, by_entries=False):
+        """B diag(scale) B^T for B = X - 1 centre^T, (n, n), with scale (p,) >= 0; sums are in ``dtype``.
+
+        ``by_entries``: a sparse X stays sparse with a centre too, which costs digits where columns are far
+        from zero.
+        """
         n, p = self.shape
-        if self.is_sparse and centre is None:
-            return row_products(self.part(slice(None), dtype=dtype), scale)
+        if self.is_sparse and (centre is None or by_entries):
+            out = row_products(self.part(slice(None), dtype=dtype), scale)
+            if centre is not None:
+                along = self.matvec(scale * centre)
+                out += float(scale @ centre**2) - along - along[:, None]
+            return out
         out = np.zeros((n, n), dtype=dtype)
         step = max(self.block_entries // max(n, 1), 2 * n, 1)
         for at in range(0, p, step):

@@ -135,9 +135,10 @@ class Prepared:
             self.s, columns, centre=centre, n_new=n_new, dtype=dtype, by_entries=by_entries
         )
 
-    def row_gram(self, scale, dtype):
-        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``."""
-        out = self.design.row_gram(scale, centre=self.means if self.centred else None, dtype=dtype)
+    def row_gram(self, scale, dtype, by_entries=False):
+        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``; ``by_entries`` as in `Matrix.row_gram`."""
+        centre = self.means if self.centred else None
+        out = self.design.row_gram(scale, centre=centre, dtype=dtype, by_entries=by_entries)
         if self.root is not None:
             root = self.root.astype(dtype)
             out *= root

@@ -266,7 +266,12 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "LassoOBA": {
         **_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole(),
-        "solver_": Word(("newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba")).maybe(),
+        "solver_": Word(
+            (
+                "newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba", "interior, gram",
+                "interior, gram, oba",
+            )
+        ).maybe(),
     },
     "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
     "GLMOBACV": {**_INPUT, **_VECTOR, **_search("alpha"), **_OFFSET},

@@ -234,29 +234,36 @@ def test_all_solvers_find_the_same(shape, l1_ratio, positive):
     X, y = data(*shape, seed=10)
     alpha = 0.01 * largest(X, y) / len(y)
     options = dict(alpha=alpha, l1_ratio=l1_ratio, positive=positive, tol=1e-9)
-    models = {name: LassoOBA(solver=name, **options).fit(X, y) for name in ("auto", "gram", "oba")}
+    names = ("auto", "gram", "oba") if l1_ratio == 0.0 else ("auto", "gram", "oba", "interior")
+    models = {name: LassoOBA(solver=name, **options).fit(X, y) for name in names}
     assert models["oba"].solver_ == "oba"
+    assert "interior" not in models or models["interior"].solver_ == "interior, gram"
     assert models["gram"].solver_ == ("newton" if l1_ratio == 0.0 and not positive else "gram")
     for model in models.values():
         assert model.objective_ == pytest.approx(models["oba"].objective_, rel=1e-7)
         assert_allclose(model.coef_, models["oba"].coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("name, as_format", [("MAX_SIDE", np.asarray), ("MAX_SPARSE_COLUMNS", sp.csr_array)])
-def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, name, as_format):
+@pytest.mark.parametrize(
+    "name, as_format, solver",
+    [("MAX_SIDE", np.asarray, "gram, oba"), ("MAX_SPARSE_COLUMNS", sp.csr_array, "interior, gram")],
+)
+def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, name, as_format, solver):
     monkeypatch.setattr(plan, name, 25)
     X, y = data(60, 300, seed=11)
     top = largest(X, y) / len(y)
     model = LassoOBA(0.01 * top, verbose=1).fit(as_format(X), y)
-    assert model.solver_ == "gram, oba" and "solved by gram, oba" in capsys.readouterr().out
+    assert model.solver_ == solver and f"solved by {solver}" in capsys.readouterr().out
     assert LassoOBA(0.5 * top).fit(as_format(X), y).solver_ == "gram"
 
 
-@pytest.mark.parametrize("solver, hessian", [("gram", "lbfgs")])
-def test_a_solver_that_cannot_be_had_is_refused(solver, hessian):
+def test_a_solver_that_cannot_be_had_is_refused():
     X, y = data()
     with pytest.raises(ValueError, match="solver='gram' needs X in main memory"):
-        LassoOBA(solver=solver, hessian=hessian).fit(X, y)
+        LassoOBA(solver="gram", hessian="lbfgs").fit(X, y)
+    for options in ({"l1_ratio": 0.0}, {"penalty_weights": np.arange(X.shape[1])}):
+        with pytest.raises(ValueError, match=r"solver='interior' needs .* L1 penalty of each feature"):
+            LassoOBA(solver="interior", **options).fit(X, y)
 
 
 @pytest.mark.parametrize("shape", [(400, 60), (40, 150)])
@@ -359,3 +366,31 @@ def test_infinite_products_of_an_unpenalised_column_are_left_to_oba():
     model = LassoOBA(0.03, penalty_weights=weights).fit(sp.csr_array(X), rng.standard_normal(40))
     assert model.solver_ == "gram, oba"
     assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_as_many_coefficients_as_rows_are_found_by_the_interior_point_method(as_format, l1_ratio, positive):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((210, 420)) + rng.standard_normal((210, 1))
+    coef = rng.standard_normal(420)
+    y = X @ (np.abs(coef) if positive else coef) + rng.standard_normal(210)
+    weights = rng.choice([0.0, 1.0, 3.0], 210)
+    alpha = 1e-4 * np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 210
+    options = dict(alpha=alpha, l1_ratio=l1_ratio, positive=positive)
+    model = LassoOBA(solver="interior", **options).fit(as_format(X), y, sample_weight=weights)
+    assert model.solver_ == "interior, gram"
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    other = LassoOBA(solver="gram", max_iter=1000, **options).fit(X, y, sample_weight=weights)
+    assert model.objective_ == pytest.approx(other.objective_, rel=2e-4)
+    if l1_ratio == 1.0 and not positive:
+        crowded = LassoOBA(alpha).fit(as_format(X), y)
+        assert crowded.solver_ == "interior, gram" and crowded.dual_gap_ <= 1e-4 * crowded.objective_
+
+
+@pytest.mark.parametrize("y", [np.zeros(40), np.ones(40)])
+def test_the_interior_point_method_finds_zero(y):
+    X = np.random.default_rng(0).standard_normal((40, 60))
+    model = LassoOBA(0.1, solver="interior").fit(X, y)
+    assert not model.coef_.any() and model.dual_gap_ == 0.0

@@ -74,11 +74,13 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
-    solver : {"auto", "gram", "oba"}, default="auto"
-        "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system. "oba"
-        is OBA on the rows or columns of X. "auto" begins with "gram" where X is in main memory, and goes on
-        with "oba" where the Gram matrix would cost more. All find the same solution where it is unique;
-        without a penalty and with n < p "oba" need not find that of least norm.
+    solver : {"auto", "gram", "interior", "oba"}, default="auto"
+        "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system.
+        "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
+        the rows or columns of X. "auto" begins with "gram" where X is in main memory. It goes on with
+        "interior" where about as many columns as rows are in use, with "oba" where the Gram matrix costs
+        more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
+        find that of least norm.
     history : bool, default=False
         Whether to record ``history_``.
     verbose : int, default=0
@@ -104,7 +106,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
         every outer iteration.
     solver_ : str
-        What ran: "newton" (a linear system), "gram", "oba", or several, as in "gram, oba".
+        What ran: "newton" (a linear system), "gram", "interior", "oba", or several, as in "gram, oba".
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`L1LogisticOBA`.
     n_rounds_ : int
@@ -149,7 +151,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         "positive": ["boolean"],
         "fit_intercept": ["boolean"],
         "penalty_weights": ["array-like", dict, None],
-        "solver": [StrOptions({"auto", "gram", "oba"})],
+        "solver": [StrOptions({"auto", "gram", "interior", "oba"})],
         "warm_start": ["boolean"],
         "history": ["boolean"],
         **OBA_CONSTRAINTS,
@@ -172,7 +174,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         n_jobs: int | None = None,
         hessian: Hessian = "exact",
         memory: int = MEMORY,
-        solver: Literal["auto", "gram", "oba"] = "auto",
+        solver: Literal["auto", "gram", "interior", "oba"] = "auto",
         history: bool = False,
         verbose: int = 0,
         callback: SolverCallback | None = None,

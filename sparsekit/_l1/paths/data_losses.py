@@ -89,12 +89,12 @@ def least_squares_of(
 ):  # fmt: skip
     """What solves least squares: a session in main memory with second derivatives, a loss elsewhere."""
     is_session = is_in_main_memory(X) and hessian == "exact"
-    if solver == "gram" and not is_session:
+    if solver in ("gram", "interior") and not is_session:
         raise ValueError(
-            "solver='gram' needs X in main memory and hessian='exact': use solver='auto' for blocks of rows, "
-            "a GPU or hessian='lbfgs'."
+            f"solver={shown(solver)} needs X in main memory and hessian='exact': use solver='auto' for "
+            "blocks of rows, a GPU or hessian='lbfgs'."
         )
     if not is_session or solver == "oba":
         make = nonnegative_of if positive else squares_of
         return make(X, target, offset, weight, fit_intercept, n_threads)
-    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive, solver == "auto")
+    return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive, solver)

@@ -27,8 +27,10 @@ from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from .. import plan
 from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
 from .gram_model import GramModel
+from .interior import interior_point
 from .nonnegative import one_sided
 from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
@@ -67,20 +69,20 @@ class LeastSquares:
     positive : bool
         Whether coefficients must be >= 0.
     has_limits : bool
-        Whether the limits of the plan hold for the working set.
+        Whether the limits of the plan hold for the working set, and the interior-point method may follow it.
     """
 
     def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, has_limits=True):
         self.rows = Prepared(X, s, fit_intercept, n_threads)
         self.y, self.fit_intercept, self.positive = y, fit_intercept, positive
-        self.n_threads, self.p = n_threads, X.shape[1]
+        self.n_threads, self.p, self.has_limits = n_threads, X.shape[1], has_limits
         with np.errstate(over="ignore", invalid="ignore"):
             weighted = self.rows.weighted(y)
             self.gradient_at_zero = self.rows.transposed_product(weighted)
             self.value_at_zero = 0.5 * float(weighted @ y)
         self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
         self.working, self._model = WorkingColumns(self.rows, has_limits), GramModel(positive)
-        self._system = None
+        self._system, self._is_inside = None, False
         self.go_to(np.zeros(self.p))
 
     def release(self):
@@ -129,14 +131,15 @@ class LeastSquares:
 
     def solve(
         self, l1, l2, *, near=None, tol, max_iter, max_time=None, predicted_tol=0.0, callback=None,
-        history=False, nit=0, reported=None, seconds=0.0,
+        history=False, nit=0, reported=None, seconds=0.0, interior=False,
     ):  # fmt: skip
         """Minimise from the current point, and return the result with the fields of `minimize_oba`.
 
         Columns join the first working set where their slopes exceed ``near`` (p,), which is ``l1`` by
         default. With ``predicted_tol`` only the relative gap counts, which is at most that. ``nit`` and
         ``seconds`` are the iterations and the time before. The callback and the history get the objective
-        with the penalties ``reported``, which are (l1, l2) by default.
+        with the penalties ``reported``, which are (l1, l2) by default. The interior-point method comes
+        first with ``interior=True``, never with None, else where the working set ends without a solution.
         """
         limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
@@ -144,6 +147,8 @@ class LeastSquares:
         strict = Goal(tol * self.origin_scale, 10.0 * tol, end)
         goal = Goal(np.inf, predicted_tol, end) if predicted_tol else strict
         first, is_solved, solver = nit, False, []
+        may_go_inside = interior is not None and self.has_limits
+        may_go_inside = may_go_inside and plan.interior_fits(self.rows.n, l1, self.rows.design.nnz)
         best, rounds = np.inf, 0
         with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
             if not self.positive and is_ridge(l1, l2, self.rows.n):
@@ -174,7 +179,14 @@ class LeastSquares:
                 joins = self._choose(l1, l2, level)
                 rounds = 0 if fun < best - VALUE_ROUNDING * abs(fun) else rounds + 1
                 best = min(fun, best)
-                if joins is None or rounds > (PATIENCE if len(joins) else 0):
+                is_stuck = joins is None or rounds > (PATIENCE if len(joins) else 0)
+                if may_go_inside and (is_stuck or interior or nit - first >= plan.MANY_ROUNDS):
+                    may_go_inside, best, rounds = False, np.inf, 0
+                    self._go_inside(l1, l2, goal)
+                    solver.append("interior")
+                    nit += 1
+                    continue
+                if is_stuck:
                     # where y is fitted exactly the gap is rounding of its squares
                     is_end = violation <= goal.violation and gap <= GAP_ROUNDING * self.value_at_zero
                     status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
@@ -205,11 +217,19 @@ class LeastSquares:
         with np.errstate(divide="ignore"):
             ratios = sizes[violating] / l1[violating]
         joins = working.choose(needed, violating, ratios, bool(l2.any()))
-        if len(joins) and not working.fits(np.append(working.columns, joins)):
+        if len(joins) and not self._is_inside and not working.fits(np.append(working.columns, joins)):
             working.keep(self.w[working.columns] != 0.0)
             if not working.fits(np.append(working.columns, joins)):
                 return None
         return joins
+
+    def _go_inside(self, l1, l2, goal):
+        """Go to about the solution by the interior-point method; no more columns are in use than fit."""
+        w = interior_point(self.rows, self.y, l1, l2, positive=self.positive, gap_tol=goal.gap, end=goal.end)
+        if w is not None and np.isfinite(w).all():
+            self.working.clear()
+            self._is_inside = True
+            self.go_to(w)
 
     def _solve_system(self, l2, goal, strict):
         """Go to about the solution without an L1 penalty; returns whether it is the solution.

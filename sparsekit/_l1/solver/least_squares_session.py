@@ -14,6 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._linalg.special import largest
 from ..._solver import outcome
+from .. import plan
 from ..losses.losses import LeastSquaresLoss
 from .gram_path import MAX_PENALTY
 from .least_squares import LeastSquares
@@ -28,11 +29,13 @@ STEP = 0.1
 class LeastSquaresSession:
     """A `LeastSquares` and the loss for what it does not solve; see there for the parameters.
 
-    Results have ``solver``, the names of those that ran: "newton", "gram" or "oba".
+    ``solver``: "gram" keeps to the working set whatever it costs, "interior" begins with the interior-point
+    method. Results have ``solver``, the names of those that ran: "newton", "gram", "interior" or "oba".
     """
 
-    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, has_limits=True):
-        self.squares = LeastSquares(X, y, s, fit_intercept, n_threads, positive, has_limits)
+    def __init__(self, X, y, s, fit_intercept, n_threads=1, positive=False, solver="auto"):
+        self.squares = LeastSquares(X, y, s, fit_intercept, n_threads, positive, solver != "gram")
+        self.solver = solver
         self.p, self.fit_intercept = X.shape[1], fit_intercept
         self.n_variables = self.p + bool(fit_intercept)
         self.value_at_zero = self.squares.value_at_zero
@@ -67,16 +70,24 @@ class LeastSquaresSession:
         squares.go_to(np.maximum(start, 0.0) if squares.positive else start)
         if start.any() and not squares.certify(l1, l2)[0] <= squares.value_at_zero:
             squares.go_to(np.zeros(p))
-        before = None
-        if not squares.working.has_all and not squares.w.any():
+        before, interior = None, self.solver == "interior"
+        if interior and not plan.interior_fits(squares.rows.n, l1, squares.rows.design.nnz):
+            raise ValueError(
+                "solver='interior' needs an L1 penalty of each feature, and no more rows than "
+                f"{plan.INTERIOR_ROWS} or the square root of X's entries; use solver='auto'."
+            )
+        if not interior and not squares.working.has_all and not squares.w.any():
             before = self._approach(l1, l2, max_time=max_time, **options)
             if before is not None and before.status == outcome.STOPPED:
                 before.fun, before.dual_gap, violation = squares.certify(l1, l2)
                 before.optimality = violation / squares.origin_scale
                 return before
+            interior = self._is_crowded()
         nit = 0 if before is None else before.nit
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
-        result = self._solve(l1, l2, nit=nit, max_time=left, seconds=time.perf_counter() - begin, **options)
+        result = self._solve(
+            l1, l2, nit=nit, max_time=left, seconds=time.perf_counter() - begin, interior=interior, **options
+        )
         if before is not None and before.history:
             result.history = _joined(before.history, result.history)
         return result
@@ -88,10 +99,10 @@ class LeastSquaresSession:
         penalised, result, history = l1 > 0.0, None, None
         factor = STEP * largest(self.squares.sizes()[penalised] / l1[penalised])
         options = {**options, "predicted_tol": max(STEP, options.get("predicted_tol", 0.0))}
-        while 1.0 < factor < np.inf and time.perf_counter() < end:
+        while 1.0 < factor < np.inf and time.perf_counter() < end and not self._is_crowded():
             result = self.squares.solve(
                 factor * l1, factor * l2, nit=0 if result is None else result.nit, reported=(l1, l2),
-                max_time=end - time.perf_counter(), seconds=time.perf_counter() - begin,
+                max_time=end - time.perf_counter(), seconds=time.perf_counter() - begin, interior=None,
                 **options,
             )  # fmt: skip
             history = result.history = _joined(history, result.history)
@@ -99,6 +110,9 @@ class LeastSquaresSession:
                 break
             factor *= STEP
         return result
+
+    def _is_crowded(self):
+        return plan.is_crowded(self.squares.rows.n, np.count_nonzero(self.squares.w))
 
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
         """As `iterate_path`: results for falling lambdas, each from the last one's solution."""
@@ -117,7 +131,9 @@ class LeastSquaresSession:
                 return
             before = l1
 
-    def _solve(self, l1, l2, *, near=None, nit=0, max_iter, max_time=None, seconds=0.0, **options):
+    def _solve(
+        self, l1, l2, *, near=None, nit=0, max_iter, max_time=None, seconds=0.0, interior=False, **options
+    ):  # fmt: skip
         """`LeastSquares.solve`, and where that ends early `minimize_oba` from there on."""
         begin, history, before = time.perf_counter(), None, ()
         if self._loss is None:
@@ -129,6 +145,7 @@ class LeastSquaresSession:
                 max_iter=max_iter,
                 max_time=max_time,
                 seconds=seconds,
+                interior=interior,
                 **options,
             )
             if result.status != outcome.NO_PROGRESS:

@@ -97,10 +97,10 @@ class Run:
 def costs(run, width, sparse):
     """Bytes that a step must move, at the granularity of the memory, and its floating-point operations."""
     plan = run.options.plan
-    classes = 1 + (run.options.n_negatives if plan is None else plan.n_taken * BLOCK)
+    classes = 1 + (run.options.n_negatives if plan is None else plan.n_drawn * BLOCK)
     entries = width * classes
     if plan is not None:
-        nbytes = width * (1 + plan.n_taken) * 3 * 64  # a line for sixteen classes; the label's
+        nbytes = width * (1 + plan.n_drawn) * 3 * 64  # a line for sixteen classes; the label's
     else:
         nbytes = 3 * entries * (32 if sparse else 4)
     return nbytes + 2 * width * (8 if sparse else 4), 4 * entries

@@ -43,12 +43,11 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256. Their lengths come from sums of squared gradients [5]_: no rate has to be found. Of more
-          classes a step uses the most frequent, drawn and weighted ones, and as many hard ones: those with
-          the row's highest scores. Fits to rows in memory search those up to six times (to 10^5 classes or
-          so). Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by
-          Newton's method on all rows and classes. That takes at most twice the time of max_iter epochs, or a
-          second. "auto" is "implicit" with ``hash_bits``, independent sampling or a GPU.
+          most 256, else 192 drawn and weighted ones. Their lengths come from sums of squared gradients
+          [5]_: no rate has to be found. Fits to rows in memory that are dense, or small, go on after 5
+          epochs (``tol=0``: all) by Newton's method on all rows and classes. That takes at most twice the
+          time of max_iter epochs, or a second. "auto" is "implicit" with ``hash_bits``, independent sampling
+          or a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -69,26 +68,26 @@ class ExtremeSoftmaxSGD(
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
         lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
-        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" get
-        shorter by themselves: theirs is 1, with a ridge 0.85, and 0.5 where C is chosen. They end when the
-        rate is a hundredth of the first one: by 0.5 after 7 epochs.
+        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5,
+        and 0.85 with a given ``alpha > 0``, which asks for the optimum itself. They end when the rate is a
+        hundredth of the first one: by 0.5 after 7 epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
-        Classes that a step samples in addition to the label and hard ones. None: for the adaptive steps of
-        method "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double
-        sums and 5 for the others; 5 costs two to three times as much.
+        Classes that a step samples in addition to the label. None: for the adaptive steps of method "auto"
+        all up to 256, else 192, and 5 for the other methods. The papers take 1 for the double sums and 5 for
+        the others; 5 costs two to three times as much.
     sampling : {"independent", "blocks"}, default=None
         None: "blocks" for the adaptive steps of method "auto", else "independent".
 
         - "independent": each negative is drawn by itself.
         - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn.
           ``n_negatives`` is rounded up to whole blocks. With as many as there are classes all are taken,
-          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. With a noise
-          distribution half of a step's blocks are always the most probable ones. ``coef_`` is in Fortran
-          order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or ``hash_bits``.
+          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. ``coef_``
+          is in Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or
+          ``hash_bits``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is". For the
         adaptive steps of "auto" it is the mean of that and the uniform one, else "uniform". Negatives are

@@ -51,7 +51,7 @@ def fit_rows(model, X, y, sample_weight):
     noise = settings.noise_of(model, counts, is_device(rows.data))
     prior = settings.prior_of(model, rows, n_classes)
     options = settings.options_of(model, rows, n_classes, counts, noise, prior)
-    options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng, rows=rows)
+    options.plan = settings.plan_of(model, counts, noise, X.dtype, options, rng)
     options.learning_rate = choose_rate(model, X, targets, rows, options, noise, rng)
 
     def start():

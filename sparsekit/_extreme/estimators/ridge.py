@@ -15,7 +15,7 @@ from ..solver.sgd import init_work, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE
 from .sample import Sample, examples_of
-from .settings import CENTROIDS_C, RIDGE_DECAY, epochs_of
+from .settings import CENTROIDS_C
 from .targets import label_counts, make_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
@@ -66,7 +66,6 @@ def choose_ridge(model, X, targets, run, counts, noise):
             if left <= 0.0:
                 break
             trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
-            work.hard = None
             result = minimize_sampled_softmax(
                 rows, other, trial, work, rng, callback=callback, max_time=left, seconds=limits.seconds
             )
@@ -76,7 +75,7 @@ def choose_ridge(model, X, targets, run, counts, noise):
                 value, error = judge.value(found)
                 print(f"{type(model).__name__} C {C:g}: log-loss {value:.5f} +- {error:.5f}, rows set aside")
             if best is None or np.greater(*judge.fall(best, found)):
-                state, best, chosen, run.work.hard, run.n_done = other, found, C, work.hard, result.nit
+                state, best, chosen, run.n_done = other, found, C, result.nit
             else:
                 break
             if was_stopped:
@@ -84,9 +83,6 @@ def choose_ridge(model, X, targets, run, counts, noise):
         run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
-    if not run.n_done and model.decay is None:  # nothing was compared: the optimum is the aim
-        options.decay = RIDGE_DECAY
-        options.max_iter = epochs_of(model, options)
     options.alpha = 1.0 / (chosen * counts.sum())
     state = start() if state is None else state
     centers, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)

@@ -18,7 +18,6 @@ from ..._arrays import as_like, full, is_device, kernel_module, to_host
 from ..._cython.extreme import _class_blocks, _extreme
 from ..._solver import outcome
 from ..._solver.outcome import Limits
-from .hard import is_due, update_hard_blocks
 from .noise import Noise
 from .state import set_scale
 
@@ -103,7 +102,6 @@ class Work:
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
     log_noise: np.ndarray | None  # with blocks of negatives: the plan's
     rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
-    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were searched
 
 
 def shares_classes(n_classes, options, noise):
@@ -127,9 +125,9 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
     draws = noise if plan is None else plan.noise
-    sees_all = plan is not None and plan.n_taken == plan.n_blocks
+    sees_all = plan is not None and plan.n_drawn == plan.n_blocks
     beta = None
-    if options.alpha > 0:
+    if options.alpha > 0 and not options.adaptive:
         if plan is not None:
             beta = plan.inverse_probability(counts, options.method)
         else:
@@ -168,7 +166,7 @@ def _make_workspace(options):
     if options.plan is None:
         sizes = _extreme.workspace_sizes(options.n_negatives, options.batch_size)
     else:
-        sizes = _class_blocks.block_workspace_sizes(options.plan.n_taken, options.plan.n_blocks)
+        sizes = _class_blocks.block_workspace_sizes(options.plan.n_drawn, options.plan.n_blocks)
     # threads write next to each other's last numbers only once a step
     shapes = [(options.n_threads, size + 8) for size in sizes]
     return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
@@ -221,7 +219,7 @@ def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits
         work.examples.set(work.chosen)
     work.loss[:] = 0.0
     unit = options.batch_size * options.n_threads
-    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_taken * _class_blocks.BLOCK
+    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_drawn * _class_blocks.BLOCK
     work_per_call = WORK_ON_DEVICE if is_device(rows.data) else WORK_PER_CALL
     per_call = max(1, int(work_per_call / (max(1.0, rows.width) * classes))) // unit
     per_call = max(1, per_call) * unit
@@ -277,8 +275,6 @@ def minimize_sampled_softmax(
     rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, begin
     for nit in range(begin + 1, options.max_iter + 1):
         rate = options.learning_rate * options.decay ** (nit - 1)
-        if is_due(options, nit - 1):
-            update_hard_blocks(state, rows, options, work, limits)
         bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
         if not complete:
             status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME

@@ -27,7 +27,7 @@ def run_block_steps(
     plan = options.plan
     return run(
         data, indices, indptr, W, rows, state, work, options, eta, begin, end, value, work.columns,
-        (1, W.shape[1]), (plan.n_blocks, plan.n_head, plan.n_drawn),
+        (1, W.shape[1]), (plan.n_blocks, plan.n_drawn),
     )  # fmt: skip
 
 

@@ -94,12 +94,11 @@ def run_steps(
 def run(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
     work: Work, options: Options, eta: float, begin: int, end: int, value: bool, y: DeviceArray,
-    steps_of: tuple[int, int], blocks: tuple[int, int, int] = (0, 0, 0),
+    steps_of: tuple[int, int], blocks: tuple[int, int] = (0, 0),
 ) -> int:  # fmt: skip
     """`run_steps` for labels y, with the entries of W from class to class and from feature to feature.
 
-    ``blocks``: their number, how many first ones are in every step, and how many are drawn; none if negatives
-    are single classes.
+    ``blocks``: their number and how many are drawn; none if negatives are single classes.
     """
     import cupy
 
@@ -119,7 +118,7 @@ def run(
         classes = None
     units, stride = parts * batch_size, n_negatives + 1
     if blocks[0]:
-        n_negatives = BLOCK * min(blocks[0], blocks[1] + blocks[2])
+        n_negatives = BLOCK * min(blocks)
         log_noise = work.log_noise
         stride = n_negatives + 1
     elif noise is None and method != 3:

@@ -73,9 +73,6 @@ class Plan(Protocol):
     def n_blocks(self) -> int: ...
 
     @property
-    def n_head(self) -> int: ...
-
-    @property
     def n_drawn(self) -> int: ...
 
 

@@ -80,20 +80,17 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
 static __device__ long long draw_blocks(const numbers& N, long long y, unsigned long long* state, const double* noise,
                                         const double* keep, const long long* alias, long long* k, double* r) {
     const bool nce = N.method == SK_NCE;
-    const long long rest = N.n_blocks - N.n_head, head = N.n_drawn >= rest ? N.n_blocks : N.n_head;
     const long long most = (N.stride - 1) / BLOCK, from = N.stride - most;
     long long *b = k + from, n = 0, size = 0;
     double* w = r + from;
-    for (; n < head; n++) {
+    for (; N.n_drawn >= N.n_blocks && n < N.n_blocks; n++) {
         b[n] = n;
         w[n] = 1.0;
     }
-    for (long long i = 0; head < N.n_blocks && i < N.n_drawn; i++) {
-        // also drawn with a noise distribution, which replaces it: the generator's states then agree with the CPU's
-        long long j = N.n_head + sk_below(state, rest), l = head;
-        double weight = (double)rest / (double)N.n_drawn;
+    for (long long i = 0; N.n_drawn < N.n_blocks && i < N.n_drawn; i++) {
+        long long j = sk_below(state, N.n_blocks), l = 0;
+        double weight = (double)N.n_blocks / (double)N.n_drawn;
         if (noise) {
-            j = sk_below(state, N.n_blocks);
             if (!(sk_unit(state) < keep[j])) j = alias[j];
             weight = 1.0 / ((double)N.n_drawn * noise[j]);
         }

@@ -78,7 +78,7 @@ def test_explicit_steps(method, noise, m, form):
         before, old_u = table(state, options), 1.0 if work.u is None else work.u[e]
         codes, r, log_noise = drawn_classes(options, rows, work, e)
         # the reference subtracts log m; here the expected numbers have it in them
-        expected, new_u, _ = explicit_batch(
+        expected, new_u = explicit_batch(
             method, before, [np.append(X[e], 1.0)], [codes], [r], [old_u], 0.1, rows.weight[e : e + 1],
             log_noise=log_noise - np.log(len(codes) - 1),
         )  # fmt: skip

@@ -43,7 +43,7 @@ cdef extern from "extreme/class_blocks.h" nogil:
         int is_double, is_long
 
     Py_ssize_t sk_block_steps(sk_types, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric, const sk_rows*,
-                              const int64_t*, const Py_ssize_t*, sk_workspace, uint64_t*, int, double*)
+                              const int64_t*, const Py_ssize_t*, sk_workspace, uint64_t*)
 
 BLOCK = SK_BLOCK
 
@@ -97,7 +97,7 @@ def block_workspace_sizes(Py_ssize_t n_drawn, Py_ssize_t n_blocks):
 
 
 def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
-                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
     """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
 
     Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
@@ -123,7 +123,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef Py_ssize_t buffer_size = 0
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
-    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef double[:, ::1] doubles = work.doubles
     cdef uint64_t[::1] states = work.states
     cdef Py_ssize_t width = rows.n_features, n_classes = state.n_classes
     cdef Py_ssize_t n_blocks = options.plan.n_blocks, n_drawn = options.plan.n_drawn
@@ -193,7 +193,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         # structs as values: Cython shares one whose members a thread sets
         results[part] = sk_block_steps(
             types, &T, &rule, &B, _metric_of(shared, width, n_sums, buffer_size, part), &R, &order[0], &ranges[part, 0],
-            _workspace(&integers[part, 0], &doubles[part, 0], n_drawn), &states[part], value, &loss[part, 0])
+            _workspace(&integers[part, 0], &doubles[part, 0], n_drawn), &states[part])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]

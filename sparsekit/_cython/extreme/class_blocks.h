@@ -140,9 +140,8 @@
      * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 n_drawn. */                              \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
              (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const sk_rows *rows,  \
-              const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state, int value, \
-              double *total_loss),                                                                                  \
-             (T, rule, B, M, rows, order, lo, hi, workspace, shared_state, value, total_loss)) {                    \
+              const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state),        \
+             (T, rule, B, M, rows, order, lo, hi, workspace, shared_state)) {                                       \
         const REAL *data = (const REAL *)rows->x;                                                                   \
         const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
         const int64_t *of = rows->of, *y_ = rows->y;                                                                \
@@ -154,7 +153,7 @@
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
         sk_size most = B->n_drawn;                                                                                  \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
-        double loss = 0.0, n_values = 0.0, none = 0.0;                                                              \
+        double none = 0.0;                                                                                          \
         int64_t *k = workspace.k;                                                                                   \
         double *f = workspace.f, *g = workspace.g, *r = workspace.r;                                                \
         sk_size bad = -1;                                                                                           \
@@ -169,8 +168,7 @@
             const INDEX *c = NULL;                                                                                  \
             double *u = u_ != NULL ? &u_[e] : &none;                                                                \
             /* an adaptive step asks for the gradient */                                                            \
-            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL, change;                          \
-            int evaluates = value && (at - lo) % SK_VALUE_EVERY == 0;                                               \
+            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL;                                  \
             REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                             \
             if (start != NULL) {                                                                                    \
                 x = data + start[i_row];                                                                            \
@@ -239,11 +237,7 @@
                 }                                                                                                   \
             }                                                                                                       \
             s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
-            change = sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u, evaluates);                             \
-            if (evaluates) {                                                                                        \
-                loss += change;                                                                                     \
-                n_values += 1.0;                                                                                    \
-            }                                                                                                       \
+            sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u);                                                 \
             if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                     \
                 bad = at;                                                                                           \
                 break;                                                                                              \
@@ -280,8 +274,6 @@
             }                                                                                                       \
         }                                                                                                           \
         *shared_state = own_state;                                                                                  \
-        total_loss[0] += loss;                                                                                      \
-        total_loss[1] += n_values;                                                                                  \
         return bad;                                                                                                 \
     }
 
@@ -297,12 +289,10 @@ typedef struct {
 
 static sk_size sk_block_steps(sk_types types, const sk_table *T, const sk_rule *rule, const sk_blocks *B,
                               sk_metric metric, const sk_rows *rows, const int64_t *order, const sk_size *range,
-                              sk_workspace workspace, uint64_t *state, int value, double *loss) {
+                              sk_workspace workspace, uint64_t *state) {
     sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const sk_metric *,
-                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_workspace, uint64_t *, int,
-                                 double *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
+                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_workspace, uint64_t *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
                                               {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
-    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], workspace, state,
-                                                 value, loss);
+    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], workspace, state);
 }
 #endif

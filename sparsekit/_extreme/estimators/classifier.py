@@ -12,11 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
-from ..._row_blocks.make import comes_in_blocks
 from ..._typing import MatrixLike, RandomState, SolverCallback
 from ..solver.state import METHODS
-from .in_blocks import fit_blocks, partial_fit_blocks
-from .in_memory import fit_rows, partial_fit_rows
+from . import calls
 from .prediction import ExtremePredictionMixin
 from .settings import draws_classes_one_by_one
 
@@ -332,10 +330,7 @@ class ExtremeSoftmaxSGD(
         sklearn.exceptions.ConvergenceWarning
             If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
         """
-        if checkpoint is not None or comes_in_blocks(X):
-            fit_blocks(self, X, y, sample_weight, checkpoint, checkpoint_interval)
-        else:
-            fit_rows(self, X, y, sample_weight)
+        calls.fit(self, X, y, sample_weight, checkpoint, checkpoint_interval)
         return self
 
     @available_if(draws_classes_one_by_one)
@@ -387,10 +382,7 @@ class ExtremeSoftmaxSGD(
         FloatingPointError
             If the steps diverge.
         """
-        if checkpoint is not None or comes_in_blocks(X):
-            partial_fit_blocks(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
-        else:
-            partial_fit_rows(self, X, y, classes, sample_weight)
+        calls.partial_fit(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
         return self
 
     def __sklearn_tags__(self):

@@ -19,11 +19,6 @@ class EpochMonitor(FitMonitor):
         self.seconds, self.was_stopped = 0.0, False
         self.enough: int | None = None  # epochs that will do
 
-    def restart(self):
-        """Remove the epochs so far."""
-        if self.tracker is not None:
-            self.tracker.restart()
-
     def __call__(self, intermediate_result):
         result = intermediate_result
         result.x = None  # the hooks' attributes come from the state

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
-from ..solver.sgd import init_work, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE
 from .sample import Sample, examples_of
 from .settings import CENTROIDS_C
-from .targets import label_counts, make_rows, used_rows
+from .targets import count_labels, make_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
 # epochs lower the log-loss as well.
@@ -28,15 +28,16 @@ def rows_of_examples(X, rows):
     return sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
 
 
-def choose_ridge(model, X, targets, run, counts, noise):
+def choose_ridge(run):
     """Choose C of the ridge by the first epochs on all rows but some set aside; returns the state after them.
 
     The ridge gets weaker as long as the log-loss of the rows set aside falls by more than its standard error.
     ``run`` goes on with the ridge chosen, whose center moves to the centroids of all rows. The weights of the
-    centroids stay those of the first epochs. These take at most ``model.max_time``. A callback that stops
-    them leaves ``run`` without epochs.
+    centroids stay those of the first epochs. These take at most ``max_time``. A callback that stops them
+    leaves ``run`` without epochs.
     """
-    rows, options, rng, n_classes = run.rows, run.options, run.rng, len(targets.classes)
+    model, X, targets, rows = run.model, run.source.X, run.source.targets, run.source.rows
+    options, rng, counts, n_classes = run.options, run.rng, run.counts, len(targets.classes)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
     order = rng.permutation(len(every))
     n_aside = min(JUDGING_ROWS, int(TUNING_SHARE * len(every)))
@@ -54,12 +55,12 @@ def choose_ridge(model, X, targets, run, counts, noise):
         return state
 
     state, chosen, was_stopped = None, CENTROIDS_C[0], False
-    sample = _rows_aside(model, targets, every[order[:n_aside]], label_counts(part, n_classes))
+    counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
+    sample = _rows_aside(model, targets, every[order[:n_aside]], counts_kept)
     n_epochs = min(TRIAL_EPOCHS, options.max_iter - 1)
     if len(sample.codes) > 1 and n_epochs:  # the loss of one has no standard error
         judge, best = SampledObjective(sample, X[sample.rows], 0.0, n_classes), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
-        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise, order=kept)
         callback = None if model.callback is None else partial(_call, model.callback)
         for C in CENTROIDS_C:
             left = limits.max_time - limits.seconds
@@ -67,15 +68,16 @@ def choose_ridge(model, X, targets, run, counts, noise):
                 break
             trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
             result = minimize_sampled_softmax(
-                rows, other, trial, work, rng, callback=callback, max_time=left, seconds=limits.seconds
-            )
+                OneBlock(rows), other, trial, rng, Progress(), partial(run.work, order=kept),
+                callback=callback, max_time=left, seconds=limits.seconds,
+            )  # fmt: skip
             was_stopped = result.status == outcome.STOPPED
             found = judge.evaluate(0, other, trial)
             if model.verbose:
                 value, error = judge.value(found)
                 print(f"{type(model).__name__} C {C:g}: log-loss {value:.5f} +- {error:.5f}, rows set aside")
             if best is None or np.greater(*judge.fall(best, found)):
-                state, best, chosen, run.n_done = other, found, C, result.nit
+                state, best, chosen, run.progress.epoch = other, found, C, result.nit + 1
             else:
                 break
             if was_stopped:

@@ -92,9 +92,12 @@ def ridge_of(model, adaptive, n_rows, prior=None):
 
 
 def prior_of(model, rows, n_classes):
-    """What the ridge of a fit to ``rows`` in memory shrinks to: "centroids", or None for zeros."""
+    """What the ridge of a fit shrinks to: "centroids", or None for zeros; ``rows`` in memory, or None."""
+    if rows is None:
+        refuse_prior(model, "blocks of rows or checkpoints")
+        return None
     on_device = is_device(rows.data)
-    if model.prior == "centroids" and on_device:
+    if on_device:
         refuse_prior(model, "a GPU")
     if model.prior != "auto":
         return model.prior
@@ -193,32 +196,33 @@ def noise_of(model, counts, on_device=False):
     return Noise(p / p.sum())
 
 
-def options_of(model, rows, n_classes, counts, noise, prior=None):
-    """`SamplingOptions` for ``rows``, `DataRows` or blocks of them, and a ridge to ``prior``."""
-    choices = choices_of(model, n_classes, is_device(getattr(rows, "data", None)))
+def options_of(model, on_device, n_classes, counts, noise, prior=None):
+    """`SamplingOptions` for rows in main memory or on a GPU, and a ridge to ``prior``."""
+    choices = choices_of(model, n_classes, on_device)
     return SamplingOptions(
         method=choices.method, learning_rate=np.nan, decay=choices.decay,
         max_iter=epochs_of(model, choices), batch_size=model.batch_size, n_negatives=choices.n_negatives,
         alpha=ridge_of(model, choices.adaptive, counts.sum(), prior),
-        n_threads=threads_of(model, rows, counts, noise), shuffle=model.shuffle, adaptive=choices.adaptive,
+        n_threads=threads_of(model, on_device, counts, noise), shuffle=model.shuffle,
+        adaptive=choices.adaptive,
     )  # fmt: skip
 
 
-def options_of_pass(model, rows, n_classes, counts, noise):
+def options_of_pass(model, on_device, n_classes, counts, noise):
     """The same for a pass of partial_fit, without decay.
 
     A ridge to zeros would undo a fit with centroids, whose center a pass does not know: there it has none.
     """
-    options = options_of(model, rows, n_classes, counts, noise)
+    options = options_of(model, on_device, n_classes, counts, noise)
     options.max_iter, options.decay = 1, 1.0
     if model.alpha is None and getattr(model, "prior_", "zeros") == "centroids":
         options.alpha = 0.0
     return options
 
 
-def threads_of(model, rows, counts, noise):
+def threads_of(model, on_device, counts, noise):
     """Threads of a fit, or on a GPU the rows that step at once."""
-    if not is_device(getattr(rows, "data", None)):
+    if not on_device:
         return count_threads(model.n_jobs)
     if model.n_jobs is not None and model.n_jobs > 0:
         return model.n_jobs
@@ -237,7 +241,7 @@ def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
 def new_state(model, n_classes, X, options, counts=None):
     state = init_state(
         n_classes, X.shape[1], X.dtype, options,
-        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=_values(X),
+        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=values_of(X),
     )  # fmt: skip
     if options.method == "nce" and model.fit_intercept and counts is not None:
         # NCE has no normaliser: scores are to be logarithms of probabilities from the start
@@ -351,6 +355,6 @@ def scores_of(model, n_classes):
     return scores
 
 
-def _values(X):
+def values_of(X):
     """An array in the memory of X."""
     return X.data if is_sparse(X) else X

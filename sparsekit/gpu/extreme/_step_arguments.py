@@ -42,7 +42,6 @@ class Work(Protocol):
 
     examples: DeviceArray
     states: DeviceArray
-    loss: DeviceArray
     u: DeviceArray | None
     beta: DeviceArray | None
     log_noise: DeviceArray | None

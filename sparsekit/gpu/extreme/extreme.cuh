@@ -7,7 +7,7 @@ namespace sk_extreme {
 
 // bits of ``flags``: which of the arrays are not NULL
 constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64,
-                    LOG_NOISE = 128, CLASSES = 256, NOISE = 512, VALUE = 1024;
+                    LOG_NOISE = 128, CLASSES = 256, NOISE = 512;
 
 // Numbers of a call, in the order of _extreme.py. In a round each of ``parts`` ranges of the
 // order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``

@@ -199,7 +199,7 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
         model().fit(X, y, checkpoint=path)
     assert path.read_text() == "a text"
     npz.write(path, {"schema": checkpoints.SCHEMA, "version": 99}, {})
-    with pytest.raises(ValueError, match="is a checkpoint of version 99; this sparsekit reads version 5"):
+    with pytest.raises(ValueError, match="is a checkpoint of version 99; this sparsekit reads version 6"):
         model().fit(X, y, checkpoint=path)
     npz.write(path, {"schema": "sparsekit.model", "version": 1}, {})
     with pytest.raises(ValueError, match=r"is no checkpoint .*its schema is 'sparsekit\.model'"):

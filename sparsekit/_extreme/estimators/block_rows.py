@@ -18,7 +18,15 @@ from ..._row_blocks.reader import BlockReader
 from ..solver.checkpoint import digest
 from ..solver.sgd import DataRows
 from . import settings
-from .targets import ExtremeTargets, check_extreme_targets, count_labels, is_indicator, make_rows, used_rows
+from .targets import (
+    ExtremeTargets,
+    check_extreme_targets,
+    count_labels,
+    is_indicator,
+    make_rows,
+    take_rows,
+    used_rows,
+)
 
 
 class RowsOfFit:
@@ -120,7 +128,7 @@ class RowsOfFit:
     def stored_rows(self, rows: np.ndarray) -> Any:
         """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
         if self.X is not None:
-            return self.X[np.asarray(rows, like=settings.values_of(self.X))]
+            return take_rows(self.X, rows)
         stored = StoredRows(rows, self.starts) if self.stored is None else self.stored
         self.stored = None
         for i in stored.missing():

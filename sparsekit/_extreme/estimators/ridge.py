@@ -13,10 +13,9 @@ from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
 from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
 from .objective import SampledObjective
-from .rate import JUDGING_ROWS, TUNING_SHARE
-from .sample import Sample, examples_of
+from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
 from .settings import CENTROIDS_C
-from .targets import count_labels, make_rows, used_rows
+from .targets import count_labels, make_rows, take_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
 # epochs lower the log-loss as well.
@@ -56,10 +55,10 @@ def choose_ridge(run):
 
     state, chosen, was_stopped = None, CENTROIDS_C[0], False
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
-    sample = _rows_aside(model, targets, every[order[:n_aside]], counts_kept)
+    sample = rows_aside(model, targets, every[order[:n_aside]], counts_kept)
     n_epochs = min(TRIAL_EPOCHS, options.max_iter - 1)
     if len(sample.codes) > 1 and n_epochs:  # the loss of one has no standard error
-        judge, best = SampledObjective(sample, X[sample.rows], 0.0, n_classes), None
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0, n_classes), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         callback = None if model.callback is None else partial(_call, model.callback)
         for C in CENTROIDS_C:
@@ -96,12 +95,3 @@ def _call(callback, report):
     """The user's callback after an epoch without an estimate of the objective."""
     report.x, report.fun, report.objective_error = None, np.nan, np.nan
     return callback(report)
-
-
-def _rows_aside(model, targets, rows, counts):
-    """The Sample of the rows' labels that other rows have too."""
-    examples = examples_of(targets, model.label_choice, used_rows(targets, rows))
-    known = counts[examples.codes] > 0
-    weight = np.ones(len(known)) if examples.share is None else examples.share
-    weight = weight[known] / max(weight[known].sum(), np.finfo(float).tiny)
-    return Sample(examples.rows[known], examples.codes[known], weight, 1.0, np.empty(0, dtype=np.int64))

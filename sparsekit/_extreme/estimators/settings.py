@@ -17,7 +17,6 @@ from ..solver.refine import newton_follows
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .device import check_extreme_data
-from .scores import HashedScores, LinearScores
 
 # Classes that every step of method "auto" uses where there are no more, and those that it draws of more.
 # Chosen on bibtex, delicious, sector, fb15k and a generated graph.
@@ -241,7 +240,7 @@ def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
 def new_state(model, n_classes, X, options, counts=None):
     state = init_state(
         n_classes, X.shape[1], X.dtype, options,
-        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=values_of(X),
+        fit_intercept=model.fit_intercept, table_bits=model.hash_bits or 0, like=_values(X),
     )  # fmt: skip
     if options.method == "nce" and model.fit_intercept and counts is not None:
         # NCE has no normaliser: scores are to be logarithms of probabilities from the start
@@ -342,19 +341,6 @@ def weight_dtype(model):
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
-def scores_of(model, n_classes):
-    """Function of (W, bias) that gives their scores."""
-    n_threads = count_threads(model.n_jobs)
-
-    def scores(W, bias):
-        bias = np.zeros(n_classes, dtype=W.dtype, like=W) if bias is None else bias
-        if model.hash_bits is not None:
-            return HashedScores(W.reshape(-1), bias, 64 - model.hash_bits, n_threads)
-        return LinearScores(W, bias, n_threads)
-
-    return scores
-
-
-def values_of(X):
+def _values(X):
     """An array in the memory of X."""
     return X.data if is_sparse(X) else X

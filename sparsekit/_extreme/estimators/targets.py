@@ -195,6 +195,11 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     return DataRows(data, indices, indptr, X.shape[1], y, weight, of, first)
 
 
+def take_rows(X, chosen):
+    """The rows of X with these numbers."""
+    return X[np.asarray(chosen, like=X.data if is_sparse(X) else X)]
+
+
 def count_labels(targets, label_choice, use):
     """How often each class is a label of the rows in the mask ``use``; several labels of a row share it."""
     n_classes = len(targets.classes)

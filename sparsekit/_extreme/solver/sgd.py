@@ -83,9 +83,6 @@ class Work:
     order: np.ndarray
     chosen: np.ndarray  # the examples of an epoch in order, in main memory
     examples: np.ndarray  # the same where the rows are
-    sizes: np.ndarray | None  # labels of each row, where an epoch draws one
-    numbers: np.ndarray | None
-    places: np.ndarray | None
     u: np.ndarray | None
     integers: np.ndarray | None  # of the processor's threads
     doubles: np.ndarray | None
@@ -117,7 +114,6 @@ def shares_classes(n_classes, options, noise):
 def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=None):
     """Allocate for a run over ``rows``, or those whose numbers are in ``order``; a ridge needs ``counts``."""
     order, x = np.arange(rows.n_rows, dtype=np.int64) if order is None else order, rows.data
-    sampled = rows.first is not None
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
     draws = noise if plan is None else plan.noise
@@ -129,14 +125,11 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
         else:
             beta = inverse_probability(counts, options, noise)
     integers, doubles = (None, None) if is_device(x) else _make_workspace(options)
-    chosen = np.empty_like(order) if sampled else order
+    chosen = order if rows.first is None else np.empty_like(order)
     return Work(
         order,
         chosen,
         as_like(chosen, x),
-        np.diff(rows.first) if sampled else None,
-        np.empty(len(order)) if sampled else None,
-        np.empty_like(order) if sampled else None,
         # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, a row's first ones
         # give a better guess (NaN). Uniform ones miss the few classes that matter.
         full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
@@ -184,13 +177,9 @@ def epoch(state, rows, options, work, learning_rate, rng, *, limits=_NO_LIMITS):
     set_scale(state, rows)
     if options.shuffle:
         rng.shuffle(work.order)
-    if work.sizes is not None:
-        # one of each row's examples
-        rng.random(out=work.numbers)
-        np.take(work.sizes, work.order, out=work.places)
-        np.multiply(work.numbers, work.places, out=work.places, casting="unsafe")
-        np.take(rows.first, work.order, out=work.chosen)
-        np.add(work.chosen, work.places, out=work.chosen)
+    if rows.first is not None:  # one of each row's examples
+        sizes = np.diff(rows.first)[work.order]
+        work.chosen[:] = rows.first[work.order] + (rng.random(len(sizes)) * sizes).astype(np.int64)
     if work.examples is not work.chosen:
         work.examples.set(work.chosen)
     unit = options.batch_size * options.n_threads

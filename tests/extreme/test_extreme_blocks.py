@@ -79,7 +79,7 @@ def test_the_order_of_blocks_and_rows(digits, monkeypatch):
 
     monkeypatch.setattr(RowsOfFit, "read", spy)
     model(shuffle=False).fit(cut(X), y)
-    assert orders == [[0, 1, 2, 3]] * 7  # epochs of the decay
+    assert orders == [[0, 1, 2, 3]] * 8
     orders.clear()
     model().fit(cut(X), y)
     assert len({tuple(order) for order in orders}) > 1

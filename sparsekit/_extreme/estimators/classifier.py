@@ -66,9 +66,9 @@ class ExtremeSoftmaxSGD(
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
         lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
-        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5,
-        and 0.85 with a given ``alpha > 0``, which asks for the optimum itself. They end when the rate is a
-        hundredth of the first one: by 0.5 after 7 epochs.
+        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5.
+        They have 0.85 where the optimum is the aim: with a given ``alpha > 0``, or a ridge to zeros and steps
+        on all classes. They end when the rate is a hundredth of the first one: by 0.5 after 7 epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1

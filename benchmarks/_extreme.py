@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
-from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, make_rows
+from sparsekit._extreme.estimators.targets import ExtremeTargets, make_rows
 from sparsekit._extreme.solver.blocks import plan_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import epoch, init_work
@@ -90,7 +90,7 @@ class Run:
         )  # fmt: skip
         self.rng = np.random.default_rng(seed)
         self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(n_classes), None), "first")
-        counts = label_counts(self.rows, n_classes)
+        counts = np.bincount(y, minlength=n_classes).astype(np.float64)
         noise = noise or ("frequency" if method in ("nce", "is") else "uniform")
         noise = Noise(counts / counts.sum()) if noise == "frequency" else None
         if blocks:
@@ -103,7 +103,7 @@ class Run:
         """One epoch; returns whether every step was finite."""
         rate = self.options.learning_rate * self.options.decay**self.n_epochs
         start = time.perf_counter()
-        bad, _, _ = epoch(self.state, self.rows, self.options, self.work, rate, self.rng)
+        bad, _ = epoch(self.state, self.rows, self.options, self.work, rate, self.rng)
         self.seconds += time.perf_counter() - start
         self.n_epochs += 1
         self.bad |= bad >= 0

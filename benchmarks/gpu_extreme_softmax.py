@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
-from sparsekit._extreme.estimators.targets import ExtremeTargets, label_counts, make_rows
+from sparsekit._extreme.estimators.targets import ExtremeTargets, make_rows
 from sparsekit._extreme.solver.blocks import BLOCK, plan_blocks
 from sparsekit._extreme.solver.noise import rows_at_once
 from sparsekit._extreme.solver.sgd import epoch, init_work
@@ -68,7 +68,7 @@ class Run:
         self.options = SamplingOptions(method=method, learning_rate=rate, n_negatives=m, n_threads=n_threads)
         self.rng, self.X, self.K = np.random.default_rng(0), X, K
         self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(K), None), "first")
-        counts = label_counts(self.rows, K)
+        counts = np.bincount(y, minlength=K).astype(np.float64)
         plan = plan_blocks(counts, m, None, X.dtype.itemsize, self.rng) if blocks else None
         at_once = n_threads or rows_at_once(counts, m, None, 1)
         self.options = replace(self.options, plan=plan, n_threads=at_once)
@@ -83,7 +83,7 @@ class Run:
     def step(self):
         rate = self.options.learning_rate * self.options.decay**self.n_epochs
         start = time.perf_counter()
-        bad, _, _ = epoch(self.state, self.rows, self.options, self.work, rate, self.rng)
+        bad, _ = epoch(self.state, self.rows, self.options, self.work, rate, self.rng)
         self.seconds.append(time.perf_counter() - start)  # an epoch ends with a copy to main memory
         self.n_epochs += 1
         return bad < 0
@@ -97,10 +97,10 @@ class Run:
 def costs(run, width, sparse):
     """Bytes that a step must move, at the granularity of the memory, and its floating-point operations."""
     plan = run.options.plan
-    classes = 1 + (run.options.n_negatives if plan is None else plan.n_taken * BLOCK)
+    classes = 1 + (run.options.n_negatives if plan is None else plan.n_drawn * BLOCK)
     entries = width * classes
     if plan is not None:
-        nbytes = width * (1 + plan.n_taken) * 3 * 64  # a line for sixteen classes; the label's
+        nbytes = width * (1 + plan.n_drawn) * 3 * 64  # a line for sixteen classes; the label's
     else:
         nbytes = 3 * entries * (32 if sparse else 4)
     return nbytes + 2 * width * (8 if sparse else 4), 4 * entries

@@ -43,8 +43,8 @@ def raised(u, f):
 
 
 def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, log_noise=None):
-    """One SGD step over rows xs with classes ks[b] (label first): new W, new us, sum of the objectives."""
-    new, new_us, size, total = W.copy(), list(us), len(xs), 0.0
+    """One SGD step over rows xs with classes ks[b] (label first): new W and new us."""
+    new, new_us, size = W.copy(), list(us), len(xs)
     for b in range(size):
         x, k, r, u = xs[b], ks[b], rs[b], us[b]
         f = W[k] @ x
@@ -57,7 +57,6 @@ def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, log_noise=None):
             noise = None if log_noise is None else log_noise[k]
             return objective(method, scores, r, u, log_noise=noise)
 
-        total += at(f)
         step = eta * weights[b] / size
         g = gradient(at, f)
         for j, code in enumerate(k):
@@ -68,7 +67,7 @@ def explicit_batch(method, W, xs, ks, rs, us, eta, weights, *, log_noise=None):
         if method == "umax":
             u = max(u, 0.0)
         new_us[b] = u
-    return new, new_us, total
+    return new, new_us
 
 
 def proximal_step(W, xs, classes, labels, r, us, eta, weights, ridge=0.0, beta=None):

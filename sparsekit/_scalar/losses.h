@@ -10,9 +10,6 @@
 #define SK_LOG1P_UNIT log1p
 #endif
 
-/* log(1 + exp(x)) */
-SK_BOTH double sk_softplus(double x) { return (x > 0.0 ? x : 0.0) + log1p(exp(-fabs(x))); }
-
 /* log(1 + exp(-t)); miss is the logistic function of -t, curvature that of weight s */
 SK_BOTH double sk_logistic(double t, double s, double *miss, double *curvature) {
     double e = SK_EXP_NEG(-fabs(t)), inv = 1.0 / (1.0 + e);

@@ -4,8 +4,6 @@
 
 /* of softmax with very many classes, in the order of METHODS in _extreme/solver/state.py */
 enum { SK_IMPLICIT, SK_UMAX, SK_OVE, SK_NCE, SK_IS, SK_SGD };
-/* the sampled objective is evaluated once in this many steps: it costs an exponential or two */
-#define SK_VALUE_EVERY 8
 /* a lazy scale below this is multiplied into its weights */
 #define SK_RESCALE 1e-12
 /* U-max raises u where it is this far below what the sampled classes show (delta of Algorithm 1) */

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme.estimators.block_rows import StreamedRows
+from sparsekit._extreme.estimators.block_rows import RowsOfFit
 from sparsekit._row_blocks.blocks import ListOfBlocks
 
 METHODS = ["implicit", "umax", "ove", "nce", "is", "sgd"]
@@ -71,13 +71,13 @@ def test_parameters_go_with_blocks(digits, options):
 def test_the_order_of_blocks_and_rows(digits, monkeypatch):
     X, y = digits
     orders = []
-    read = StreamedRows.read
+    read = RowsOfFit.read
 
     def spy(self, numbers):
         orders.append(list(numbers))
         return read(self, numbers)
 
-    monkeypatch.setattr(StreamedRows, "read", spy)
+    monkeypatch.setattr(RowsOfFit, "read", spy)
     model(shuffle=False).fit(cut(X), y)
     assert orders == [[0, 1, 2, 3]] * 8
     orders.clear()
@@ -224,13 +224,13 @@ def test_limits_and_the_callback_see_whole_epochs(digits):
 
 def test_a_rate_that_diverges_is_lowered(digits, monkeypatch):
     X, y = digits
-    from sparsekit._extreme.estimators import in_blocks
+    from sparsekit._extreme.estimators import calls
 
     def too_large(model, source, options, noise, rng):
         model.learning_rate_, model.learning_rate_losses_ = 1e6, {1e6: 0.1}
         return 1e6
 
-    monkeypatch.setattr(in_blocks, "_choose_rate", too_large)
+    monkeypatch.setattr(calls, "choose_rate", too_large)
     found = model(method="sgd", learning_rate="auto", alpha=0.0).fit(cut(X * 100), y)
     assert found.learning_rate_ < 1e6 and found.learning_rate_losses_[1e6] == np.inf
     assert np.isfinite(found.coef_).all() and found.n_iter_ == 8

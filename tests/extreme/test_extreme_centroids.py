@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.objective import _variance_of_mean
-from sparsekit._extreme.estimators.ridge import _rows_aside
+from sparsekit._extreme.estimators.rate import rows_aside
 from sparsekit._extreme.estimators.targets import ExtremeTargets
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids, fit_weights
@@ -287,7 +287,7 @@ def test_a_fall_below_its_standard_error_leaves_the_stronger_ridge():
 
 def test_rows_set_aside_count_by_their_weights_where_other_rows_have_their_class():
     targets = ExtremeTargets(np.array([0, 1, 2, 1, 0]), None, np.arange(3), np.arange(1.0, 6.0))
-    sample = _rows_aside(ExtremeSoftmaxSGD(), targets, np.array([1, 2, 4]), np.array([1, 1, 0]))
+    sample = rows_aside(ExtremeSoftmaxSGD(), targets, np.array([1, 2, 4]), np.array([1, 1, 0]))
     np.testing.assert_array_equal(sample.rows, [1, 4])
     np.testing.assert_array_equal(sample.codes, [1, 0])
     np.testing.assert_allclose(sample.weight, [2 / 7, 5 / 7])

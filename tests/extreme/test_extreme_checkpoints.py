@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._extreme.estimators.block_rows import StreamedRows
+from sparsekit._extreme.estimators.block_rows import RowsOfFit
 from sparsekit._extreme.solver import checkpoint as checkpoints
 from sparsekit._row_blocks.blocks import ListOfBlocks
 from sparsekit._storage import npz
@@ -49,7 +49,7 @@ def model(**options):
 
 def broken_off(monkeypatch, after, call):
     """``call()``, killed where the next block after so many would be read."""
-    read, left = StreamedRows.read, itertools.count()
+    read, left = RowsOfFit.read, itertools.count()
 
     def fragile(self, numbers):
         for item in read(self, numbers):
@@ -58,7 +58,7 @@ def broken_off(monkeypatch, after, call):
             yield item
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(StreamedRows, "read", fragile)
+        patch.setattr(RowsOfFit, "read", fragile)
         call()
 
 
@@ -84,13 +84,13 @@ def test_a_fit_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name, a
         lambda: model(**SETTINGS[name]).fit(X, y, checkpoint=path, checkpoint_interval=0),
     )
     assert path.exists()
-    read, blocks = StreamedRows.read, []
+    read, blocks = RowsOfFit.read, []
 
     def counting(self, numbers):
         blocks.extend(numbers)
         return read(self, numbers)
 
-    monkeypatch.setattr(StreamedRows, "read", counting)
+    monkeypatch.setattr(RowsOfFit, "read", counting)
     found = model(**SETTINGS[name]).fit(X, y, checkpoint=str(path), checkpoint_interval=0)
     same(found, expected)
     assert len(blocks) == 16 - after and list(tmp_path.iterdir()) == []
@@ -199,7 +199,7 @@ def test_files_that_are_no_checkpoint_are_refused(digits, tmp_path, monkeypatch)
         model().fit(X, y, checkpoint=path)
     assert path.read_text() == "a text"
     npz.write(path, {"schema": checkpoints.SCHEMA, "version": 99}, {})
-    with pytest.raises(ValueError, match="is a checkpoint of version 99; this sparsekit reads version 5"):
+    with pytest.raises(ValueError, match="is a checkpoint of version 99; this sparsekit reads version 6"):
         model().fit(X, y, checkpoint=path)
     npz.write(path, {"schema": "sparsekit.model", "version": 1}, {})
     with pytest.raises(ValueError, match=r"is no checkpoint .*its schema is 'sparsekit\.model'"):

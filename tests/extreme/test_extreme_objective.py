@@ -345,3 +345,15 @@ def test_examples_are_the_rows_that_count():
     np.testing.assert_array_equal(examples.rows, [0, 0, 2])
     np.testing.assert_array_equal(examples.codes, [0, 1, 1])
     np.testing.assert_allclose(examples.share, [0.125, 0.125, 0.75])
+
+
+def test_the_objective_of_a_hashed_model_of_few_features():
+    """Scattered ones, of which the table is addressed by their numbers."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 6, 300)
+    columns = (y[:, None] * 37 + rng.integers(0, 40, (300, 5))) * 17 + 5
+    X = sp.csr_array((np.ones(1500), columns.ravel(), np.arange(0, 1501, 5)), shape=(300, 5000))
+    X.sum_duplicates()
+    model = ExtremeSoftmaxSGD(hash_bits=14, learning_rate=3.0, max_iter=5, random_state=0).fit(X, y)
+    assert model.objective_error_ == 0.0
+    assert model.objective_ == pytest.approx(model.log_loss(X, y), rel=1e-9)

@@ -45,7 +45,7 @@ def run(cupy, options, *, seed=3, n=N, noise=False, sparse=True, dtype=np.float6
         work.u[::3] = np.nan
     if prepared is not None:
         prepared(state, work)
-    bad = [steps(state, rows, options, work, eta, 0, n, value=True) for _ in range(calls)]
+    bad = [steps(state, rows, options, work, eta, 0, n) for _ in range(calls)]
     return state, work, bad
 
 
@@ -54,9 +54,9 @@ def numpy_of(x):
 
 
 def assert_same(one, two, rtol=1e-9, atol=1e-9):
-    """States, u, evaluations and generators of two runs."""
+    """States, u and generators of two runs."""
     assert one[2] == two[2]
-    for names, a, b in ((STATE, one[0], two[0]), (("u", "loss", "states"), one[1], two[1])):
+    for names, a, b in ((STATE, one[0], two[0]), (("u", "states"), one[1], two[1])):
         for name in names:
             x, y = numpy_of(getattr(a, name)), numpy_of(getattr(b, name))
             assert (x is None) == (y is None), name
@@ -83,7 +83,6 @@ def test_one_row_at_a_time_is_the_cpus_step(cupy):
         found = run(cupy, options, **kwargs)
         assert expected[2] == [-1, -1]
         assert_same(found, expected)
-        assert expected[1].loss[0, 1] == 4
 
 
 def test_batches_are_the_cpus(cupy):
@@ -144,7 +143,6 @@ def reference_round(options, noise):
             if state.scale is not None:
                 state.scale[...] = 1.0
             work.states = states[p : p + 1]
-            work.loss[...] = 0.0
             assert steps(state, rows, alone, work, 0.3, bounds[p] + at, end) == -1
             shrink = 1.0 if state.scale is None else state.scale[:, None]
             new = shrink * new + (table(state) - shrink * start)
@@ -192,8 +190,8 @@ def test_parts_with_their_own_blocks_of_classes(cupy):
         order = rng.permutation(40)
         work.examples[...] = np.asarray(order, like=work.examples)
         rng.shuffle(work.classes)
-        assert steps(state, rows, options, work, 1.0, 0, 40, value=True) == -1
-        out.append([numpy_of(a) for a in (state.W, work.place, work.examples, work.loss, work.states)])
+        assert steps(state, rows, options, work, 1.0, 0, 40) == -1
+        out.append([numpy_of(a) for a in (state.W, work.place, work.examples, work.states)])
     for a, b in zip(*out, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
     assert (out[0][2] != order).any()
@@ -207,7 +205,7 @@ def test_equal_calls_give_equal_bits_whatever_runs_first(cupy, monkeypatch):
         options = Settings(method="implicit", n_negatives=3, n_threads=6, alpha=0.1)
         state, work, _ = run(cupy, options, n=30)
         results.append([numpy_of(getattr(state, name)) for name in STATE if getattr(state, name) is not None])
-        results[-1] += [work.u.get(), work.loss.get()]
+        results[-1].append(work.u.get())
         monkeypatch.setattr(gpu, "PLACES", 25)  # draws for some rounds at a time
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):

@@ -18,16 +18,14 @@ ctypedef fused index:
     int32_t
     int64_t
 
-cdef extern from "extreme/hard_blocks.h" nogil:
-    int SK_BLOCK, SK_TILE
+cdef extern from "extreme/class_blocks.h" nogil:
+    int SK_BLOCK
 
     ctypedef struct sk_blocks:
-        Py_ssize_t stride, n_blocks, n_head, n_drawn
+        Py_ssize_t stride, n_blocks, n_drawn
         const double *p
         const double *keep
         const int64_t *alias
-        const int32_t *hard
-        Py_ssize_t n_hard
 
     ctypedef struct sk_metric:
         double *features
@@ -40,44 +38,26 @@ cdef extern from "extreme/hard_blocks.h" nogil:
         const void *center
         int n_threads
 
-    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, const int32_t*, uint64_t*, int64_t*, double*, int64_t*)
+    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
     ctypedef struct sk_types:
         int is_double, is_long
 
-    ctypedef struct sk_tile:
-        const int64_t *used
-        Py_ssize_t n_used
-        const void *W
-        const void *bias
-        Py_ssize_t stride, n_classes, first, m
-        int32_t *block
-        void *best
-        void *packed
-
-    int sk_hard_tile(sk_types, const sk_rows*, Py_ssize_t, Py_ssize_t, sk_tile)
     Py_ssize_t sk_block_steps(sk_types, const sk_table*, const sk_rule*, const sk_blocks*, sk_metric, const sk_rows*,
-                              const int64_t*, const Py_ssize_t*, sk_workspace, uint64_t*, int, double*)
+                              const int64_t*, const Py_ssize_t*, sk_workspace, uint64_t*)
 
-BLOCK, TILE = SK_BLOCK, SK_TILE
+BLOCK = SK_BLOCK
 
 
 # copies numbers and addresses, in which nothing can be raised
-cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn,
-                       const double[::1] p, const double[::1] keep, const int64_t[::1] alias,
-                       const int32_t[:, ::1] hard) noexcept:
+cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_drawn, const double[::1] p,
+                       const double[::1] keep, const int64_t[::1] alias) noexcept:
     cdef sk_blocks B
     B.stride = stride
     B.n_blocks = n_blocks
-    B.n_head = n_head
     B.n_drawn = n_drawn
     B.p = const_pointer(p)
     B.keep = const_pointer(keep)
     B.alias = int_pointer(alias)
-    B.hard = NULL
-    B.n_hard = 0
-    if hard is not None and hard.shape[1]:
-        B.n_hard = hard.shape[1]
-        B.hard = &hard[0, 0] if hard.shape[0] else NULL
     return B
 
 
@@ -98,12 +78,6 @@ cdef inline sk_workspace _workspace(int64_t* integers, double* doubles, Py_ssize
     return workspace
 
 
-# a tile whose workspace is that of a thread
-cdef inline sk_tile _with_packed(sk_tile tile, void* packed) noexcept nogil:
-    tile.packed = packed
-    return tile
-
-
 cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_buffer,
                                  Py_ssize_t part) noexcept nogil:
     # the part of a thread; NULL stays
@@ -116,14 +90,14 @@ cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssi
     return shared
 
 
-def block_workspace_sizes(Py_ssize_t n_taken, Py_ssize_t n_blocks):
-    """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_taken blocks a step."""
-    cdef Py_ssize_t n = n_taken * SK_BLOCK + 1
-    return n + 2 * n_taken + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_taken
+def block_workspace_sizes(Py_ssize_t n_drawn, Py_ssize_t n_blocks):
+    """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_drawn blocks a step."""
+    cdef Py_ssize_t n = n_drawn * SK_BLOCK + 1
+    return n + 2 * n_drawn + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_drawn
 
 
 def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
-                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
     """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
 
     Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
@@ -131,17 +105,13 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     written, and work.beta (n_classes,). Class k is column k. stride is a multiple of `BLOCK` with n_blocks *
     BLOCK <= stride.
 
-    A step takes the first n_head blocks of options.plan and n_drawn of the others. These are drawn by the
-    probabilities of work.noise (n_blocks,) and their alias table; None: uniformly. work.log_noise (stride,),
-    for NCE, is the logarithm of the expected number of each class over BLOCK (n_head + n_drawn), infinite
-    beyond the last class.
+    A step takes n_drawn blocks of options.plan. If these are not all, they are drawn by the probabilities of
+    work.noise (n_blocks,) and their alias table; None: uniformly. work.log_noise (stride,), for NCE, is the
+    logarithm of the expected number of each class over BLOCK n_drawn, infinite beyond the last class.
 
     If state has sums of squares, step sizes are ``eta`` times those that follow from them. The sums are
     written: feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and totals (4,).
     work.rows has 2 n_features numbers a thread. The method is then one whose changes are its gradient ("is").
-
-    If work.hard (n_examples, n_hard) is not None, every example also takes the blocks in its row. They are
-    distinct, none is below n_head, and -1 marks the end.
     """
     cdef const int64_t[::1] order = work.examples, y = work.columns, alias = None
     cdef const double[::1] beta = work.beta, log_noise = work.log_noise, p = None, keep = None
@@ -153,20 +123,16 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     cdef Py_ssize_t buffer_size = 0
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
-    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef double[:, ::1] doubles = work.doubles
     cdef uint64_t[::1] states = work.states
     cdef Py_ssize_t width = rows.n_features, n_classes = state.n_classes
-    cdef Py_ssize_t n_blocks = options.plan.n_blocks, n_head = options.plan.n_head, n_drawn = options.plan.n_drawn
+    cdef Py_ssize_t n_blocks = options.plan.n_blocks, n_drawn = options.plan.n_drawn
     cdef int n_threads = options.n_threads
     if work.noise is not None:
         p, keep, alias = work.noise.p, work.noise.keep, work.noise.alias
     cdef sk_table T
     cdef Py_ssize_t n = end - begin, part, wrong = -1
-    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n)), n_hard = 0
-    cdef const int32_t[:, ::1] hard = work.hard
-    if hard is not None:
-        n_hard = hard.shape[1]
-    cdef Py_ssize_t most = min(n_blocks, n_head + n_hard + n_drawn)
+    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, n))
     cdef Py_ssize_t[::1] results
     cdef const void* col = NULL
     cdef const void* start = NULL
@@ -188,10 +154,10 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     T.bias = NULL if bias is None else &bias[0]
     T.scale = pointer(scale)
     T.beta = const_pointer(beta)
-    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_head, n_drawn, p, keep, alias, hard)
-    cdef sk_rule rule = make_rule(options.method_number, most * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
+    cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_drawn, p, keep, alias)
+    cdef sk_rule rule = make_rule(options.method_number, n_drawn * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
                                   log_noise, None, None)
-    if feature_sums is not None and most == n_blocks:
+    if feature_sums is not None and n_drawn == n_blocks:
         # all threads would write to the same weights in every step, and invalidate each other's caches
         parts = 1
     shared.features = shared.rows = shared.classes = shared.totals = shared.workspace = NULL
@@ -227,7 +193,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         # structs as values: Cython shares one whose members a thread sets
         results[part] = sk_block_steps(
             types, &T, &rule, &B, _metric_of(shared, width, n_sums, buffer_size, part), &R, &order[0], &ranges[part, 0],
-            _workspace(&integers[part, 0], &doubles[part, 0], most), &states[part], value, &loss[part, 0])
+            _workspace(&integers[part, 0], &doubles[part, 0], n_drawn), &states[part])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
@@ -237,60 +203,17 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     return wrong
 
 
-def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_head, Py_ssize_t n_drawn, uint64_t[::1] state,
-                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None,
-                const int32_t[:, ::1] hard=None):
-    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,).
-
-    ``hard`` (1, m): blocks of the step in addition to the first ones.
-    """
-    most = min(n_blocks, n_head + n_drawn + (0 if hard is None else hard.shape[1]))
-    b, w = np.zeros(most, dtype=np.int64), np.zeros(most)
+def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_drawn, uint64_t[::1] state,
+                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None):
+    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,)."""
+    b, w = np.zeros(n_drawn, dtype=np.int64), np.zeros(n_drawn)
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
     cdef sk_rule rule = make_rule(method, 1, 1, 1.0, 0.0, 2, None, None, None, None)
-    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_head, n_drawn, p, keep, alias, hard)
-    n = sk_draw_blocks(&rule, &B, B.hard, &state[0], &b_[0], &w_[0], &slot[0])
+    cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_drawn, p, keep, alias)
+    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
-
-
-def find_hard_blocks(const real[::1] data, const index[::1] indices, const index[::1] indptr, const real[:, ::1] W,
-                     rows, state, work, const int64_t[::1] used, Py_ssize_t first, real[:, ::1] best,
-                     real[:, ::1] packed):
-    """Put what is better of the `TILE` blocks from ``first`` on into work.hard (n_examples, n_hard).
-
-    Blocks stand by falling score best (n_examples, n_hard), the highest of their classes but the label. Rows are those
-    of `run_block_steps`, work.columns (n_examples,) of their labels, used the features that they have. packed
-    (n_threads, n_features TILE BLOCK) is workspace.
-    """
-    cdef int32_t[:, ::1] hard = work.hard
-    cdef const int64_t[::1] columns = work.columns
-    cdef const real[::1] bias = state.bias
-    cdef Py_ssize_t n = hard.shape[0], parts = packed.shape[0], part
-    cdef const void* col = NULL
-    cdef const void* start = NULL
-    cdef sk_types types
-    cdef sk_tile tile
-    types.is_double, types.is_long = real is double, index is int64_t
-    if not n or not hard.shape[1] or not rows.n_features or first * SK_BLOCK >= state.n_classes:
-        return
-    if indptr.shape[0]:
-        start = &indptr[0]
-        col = &indices[0] if indices.shape[0] else start
-    cdef sk_rows R = make_rows(rows, start if not data.shape[0] else &data[0], col, start, columns, None)
-    tile.used = int_pointer(used)
-    tile.n_used = used.shape[0]
-    tile.W = &W[0, 0]
-    tile.bias = NULL if bias is None else &bias[0]
-    tile.stride = W.shape[1]
-    tile.n_classes = state.n_classes
-    tile.first = first
-    tile.m = hard.shape[1]
-    tile.block = &hard[0, 0]
-    tile.best = &best[0, 0]
-    for part in prange(parts, nogil=True, num_threads=parts, schedule='static', chunksize=1):
-        sk_hard_tile(types, &R, n * part // parts, n * (part + 1) // parts, _with_packed(tile, &packed[part, 0]))
 
 
 def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):

@@ -20,7 +20,7 @@ cdef extern from "extreme/extreme_steps.h" nogil:
     int SK_WINDOW
 
     Py_ssize_t sk_run(int, int, const sk_table*, const sk_rule*, const sk_rows*, const int64_t*, Py_ssize_t, Py_ssize_t,
-                      sk_workspace, uint64_t*, int, double*)
+                      sk_workspace, uint64_t*)
     double sk_implicit_one(double, double, double, double, double, double*)
     void sk_implicit_rows(Py_ssize_t, const double*, const double*, const double*, double*, double*)
     double sk_implicit_many(Py_ssize_t, double*, const double*, const double*, double*, double, double, double,
@@ -71,7 +71,7 @@ cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t
 
 
 def run_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows, state,
-              work, options, double eta, Py_ssize_t begin, Py_ssize_t end, bint value):
+              work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
     """Steps of length ``eta`` over the examples work.examples[begin : end], by options.n_threads without locks.
 
     Rows: CSR data, indices, indptr; or C-ordered dense data (n * rows.n_features,) with indices and indptr of
@@ -81,8 +81,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     Written: u, and the model in ``state``, a `SoftmaxState`: W (n_classes, n_features), or (1, 2 ** (64 -
     shift)) hashed, bias (n_classes,), scale (n_classes,) or None. Workspace: work.integers and work.doubles
     (n_threads, see `workspace_sizes`). Also written: work.states (n_threads,), the states of the generators, not
-    0. work.loss (n_threads, 2) gets the sum of the sampled objective, if ``value``, and its number of rows.
-    ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise has a
+    0. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise has a
     distribution of negatives with its logarithms and alias table, or is None.
 
     A permutation work.classes (n_classes,) is cut into a block for each thread; its inverse goes to
@@ -99,7 +98,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     cdef double[::1] u = work.u, scale = state.scale
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
-    cdef double[:, ::1] doubles = work.doubles, loss = work.loss
+    cdef double[:, ::1] doubles = work.doubles
     cdef uint64_t[::1] states = work.states
     cdef Py_ssize_t n_negatives = options.n_negatives, batch_size = options.batch_size, width = rows.n_features
     cdef Py_ssize_t n_classes = state.n_classes
@@ -141,7 +140,7 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         results[part] = sk_run(
             is_double, is_long, &T, &rule, &R, &order[0], begin + bounds[part], begin + bounds[part + 1],
-            _workspace(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part], value, &loss[part, 0])
+            _workspace(&integers[part, 0], &doubles[part, 0], n_negatives, batch_size), &states[part])
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]

@@ -11,12 +11,9 @@
 typedef struct {
     sk_size stride;        /* numbers from a feature's weights to the next one's */
     sk_size n_blocks;
-    sk_size n_head;        /* the first blocks, of every step */
-    sk_size n_drawn;       /* and so many of the others */
+    sk_size n_drawn;        /* blocks of a step, at most; all of them if it is n_blocks */
     const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks), or NULL: uniform */
     const int64_t *alias;
-    const int32_t *hard;   /* (n_examples, n_hard): others that an example's steps take, or -1; or NULL */
-    sk_size n_hard;
 } sk_blocks;
 
 /* Sums of squared gradients for AdaGrad's step sizes (Duchi, Hazan, Singer, 2011), as products of one number a feature
@@ -43,47 +40,26 @@ typedef struct {
 /* largest shrinkage of a feature, for rows of 1e-20: infinity times the 0 of another class would be NaN */
 #define SK_MOST_SHRINKAGE 1e30
 
-/* blocks of a step, at most */
-SK_INLINE sk_size sk_blocks_a_step(const sk_blocks *B) {
-    sk_size n = B->n_head + B->n_hard + B->n_drawn;
-    return n < B->n_blocks ? n : B->n_blocks;
-}
-
-/* the hard blocks of an example, or NULL */
-SK_INLINE const int32_t *sk_hard_of(const sk_blocks *B, int64_t example) {
-    return B->hard == NULL ? NULL : B->hard + example * B->n_hard;
-}
-
-/* Writes the blocks of a step to b, hard ones up to the first -1, and the inverse expected number of each to w.
- * Returns how many. NCE uses the draws unchanged; other methods merge equal ones. slot (n_blocks) holds the index of a
- * block in b; it needs no initial values. */
-static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, const int32_t *hard, uint64_t *state,
-                              int64_t *b, double *w, int64_t *slot) {
-    sk_size n = 0, rest = B->n_blocks - B->n_head, fixed;
-    sk_size head = B->n_drawn >= rest ? B->n_blocks : B->n_head;
-    for (; n < head; n++) {
+/* Writes the blocks of a step to b and the inverse expected number of each to w. Returns how many. NCE uses the draws
+ * unchanged; other methods merge equal ones. slot (n_blocks) holds the index of a block in b; it needs no initial
+ * values. */
+static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w,
+                              int64_t *slot) {
+    sk_size n = 0;
+    for (; B->n_drawn >= B->n_blocks && n < B->n_blocks; n++) {
         b[n] = n;
         w[n] = 1.0;
     }
-    if (head == B->n_blocks) return n;
-    for (sk_size i = 0; hard != NULL && i < B->n_hard && hard[i] >= 0; i++) {
-        slot[hard[i]] = n;
-        b[n] = hard[i];
-        w[n++] = 1.0;
-    }
-    fixed = n;
-    for (sk_size i = 0; i < B->n_drawn; i++) {
-        int64_t j = B->n_head + sk_below(state, rest);
-        double weight = (double)rest / (double)B->n_drawn;
+    for (sk_size i = 0; B->n_drawn < B->n_blocks && i < B->n_drawn; i++) {
+        int64_t j = sk_below(state, B->n_blocks);
+        double weight = (double)B->n_blocks / (double)B->n_drawn;
         sk_size l;
         if (B->p != NULL) {
-            j = sk_below(state, B->n_blocks);
             if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
             weight = 1.0 / ((double)B->n_drawn * B->p[j]);
         }
         l = slot[j];
-        if (l >= head && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
-            if (l < fixed) continue; /* it counts as it is */
+        if (l >= 0 && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
             if (B->p != NULL) w[l] += weight;
             else i--; /* uniform ones are distinct */
             continue;

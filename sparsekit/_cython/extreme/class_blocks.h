@@ -23,12 +23,8 @@
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
      * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
-     * The factor is the ridge over the part of rows with the feature and the probability of the class. This is     \
-     * biased if classes are sampled: features that occur with a class have it as their label more often, and       \
-     * shrink too much.                                                                                             \
-     * The unbiased weights (of the drawn blocks; 1 for the label) shrink rarely but much, which is worse. With     \
-     * hard blocks they are better: the large weights belong to labels and hard blocks, so rare shrinkages are      \
-     * small. */                                                                                                    \
+     * The factor is the ridge over the part of rows with the feature, times the weight of the drawn block (1 for   \
+     * the label). The mean over the draws is the ridge. */                                                         \
     SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
                                    const sk_metric *M, sk_workspace workspace, const REAL *restrict x,              \
                                    const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
@@ -37,7 +33,7 @@
         double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
         double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
         REAL *xs = (REAL *)M->workspace, *xr = xs + p;                                                              \
-        int ridge = T->beta != NULL;                                                                                \
+        int ridge = rule->ridge > 0.0;                                                                              \
         M->totals[1] += times;                                                                                      \
         SK_SIMD_WITH(reduction(+ : squares))                                                                        \
         for (sk_size j = 0; j <= n; j++) squares += g[j] * g[j];                                                    \
@@ -95,9 +91,8 @@
         for (sk_size j = 0; j <= n; j++) g[j] *= most;                                                              \
         if (ridge)                                                                                                  \
             for (sk_size j = 0; j <= n; j++) {                                                                      \
-                int64_t k = workspace.k[j];                                                                         \
-                double beta = B->hard == NULL ? T->beta[k] : j > 0 ? workspace.r[j] : 1.0;                          \
-                shrink[j] = j > 0 && (k == y || k >= T->n_classes) ? 0.0 : shrink[j] * most * beta;                 \
+                /* the label among the negatives, and what is beyond the last class, have weight 0 */               \
+                shrink[j] *= most * (j > 0 ? workspace.r[j] : 1.0);                                                 \
             }                                                                                                       \
         for (sk_size j = 0; j < count; j++) {                                                                       \
             sk_size from = (sk_size)block[j] * SK_BLOCK;                                                            \
@@ -142,13 +137,11 @@
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \
-     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 (sk_blocks_a_step + 1) or those of       \
-     * all blocks. */                                                                                               \
+     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 n_drawn. */                              \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
              (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const sk_rows *rows,  \
-              const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state, int value, \
-              double *total_loss),                                                                                  \
-             (T, rule, B, M, rows, order, lo, hi, workspace, shared_state, value, total_loss)) {                    \
+              const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state),        \
+             (T, rule, B, M, rows, order, lo, hi, workspace, shared_state)) {                                       \
         const REAL *data = (const REAL *)rows->x;                                                                   \
         const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
         const int64_t *of = rows->of, *y_ = rows->y;                                                                \
@@ -158,14 +151,14 @@
         sk_size width = rows->width;                                                                                \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
-        sk_size most = sk_blocks_a_step(B);                                                                         \
+        sk_size most = B->n_drawn;                                                                                  \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
-        double loss = 0.0, n_values = 0.0, none = 0.0;                                                              \
+        double none = 0.0;                                                                                          \
         int64_t *k = workspace.k;                                                                                   \
         double *f = workspace.f, *g = workspace.g, *r = workspace.r;                                                \
         sk_size bad = -1;                                                                                           \
-        if (lo < hi) n_next = sk_draw_blocks(rule, B, sk_hard_of(B, order[lo]), state,                              \
-                                              blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);           \
+        if (lo < hi)                                                                                                \
+            n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);     \
         for (sk_size at = lo; at < hi; at++) {                                                                      \
             int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                       \
             const int64_t *block = blocks + (at & 1) * most;                                                        \
@@ -175,8 +168,7 @@
             const INDEX *c = NULL;                                                                                  \
             double *u = u_ != NULL ? &u_[e] : &none;                                                                \
             /* an adaptive step asks for the gradient */                                                            \
-            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL, change;                          \
-            int evaluates = value && (at - lo) % SK_VALUE_EVERY == 0;                                               \
+            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL;                                  \
             REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                             \
             if (start != NULL) {                                                                                    \
                 x = data + start[i_row];                                                                            \
@@ -186,8 +178,7 @@
             if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */            \
                 int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                          \
                 int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                       \
-                n_next = sk_draw_blocks(rule, B, sk_hard_of(B, e1), state, b1,                                      \
-                                        weights + ((at + 1) & 1) * most, slot);                                     \
+                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most, slot);                 \
                 if (start != NULL) {                                                                                \
                     const INDEX *c1 = col + start[i1];                                                              \
                     sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                            \
@@ -246,11 +237,7 @@
                 }                                                                                                   \
             }                                                                                                       \
             s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
-            change = sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u, evaluates);                             \
-            if (evaluates) {                                                                                        \
-                loss += change;                                                                                     \
-                n_values += 1.0;                                                                                    \
-            }                                                                                                       \
+            sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u);                                                 \
             if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                     \
                 bad = at;                                                                                           \
                 break;                                                                                              \
@@ -287,8 +274,6 @@
             }                                                                                                       \
         }                                                                                                           \
         *shared_state = own_state;                                                                                  \
-        total_loss[0] += loss;                                                                                      \
-        total_loss[1] += n_values;                                                                                  \
         return bad;                                                                                                 \
     }
 
@@ -304,12 +289,10 @@ typedef struct {
 
 static sk_size sk_block_steps(sk_types types, const sk_table *T, const sk_rule *rule, const sk_blocks *B,
                               sk_metric metric, const sk_rows *rows, const int64_t *order, const sk_size *range,
-                              sk_workspace workspace, uint64_t *state, int value, double *loss) {
+                              sk_workspace workspace, uint64_t *state) {
     sk_size (*const steps[2][2])(const sk_table *, const sk_rule *, const sk_blocks *, const sk_metric *,
-                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_workspace, uint64_t *, int,
-                                 double *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
+                                 const sk_rows *, const int64_t *, sk_size, sk_size, sk_workspace, uint64_t *) = {{sk_block_steps_f32_i32, sk_block_steps_f32_i64},
                                               {sk_block_steps_f64_i32, sk_block_steps_f64_i64}};
-    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], workspace, state,
-                                                 value, loss);
+    return steps[types.is_double][types.is_long](T, rule, B, &metric, rows, order, range[0], range[1], workspace, state);
 }
 #endif

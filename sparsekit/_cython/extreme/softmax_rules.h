@@ -121,21 +121,18 @@ SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *r
 }
 
 /* Gradient along x: g[j] of class k[j], from the scores f, j = 0 (the label) .. n; may change u. Entries
- * with r = 0 are none (NCE: those of infinite log_noise). Returns the value of the sampled objective where
- * asked, else 0. */
-SK_MULTI(double, sk_slopes,
+ * with r = 0 are none (NCE: those of infinite log_noise). */
+SK_MULTI(void, sk_slopes,
          (const sk_rule *rule, sk_size n, double eta, const int64_t *restrict k, const double *restrict f,
-          const double *restrict r, double *restrict g, double *u_, sk_size K, int value),
-         (rule, n, eta, k, f, r, g, u_, K, value)) {
-    double fy = f[0], total = 0.0, loss = 0.0;
+          const double *restrict r, double *restrict g, double *u_, sk_size K),
+         (rule, n, eta, k, f, r, g, u_, K)) {
+    double fy = f[0], total = 0.0;
     if (rule->method == SK_OVE) {
         SK_SIMD_WITH(reduction(+ : total))
         for (sk_size j = 1; j <= n; j++) {
             g[j] = r[j] / (1.0 + sk_exp_any(fy - f[j]));
             total += g[j];
         }
-        if (value)
-            for (sk_size j = 1; j <= n; j++) loss += r[j] * sk_softplus(f[j] - fy);
         g[0] = -total;
     } else if (rule->method == SK_IS) {
         double high = 0.0;
@@ -147,9 +144,7 @@ SK_MULTI(double, sk_slopes,
             total += g[j];
         }
         g[0] = -total;
-        total += exp(-high);
-        if (value) loss = high + log(total);
-        total = 1.0 / total;
+        total = 1.0 / (total + exp(-high));
         for (sk_size j = 0; j <= n; j++) g[j] *= total;
     } else if (rule->method == SK_NCE) {
         double log_m = log((double)rule->n_negatives), uniform = -log((double)K);
@@ -161,10 +156,6 @@ SK_MULTI(double, sk_slopes,
         } else {
             SK_SIMD
             for (sk_size j = 1; j <= n; j++) g[j] = f[j] - log_m - uniform;
-        }
-        if (value) {
-            loss = sk_softplus(-own);
-            for (sk_size j = 1; j <= n; j++) loss += sk_softplus(g[j]);
         }
         SK_SIMD
         for (sk_size j = 1; j <= n; j++) g[j] = 1.0 / (1.0 + sk_exp_any(-g[j]));
@@ -181,12 +172,10 @@ SK_MULTI(double, sk_slopes,
             total += g[j];
         }
         g[0] = -total;
-        if (value) loss = u + exp(-u) + total - 1.0;
         u -= eta * (1.0 - exp(-u) - total);
         /* the optimal u is not negative */
         *u_ = rule->method == SK_UMAX && u < 0.0 ? 0.0 : u;
     }
-    return loss;
 }
 
 /* shrinkage of class k by the ridge, in a step of length eta */
@@ -195,12 +184,10 @@ SK_INLINE double sk_shrink(const sk_table *T, const sk_rule *rule, int64_t k, do
 }
 
 /* The step of one row from the scores f of its drawn classes k; eta has the batch's share in it. Leaves
- * the changes of the classes (before the shrinkage) in g. Returns the value of the sampled objective where
- * asked. */
-static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k, const double *f,
-                              const double *r, double *g, sk_workspace workspace, double s, sk_size n, double eta,
-                              double *u, int value) {
-    double loss = 0.0;
+ * the changes of the classes (before the shrinkage) in g. */
+static void sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k, const double *f,
+                     const double *r, double *g, sk_workspace workspace, double s, sk_size n, double eta,
+                     double *u) {
     if (*u != *u) { /* not seen yet: what the drawn classes say, log K where all scores are equal */
         double high = 0.0, total = 0.0;
         for (sk_size j = 1; j <= n; j++) high = f[j] - f[0] > high ? f[j] - f[0] : high;
@@ -208,13 +195,9 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
         *u = high + log(exp(-high) + total);
     }
     if (rule->method != SK_IMPLICIT) {
-        loss = sk_slopes(rule, n, eta, k, f, r, g, u, T->n_classes, value);
+        sk_slopes(rule, n, eta, k, f, r, g, u, T->n_classes);
         for (sk_size j = 0; j <= n; j++) g[j] *= -eta;
-        return loss;
-    }
-    if (value) {
-        for (sk_size j = 1; j <= n; j++) loss += r[j] * exp(f[j] - f[0] - *u);
-        loss += *u + exp(-*u) - 1.0;
+        return;
     }
     if (n != 1) { /* one negative: sk_implicit_rows, of several rows */
         double ry = sk_shrink(T, rule, k[0], eta);
@@ -225,6 +208,5 @@ static double sk_solve(const sk_table *T, const sk_rule *rule, const int64_t *k,
         g[0] = sk_implicit_many(n, g + 1, r + 1, workspace.rho + 1, workspace.q + 1, eta, s, ry, *u, u);
         for (sk_size j = 1; j <= n; j++) g[j] = -g[j];
     }
-    return loss;
 }
 #endif

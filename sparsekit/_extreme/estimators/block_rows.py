@@ -1,4 +1,4 @@
-"""Rows of ExtremeSoftmaxSGD in blocks: targets checked once for all, rows checked block by block."""
+"""Rows of ExtremeSoftmaxSGD, in memory or in blocks: targets checked once for all, rows block by block."""
 
 from __future__ import annotations
 
@@ -11,37 +11,49 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 
 from ..._arrays import host_only, is_device, is_sparse
-from ..._estimator.checks import check_names, check_sample_weight
+from ..._estimator.checks import check_names, check_sample_weight, in_units
 from ..._estimator.labels import refuse_missing_labels
-from ..._row_blocks.blocks import ListOfBlocks
 from ..._row_blocks.make import comes_in_blocks
 from ..._row_blocks.reader import BlockReader
 from ..solver.checkpoint import digest
 from ..solver.sgd import DataRows
 from . import settings
-from .targets import ExtremeTargets, check_extreme_targets, count_labels, is_indicator, make_rows, used_rows
+from .targets import (
+    ExtremeTargets,
+    check_extreme_targets,
+    count_labels,
+    is_indicator,
+    make_rows,
+    take_rows,
+    used_rows,
+)
 
 
-class StreamedRows:
-    """Blocks of X with their targets, as the solver reads them.
+class RowsOfFit:
+    """Blocks of X with their targets, as the solver reads them. A matrix in memory is one block.
 
     Parameters
     ----------
     model : ExtremeSoftmaxSGD
-    X : as `BlockReader` takes it, or a matrix in memory, which is one block
+    X : as `BlockReader` takes it, or a matrix in memory or on a GPU
     y, sample_weight : of all rows
     classes, reset, grow : see `settings.check_data`
     relative : bool
         Whether only the ratios of the weights matter.
+
+    Attributes
+    ----------
+    X, rows : the matrix in memory and its `DataRows`, or None
+    use : ndarray of bool
+        The rows that have a label and a positive weight.
     """
 
     def __init__(self, model, X, y, sample_weight, classes=None, *, reset=True, grow=True, relative=True):
         if not comes_in_blocks(X):
-            if is_device(X):
-                raise TypeError("checkpoints are for data in main memory: fit without one, or on X.get().")
             X, targets = settings.check_data(model, X, y, sample_weight, classes, reset, grow)
-            self.reader = BlockReader(ListOfBlocks([X]))
+            self.X, self.reader = X, OneMatrix(X)
         else:
+            self.X = None
             host_only(y=y, sample_weight=sample_weight)
             self.reader = BlockReader(X, *(_as_rows(part) for part in (y, sample_weight)))
             if not self.reader.n_rows:
@@ -60,8 +72,36 @@ class StreamedRows:
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
         if relative and targets.weight is not None:
-            targets = replace(targets, weight=targets.weight / targets.weight[self.use].mean())
+            weight = in_units(targets.weight)[0]
+            targets = replace(targets, weight=weight / weight[self.use].mean())
         self.targets = targets
+        self._make_rows()
+
+    def _make_rows(self):
+        self.rows = None
+        if self.X is not None:
+            self.rows = make_rows(self.X, self.targets, self.model.label_choice, relative=False)
+
+    def cast(self, dtype):
+        """Give the rows another type."""
+        self.dtype = dtype
+        if self.X is not None and self.X.dtype != dtype:
+            self.X = self.X.astype(dtype)
+            self._make_rows()
+
+    @property
+    def on_device(self) -> bool:
+        return self.X is not None and is_device(self.X)
+
+    @property
+    def like(self):
+        """A matrix of the rows' columns and type, where they are."""
+        return np.empty((0, self.n_features), dtype=self.dtype) if self.X is None else self.X
+
+    @property
+    def width(self) -> float:
+        """Mean number of entries of a row; in blocks it is not known before they are read."""
+        return 1.0 if self.rows is None else self.rows.width
 
     def counts(self) -> np.ndarray:
         """How often each class is a label (n_classes,)."""
@@ -70,7 +110,7 @@ class StreamedRows:
     def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]:
         """(i, rows of block i or None) for each of the numbers, in the type of ``dtype``."""
         for i, X in self.reader.read(numbers):
-            yield i, self._rows(i, X)
+            yield i, self._rows(i, X) if self.rows is None else self.rows
             del X
 
     def _rows(self, i, X):
@@ -83,10 +123,12 @@ class StreamedRows:
 
     def hold(self, rows: np.ndarray) -> None:
         """Keep these rows as their blocks are read."""
-        self.stored = StoredRows(rows, self.starts)
+        self.stored = StoredRows(rows, self.starts) if self.X is None else None
 
     def stored_rows(self, rows: np.ndarray) -> Any:
         """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
+        if self.X is not None:
+            return take_rows(self.X, rows)
         stored = StoredRows(rows, self.starts) if self.stored is None else self.stored
         self.stored = None
         for i in stored.missing():
@@ -105,6 +147,8 @@ class StreamedRows:
 
     def sample(self, rng: np.random.Generator) -> tuple[Any, ExtremeTargets, DataRows]:
         """(X, targets, rows) of one block: a random one, or the first where rows are taken in order."""
+        if self.X is not None:
+            return self.X, self.targets, self.rows
         used = np.concatenate([[0], np.cumsum(self.use)])[self.starts]
         filled = np.flatnonzero(np.diff(used))
         i = int(filled[rng.integers(len(filled))] if self.model.shuffle else filled[0])
@@ -123,6 +167,18 @@ class StreamedRows:
             "y and sample_weight": digest([targets.codes, targets.first, targets.weight]),
             "classes": digest([targets.classes]),
         }
+
+
+class OneMatrix:
+    """A matrix in memory as a `BlockReader` has blocks; it was checked."""
+
+    def __init__(self, X):
+        self.X, self.dtype, self.n_blocks = X, X.dtype, 1
+        self.n_rows, self.n_columns = X.shape
+        self.starts = np.array([0, self.n_rows])
+
+    def read(self, numbers):
+        return ((int(i), self.X) for i in numbers)
 
 
 class StoredRows:

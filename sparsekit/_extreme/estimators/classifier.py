@@ -12,11 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
-from ..._row_blocks.make import comes_in_blocks
 from ..._typing import MatrixLike, RandomState, SolverCallback
 from ..solver.state import METHODS
-from .in_blocks import fit_blocks, partial_fit_blocks
-from .in_memory import fit_rows, partial_fit_rows
+from . import calls
 from .prediction import ExtremePredictionMixin
 from .settings import draws_classes_one_by_one
 
@@ -43,12 +41,11 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256. Their lengths come from sums of squared gradients [5]_: no rate has to be found. Of more
-          classes a step uses the most frequent, drawn and weighted ones, and as many hard ones: those with
-          the row's highest scores. Fits to rows in memory search those up to six times (to 10^5 classes or
-          so). Fits to rows in memory that are dense, or small, go on after 5 epochs (``tol=0``: all) by
-          Newton's method on all rows and classes. That takes at most twice the time of max_iter epochs, or a
-          second. "auto" is "implicit" with ``hash_bits``, independent sampling or a GPU.
+          most 256, else 192 drawn and weighted ones. Their lengths come from sums of squared gradients
+          [5]_: no rate has to be found. Fits to rows in memory that are dense, or small, go on after 5
+          epochs (``tol=0``: all) by Newton's method on all rows and classes. That takes at most twice the
+          time of max_iter epochs, or a second. "auto" is "implicit" with ``hash_bits``, independent sampling
+          or a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -69,26 +66,26 @@ class ExtremeSoftmaxSGD(
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
         lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
-        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" get
-        shorter by themselves: theirs is 1, with a ridge 0.85, and 0.5 where C is chosen. They end when the
-        rate is a hundredth of the first one: by 0.5 after 7 epochs.
+        Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5.
+        They have 0.85 where the optimum is the aim: with a given ``alpha > 0``, or a ridge to zeros and steps
+        on all classes. They end when the rate is a hundredth of the first one: by 0.5 after 7 epochs.
     max_iter : int, default=50
         Largest number of epochs.
     batch_size : int, default=1
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
-        Classes that a step samples in addition to the label and hard ones. None: for the adaptive steps of
-        method "auto" all up to 256, else 128, and 5 for the other methods. The papers take 1 for the double
-        sums and 5 for the others; 5 costs two to three times as much.
+        Classes that a step samples in addition to the label. None: for the adaptive steps of method "auto"
+        all up to 256, else 192, and 5 for the other methods. The papers take 1 for the double sums and 5 for
+        the others; 5 costs two to three times as much.
     sampling : {"independent", "blocks"}, default=None
         None: "blocks" for the adaptive steps of method "auto", else "independent".
 
         - "independent": each negative is drawn by itself.
         - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn.
           ``n_negatives`` is rounded up to whole blocks. With as many as there are classes all are taken,
-          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. With a noise
-          distribution half of a step's blocks are always the most probable ones. ``coef_`` is in Fortran
-          order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or ``hash_bits``.
+          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. ``coef_``
+          is in Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or
+          ``hash_bits``.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is". For the
         adaptive steps of "auto" it is the mean of that and the uniform one, else "uniform". Negatives are
@@ -333,10 +330,7 @@ class ExtremeSoftmaxSGD(
         sklearn.exceptions.ConvergenceWarning
             If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
         """
-        if checkpoint is not None or comes_in_blocks(X):
-            fit_blocks(self, X, y, sample_weight, checkpoint, checkpoint_interval)
-        else:
-            fit_rows(self, X, y, sample_weight)
+        calls.fit(self, X, y, sample_weight, checkpoint, checkpoint_interval)
         return self
 
     @available_if(draws_classes_one_by_one)
@@ -388,10 +382,7 @@ class ExtremeSoftmaxSGD(
         FloatingPointError
             If the steps diverge.
         """
-        if checkpoint is not None or comes_in_blocks(X):
-            partial_fit_blocks(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
-        else:
-            partial_fit_rows(self, X, y, classes, sample_weight)
+        calls.partial_fit(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
         return self
 
     def __sklearn_tags__(self):

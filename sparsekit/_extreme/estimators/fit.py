@@ -19,18 +19,14 @@ CHECKED_WHOLE, N_CHECKED = 2**26, 500
 WARM_UP = 5
 
 
-def run_epochs(
-    model, run, state, options, rng, data, targets, tracker=None, passes=False, stacklevel=5, refine=None,
-):  # fmt: skip
-    """Run the epochs and set the attributes.
+def run_epochs(run, state, data, *, passes=False, refine=None):
+    """Run the epochs of a `Run` and set the attributes.
 
-    ``run`` has ``minimize(state, monitor, max_time)`` and ``start``, which is None where a run can't start
-    anew. It also has ``restart()``, which gives a new state for another rate, and ``codes``, the classes it
-    moves. ``tracker`` estimates the objective; with ``passes`` the epoch is a call of partial_fit.
-    ``refine(state, options, seconds, n_epochs)`` goes on from what the epochs left, and gives the objective,
-    or None where it did not. ``stacklevel`` is that of a warning. Returns whether the fit is over: all epochs
-    were run, or the objective has settled.
+    With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds, n_epochs)`` goes on
+    from what the epochs left, and gives the objective, or None where it did not. Returns whether the fit is
+    over: all epochs were run, or the objective has settled.
     """
+    model, options, tracker, targets = run.model, run.options, run.tracker, run.source.targets
     context = None
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
@@ -51,7 +47,8 @@ def run_epochs(
         if model.verbose:
             print(f"{type(model).__name__} diverged; learning_rate={options.learning_rate:g} instead")
         vars(state).update(vars(run.restart()))
-        monitor.restart()
+        if tracker is not None:
+            tracker.restart()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
     exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
@@ -80,7 +77,7 @@ def run_epochs(
     for name, value in (attributes | settings.sums_of(state)).items():
         setattr(model, name, value)
     forget_shortlist(getattr(model, "coef_", None))  # which may be the array that steps wrote to
-    model._rng_state = int(rng.integers(2**31))
+    model._rng_state = int(run.rng.integers(2**31))
     model.n_iter_, model.alpha_ = result.nit, options.alpha
     if not passes or not hasattr(model, "prior_"):
         model.prior_ = "zeros" if state.center is None else "centroids"
@@ -88,7 +85,7 @@ def run_epochs(
     if context is not None:
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
     if tracker is not None:
-        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=stacklevel)
+        tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=5)
     return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
 
 

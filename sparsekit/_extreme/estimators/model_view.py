@@ -19,8 +19,6 @@ class ModelView:
     ----------
     state : SoftmaxState
     options : SamplingOptions
-    columns : ndarray, default=None
-        The features that columns of the rows to score stand for; None: all of them.
 
     Notes
     -----
@@ -28,8 +26,8 @@ class ModelView:
     `LinearScores`, for `scores.rank`.
     """
 
-    def __init__(self, state, options, columns=None):
-        self.columns, self.n_threads = columns, options.n_threads
+    def __init__(self, state, options):
+        self.n_threads = options.n_threads
         self.n_classes, self.shift = state.n_classes, state.shift
         table, self.factor, K = state.W, state.scale, state.n_classes
         self.table, bias = table, state.bias
@@ -68,8 +66,7 @@ class ModelView:
         """Scores (n, hi - lo) of the ridge's center, as `block`; 0 without one."""
         if self.center is None:
             return 0.0
-        center = self.center[lo:hi] if self.columns is None else self.center[lo:hi][:, self.columns]
-        scores = X @ center.T
+        scores = X @ self.center[lo:hi].T
         return scores.toarray() if sp.issparse(scores) else scores
 
     def _product(self, X, lo, hi, dtype):
@@ -79,12 +76,8 @@ class ModelView:
             return HashedScores(table.reshape(-1), zeros, self.shift, self.n_threads).block(X, lo, hi)
         if self.by_feature is not None and sp.issparse(X) and (lo, hi) == (0, self.n_classes):
             # without a copy of the table
-            rows = self.by_feature if self.columns is None else self.by_feature[self.columns]
-            return (X.astype(dtype, copy=False) @ rows)[:, :hi]
-        coef = table[lo:hi]
-        if self.columns is not None:
-            coef = coef[:, self.columns]
-        return linear_scores(X, coef, dtype, self.n_threads)
+            return (X.astype(dtype, copy=False) @ self.by_feature)[:, :hi]
+        return linear_scores(X, table[lo:hi], dtype, self.n_threads)
 
     def squared_norms(self, classes):
         """Squared norms (n,) of these classes' distances to the ridge's center; not of hashed ones.

@@ -1,12 +1,10 @@
-"""Monitor of the epochs of ExtremeSoftmaxSGD: progress bar and objective; log-loss on some rows."""
+"""Monitor of the epochs of ExtremeSoftmaxSGD: progress bar and objective."""
 
 import sys
 
 import numpy as np
 
 from ..._estimator.monitor import FitMonitor
-from .scores import log_losses
-from .targets import make_rows
 
 
 class EpochMonitor(FitMonitor):
@@ -18,11 +16,6 @@ class EpochMonitor(FitMonitor):
         # time of the epochs so far, and whether a callback ended them
         self.seconds, self.was_stopped = 0.0, False
         self.enough: int | None = None  # epochs that will do
-
-    def restart(self):
-        """Remove the epochs so far."""
-        if self.tracker is not None:
-            self.tracker.restart()
 
     def __call__(self, intermediate_result):
         result = intermediate_result
@@ -53,22 +46,3 @@ class EpochMonitor(FitMonitor):
         fall = self.tracker.fall()
         falls = "" if fall is None else f", falls by {fall[0]:.1e} an epoch"
         return f"  objective {result.fun:.5f} +- {result.objective_error:.5f}{falls}"
-
-
-class Judge:
-    """Log-loss of a model on some rows.
-
-    ``scores(W, bias)`` gives the object that computes its scores.
-    """
-
-    def __init__(self, X, targets, rows, scores):
-        picked = make_rows(X, targets, "first", rows)
-        self.X = X if picked.row_of is None else X[picked.row_of]
-        self.codes, self.weight, self.scores = picked.y, picked.weight, scores
-
-    def loss(self, W, bias):
-        """Weighted mean; inf for weights that are not finite, or nearly not."""
-        with np.errstate(all="ignore"):
-            each = log_losses(self.scores(W, bias), self.X, self.codes)
-            value = float(np.average(each, weights=self.weight))
-        return value if np.isfinite(value) else np.inf

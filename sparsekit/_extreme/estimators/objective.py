@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from ..._arrays import full, is_device, is_sparse, to_host
@@ -41,12 +42,11 @@ class SampledObjective:
 
     def __init__(self, sample, X, alpha, n_classes):
         self.sample, self.alpha, self.n_classes = sample, alpha, n_classes
-        self.n_features = X.shape[1]
-        self.X, self.columns = _compact(X)
+        self.X = X
 
     def evaluate(self, epoch, state, options):
         """Evaluate the objective at the state, which is not changed; an `Evaluation`."""
-        view = self._view(state, options)
+        view = ModelView(state, options)
         own = np.asarray(codes(self.sample.codes, options), like=view.intercept)
         with np.errstate(all="ignore"):
             high, score = log_normalizers(view, self.X, own)
@@ -66,9 +66,8 @@ class SampledObjective:
 
         The squared norm of the sample's mean gradient is too large by its variance, which is subtracted.
         """
-        sample, view = self.sample, self._view(state, options)
+        sample, view, X = self.sample, ModelView(state, options), self.X
         own, weight = codes(sample.codes, options), sample.weight
-        X = self.X
         with np.errstate(all="ignore"):
             high = log_normalizers(view, X)[0]
             rest = (self.n_classes, X, own, weight, sample.spare, state.bias is not None)
@@ -77,9 +76,6 @@ class SampledObjective:
         if self.alpha > 0:
             squared += 2.0 * self.alpha * product + self.alpha * (self.alpha * self._norm(found.norms))
         return float(np.sqrt(max(0.0, squared) / start)) if start > 0 else 0.0
-
-    def _view(self, state, options):
-        return ModelView(state, options, self.columns)
 
     def _norm(self, norms):
         return self.n_classes * float(norms.mean())
@@ -107,16 +103,14 @@ def _variance_of_mean(values, weight=None):
 
 
 def _compact(X):
-    """X without its empty columns, and the numbers of the others; (X, None) where that is no gain."""
+    """X without its empty columns, where these are most."""
     if not is_sparse(X) or is_device(X):
-        return X, None
+        return X
     columns = np.unique(X.indices)
     if 2 * len(columns) >= X.shape[1]:
-        return X, None
-    out = X.copy()
-    out.indices = np.searchsorted(columns, X.indices).astype(X.indices.dtype)
-    out.resize((X.shape[0], len(columns)))
-    return out, columns
+        return X
+    indices = np.searchsorted(columns, X.indices).astype(X.indices.dtype)
+    return sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(columns)))
 
 
 def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
@@ -125,14 +119,14 @@ def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
     ``view`` None is a model of zeros; ``high`` (n,) has the rows' log normalizers. The product is a sum over
     residuals and scores, less those of the ridge's center.
     """
-    n, total, product = X.shape[0], 0.0, 0.0
+    n, total, product, used = X.shape[0], 0.0, 0.0, _compact(X)
     own, squares = np.asarray(own, like=high), np.zeros(n, like=high)
     weight = np.asarray(weight, like=high)
     if is_device(X):
         lengths = (X.multiply(X) if is_sparse(X) else X * X).sum(axis=1).reshape(-1) + has_bias
     else:
         lengths = row_norms(X, squared=True) + has_bias  # without a copy of X
-    step = max(1, min(K, 2**22 // max(1, n, X.shape[1])))
+    step = max(1, min(K, 2**22 // max(1, n, used.shape[1])))
     for lo in range(0, K, step):
         hi = min(K, lo + step)
         scores = np.zeros((n, hi - lo), like=high) if view is None else view.block(X, lo, hi)
@@ -144,7 +138,7 @@ def _squared_gradient(view, high, K, X, own, weight, spare, has_bias):
         product += float((weight[:, None] * residual * scores).sum())
         squares += (residual**2).sum(axis=1)
         residual *= weight[:, None]
-        gradient = X.T @ residual
+        gradient = used.T @ residual
         total += float((gradient**2).sum()) + has_bias * float((residual.sum(axis=0) ** 2).sum())
     if spare and n > 1:
         # of the mean of n gradients g: the sum of |g - mean|^2 / (n (n - 1))

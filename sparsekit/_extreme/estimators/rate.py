@@ -9,11 +9,12 @@ import numpy as np
 from ..._arrays import to_host
 from ..._messages import shown
 from ..._solver import outcome
-from ..solver.sgd import init_work, minimize_sampled_softmax
-from ..solver.state import settled
-from .monitor import Judge
-from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state, scores_of
-from .targets import label_counts, make_rows
+from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
+from ..solver.sgd import init_work
+from .objective import SampledObjective
+from .sample import Sample, examples_of
+from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state
+from .targets import count_labels, make_rows, take_rows, used_rows
 
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
 RATES = tuple(10.0**k for k in range(-3, 4))
@@ -25,11 +26,8 @@ TUNING_SHARE, TUNING_ROWS = 0.1, 500
 JUDGING_ROWS = 2000
 
 
-def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
-    """The learning rate, searched for where it is "auto"; sets the attributes that record it.
-
-    ``n_rows`` is the number of all rows where ``rows`` are some of them.
-    """
+def choose_rate(model, source, options, noise, rng):
+    """The learning rate, searched for where it is "auto"; sets the attributes that record it."""
     if options.adaptive or model.learning_rate != "auto":
         rate = model.learning_rate
         if rate == "auto":
@@ -38,28 +36,30 @@ def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
         if hasattr(model, "learning_rate_losses_"):
             del model.learning_rate_losses_
         return model.learning_rate_
+    X, targets, rows = source.sample(rng)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(to_host(rows.row_of))
     n = len(every)
-    size = min(max(TUNING_ROWS, int(TUNING_SHARE * (n_rows or n))), n - n // 5)
+    size = min(max(TUNING_ROWS, int(TUNING_SHARE * source.use.sum())), n - n // 5)
     order = rng.permutation(n)
     chosen = np.sort(every[order[:size]])
     part = make_rows(X, targets, model.label_choice, chosen)
-    judge = Judge(
-        X,
-        targets,
-        judging_rows(targets, part, every[order[size:]], chosen),
-        scores_of(model, len(targets.classes)),
-    )
-    counts = label_counts(part, len(targets.classes))
+    counts = count_labels(targets, model.label_choice, used_rows(targets, chosen))
+    sample = rows_aside(model, targets, every[order[size:]][:JUDGING_ROWS], counts)
+    if not len(sample.codes):
+        sample = rows_aside(model, targets, chosen[:JUDGING_ROWS], counts)
+    judge = SampledObjective(sample, take_rows(X, sample.rows), 0.0, len(targets.classes))
     losses = {}
 
     def loss_of(rate):
         trial = replace(options, learning_rate=rate, max_iter=model.max_iter)
         state = new_state(model, len(targets.classes), X, trial, counts)
-        work = init_work(part, len(targets.classes), trial, rng, counts=counts, noise=noise)
-        result = minimize_sampled_softmax(part, state, trial, work, rng)
+        result = minimize_sampled_softmax(
+            OneBlock(part), state, trial, rng, Progress(),
+            lambda rows: init_work(rows, len(targets.classes), trial, rng, counts=counts, noise=noise),
+        )  # fmt: skip
         diverged = result.status == outcome.DIVERGED
-        losses[rate] = np.inf if diverged else judge.loss(*settled(state, trial))
+        loss = np.inf if diverged else judge.value(judge.evaluate(0, state, trial))[0]
+        losses[rate] = loss if np.isfinite(loss) else np.inf
         if model.verbose:
             print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
 
@@ -89,10 +89,10 @@ def choose_rate(model, X, targets, rows, options, noise, rng, n_rows=None):
     return model.learning_rate_
 
 
-def judging_rows(targets, part, others, chosen):
-    """Rows that judge a rate: others, of labels that the tried ones have too; else the tried ones."""
-    known = np.zeros(len(targets.classes), dtype=bool)
-    known[to_host(part.y)] = True
-    first = targets.codes[targets.first[others]] if targets.multilabel else targets.codes[others]
-    judging = others[known[first]][:JUDGING_ROWS]
-    return np.sort(judging) if len(judging) else chosen[:JUDGING_ROWS]
+def rows_aside(model, targets, rows, counts):
+    """The Sample of the labels of ``rows`` that other rows, with ``counts`` of each label, have too."""
+    examples = examples_of(targets, model.label_choice, used_rows(targets, rows))
+    known = counts[examples.codes] > 0
+    weight = np.ones(len(known)) if examples.share is None else examples.share
+    weight = weight[known] / max(weight[known].sum(), np.finfo(float).tiny)
+    return Sample(examples.rows[known], examples.codes[known], weight, 1.0, np.empty(0, dtype=np.int64))

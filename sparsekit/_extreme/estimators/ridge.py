@@ -11,12 +11,11 @@ import scipy.sparse as sp
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
-from ..solver.sgd import init_work, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
 from .objective import SampledObjective
-from .rate import JUDGING_ROWS, TUNING_SHARE
-from .sample import Sample, examples_of
-from .settings import CENTROIDS_C, RIDGE_DECAY, epochs_of
-from .targets import label_counts, make_rows, used_rows
+from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
+from .settings import CENTROIDS_C
+from .targets import count_labels, make_rows, take_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
 # epochs lower the log-loss as well.
@@ -28,15 +27,16 @@ def rows_of_examples(X, rows):
     return sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
 
 
-def choose_ridge(model, X, targets, run, counts, noise):
+def choose_ridge(run):
     """Choose C of the ridge by the first epochs on all rows but some set aside; returns the state after them.
 
     The ridge gets weaker as long as the log-loss of the rows set aside falls by more than its standard error.
     ``run`` goes on with the ridge chosen, whose center moves to the centroids of all rows. The weights of the
-    centroids stay those of the first epochs. These take at most ``model.max_time``. A callback that stops
-    them leaves ``run`` without epochs.
+    centroids stay those of the first epochs. These take at most ``max_time``. A callback that stops them
+    leaves ``run`` without epochs.
     """
-    rows, options, rng, n_classes = run.rows, run.options, run.rng, len(targets.classes)
+    model, X, targets, rows = run.model, run.source.X, run.source.targets, run.source.rows
+    options, rng, counts, n_classes = run.options, run.rng, run.counts, len(targets.classes)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
     order = rng.permutation(len(every))
     n_aside = min(JUDGING_ROWS, int(TUNING_SHARE * len(every)))
@@ -54,29 +54,29 @@ def choose_ridge(model, X, targets, run, counts, noise):
         return state
 
     state, chosen, was_stopped = None, CENTROIDS_C[0], False
-    sample = _rows_aside(model, targets, every[order[:n_aside]], label_counts(part, n_classes))
+    counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
+    sample = rows_aside(model, targets, every[order[:n_aside]], counts_kept)
     n_epochs = min(TRIAL_EPOCHS, options.max_iter - 1)
     if len(sample.codes) > 1 and n_epochs:  # the loss of one has no standard error
-        judge, best = SampledObjective(sample, X[sample.rows], 0.0, n_classes), None
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0, n_classes), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
-        work = init_work(rows, n_classes, options, rng, counts=counts, noise=noise, order=kept)
         callback = None if model.callback is None else partial(_call, model.callback)
         for C in CENTROIDS_C:
             left = limits.max_time - limits.seconds
             if left <= 0.0:
                 break
             trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
-            work.hard = None
             result = minimize_sampled_softmax(
-                rows, other, trial, work, rng, callback=callback, max_time=left, seconds=limits.seconds
-            )
+                OneBlock(rows), other, trial, rng, Progress(), partial(run.work, order=kept),
+                callback=callback, max_time=left, seconds=limits.seconds,
+            )  # fmt: skip
             was_stopped = result.status == outcome.STOPPED
             found = judge.evaluate(0, other, trial)
             if model.verbose:
                 value, error = judge.value(found)
                 print(f"{type(model).__name__} C {C:g}: log-loss {value:.5f} +- {error:.5f}, rows set aside")
             if best is None or np.greater(*judge.fall(best, found)):
-                state, best, chosen, run.work.hard, run.n_done = other, found, C, work.hard, result.nit
+                state, best, chosen, run.progress.epoch = other, found, C, result.nit + 1
             else:
                 break
             if was_stopped:
@@ -84,9 +84,6 @@ def choose_ridge(model, X, targets, run, counts, noise):
         run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
-    if not run.n_done and model.decay is None:  # nothing was compared: the optimum is the aim
-        options.decay = RIDGE_DECAY
-        options.max_iter = epochs_of(model, options)
     options.alpha = 1.0 / (chosen * counts.sum())
     state = start() if state is None else state
     centers, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)
@@ -98,12 +95,3 @@ def _call(callback, report):
     """The user's callback after an epoch without an estimate of the objective."""
     report.x, report.fun, report.objective_error = None, np.nan, np.nan
     return callback(report)
-
-
-def _rows_aside(model, targets, rows, counts):
-    """The Sample of the rows' labels that other rows have too."""
-    examples = examples_of(targets, model.label_choice, used_rows(targets, rows))
-    known = counts[examples.codes] > 0
-    weight = np.ones(len(known)) if examples.share is None else examples.share
-    weight = weight[known] / max(weight[known].sum(), np.finfo(float).tiny)
-    return Sample(examples.rows[known], examples.codes[known], weight, 1.0, np.empty(0, dtype=np.int64))

@@ -195,8 +195,13 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     return DataRows(data, indices, indptr, X.shape[1], y, weight, of, first)
 
 
+def take_rows(X, chosen):
+    """The rows of X with these numbers."""
+    return X[np.asarray(chosen, like=X.data if is_sparse(X) else X)]
+
+
 def count_labels(targets, label_choice, use):
-    """`label_counts` of the rows in the mask ``use``, without their examples."""
+    """How often each class is a label of the rows in the mask ``use``; several labels of a row share it."""
     n_classes = len(targets.classes)
     if not targets.multilabel:
         return np.bincount(targets.codes[use], minlength=n_classes).astype(np.float64)
@@ -206,12 +211,3 @@ def count_labels(targets, label_choice, use):
     sizes = np.diff(targets.first)
     share = np.repeat(use / np.maximum(sizes, 1), sizes)
     return np.bincount(targets.codes, weights=share, minlength=n_classes)
-
-
-def label_counts(rows, n_classes):
-    """How often each class is a row's label; several labels of a row share it."""
-    y = to_host(rows.y)
-    if rows.first is None:
-        return np.bincount(y, minlength=n_classes).astype(np.float64)
-    share = 1.0 / np.repeat(np.diff(rows.first), np.diff(rows.first))
-    return np.bincount(y, weights=share, minlength=n_classes)

@@ -299,7 +299,7 @@ def tracker_of_pass(model, targets, use, state, options, rows_of, width, rng):
 
 def _classes_a_step(options, n_classes):
     plan = options.plan
-    taken = options.n_negatives + 1 if plan is None else plan.n_taken * BLOCK
+    taken = options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK
     return min(n_classes, taken)
 
 

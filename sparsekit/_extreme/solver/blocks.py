@@ -22,19 +22,16 @@ BLOCK = kernels.BLOCK
 class BlockPlan:
     """Columns of a table of weights (n_features, stride) and the blocks of `kernels.BLOCK` of them.
 
-    Column c is class order[c], class k column place[k], the inverse permutation. A step takes the first
-    n_head blocks and n_drawn of the others: by ``noise`` over the blocks, or uniform ones (None).
+    Column c is class order[c], class k column place[k], the inverse permutation. A step takes n_drawn blocks:
+    all of them, or drawn by ``noise`` over the blocks, or uniform ones (None).
     """
 
     order: np.ndarray
     place: np.ndarray
     stride: int
-    n_head: int
     n_drawn: int
     noise: Noise | None
     log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
-    n_hard: int = 0  # number of blocks with the highest scores, once these are known
-    searches: tuple[int, ...] = ()  # epochs after which they are searched for
 
     @property
     def n_classes(self):
@@ -44,27 +41,17 @@ class BlockPlan:
     def n_blocks(self):
         return -(-len(self.order) // kernels.BLOCK)
 
-    @property
-    def n_taken(self):
-        """Blocks of a step, at most."""
-        return min(self.n_blocks, self.n_head + self.n_hard + self.n_drawn)
-
     def expected(self):
         """Expected number of times that a step draws each block (n_blocks,)."""
-        rest = self.n_blocks - self.n_head
-        out = np.ones(self.n_blocks)
-        if self.n_drawn < rest:
-            by_noise = None if self.noise is None else self.noise.p[self.n_head :]
-            out[self.n_head :] = self.n_drawn / rest if by_noise is None else self.n_drawn * by_noise
-        return out
+        if self.noise is None or self.n_drawn == self.n_blocks:
+            return np.full(self.n_blocks, self.n_drawn / self.n_blocks)
+        return self.n_drawn * self.noise.p
 
     def probability(self):
         """Probability that a step draws each block (n_blocks,)."""
-        out = self.expected()
-        if self.noise is not None and self.n_drawn < self.n_blocks - self.n_head:
-            drawn = out[self.n_head :]  # with replacement
-            out[self.n_head :] = 1.0 - (1.0 - drawn / self.n_drawn) ** self.n_drawn
-        return out
+        if self.noise is None or self.n_drawn == self.n_blocks:
+            return self.expected()
+        return 1.0 - (1.0 - self.noise.p) ** self.n_drawn  # with replacement
 
     def inverse_probability(self, counts, method):
         """beta of eq. (6) in the order of the columns, from counts in that of the classes.
@@ -120,35 +107,25 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     counts : ndarray of shape (n_classes,)
     n_negatives : int
     noise : Noise or None
-        Of the classes. With one they are sorted by decreasing probability. The most probable blocks, half of
-        a step's, are in every step, since they are most of the sum. Without, classes stand in random order,
-        since neighbours among sorted labels may be alike.
+        Of the classes. With one they are sorted by decreasing probability: the classes of a block are drawn
+        alike. Without, classes stand in random order, since neighbours among sorted labels may be alike.
     itemsize : int
         Bytes of a weight.
     rng : numpy.random.Generator
     in_order : bool
-        Whether classes stay in their order, whose blocks are drawn by the sums of their probabilities.
+        Whether classes stay in their order. They do where a step takes all.
     """
     K, size = len(counts), kernels.BLOCK
-    n_blocks, taken = -(-K // size), -(-n_negatives // size)
-    stride = stride_of(K, itemsize)
-    if in_order and taken < n_blocks:
-        order, n_head, n_drawn, over_blocks = np.arange(K), 0, taken, None
-        if noise is not None:
-            over_blocks = Noise(np.add.reduceat(noise.p, np.arange(0, K, size)))
-    elif taken >= n_blocks:
-        order, n_head, n_drawn, over_blocks = np.arange(K), n_blocks, 0, None
-    elif noise is None:
-        order, n_head, n_drawn, over_blocks = rng.permutation(K), 0, taken, None
-    else:
-        order, n_head = np.argsort(-noise.p, kind="stable"), taken // 2
-        n_drawn = taken - n_head
-        p = np.add.reduceat(noise.p[order], np.arange(0, K, size))
-        p[:n_head] = 0.0
-        over_blocks = Noise(p / p.sum()) if p.sum() > 0 else None
+    n_blocks = -(-K // size)
+    n_drawn, stride = min(n_blocks, -(-n_negatives // size)), stride_of(K, itemsize)
+    order, over_blocks = np.arange(K), None
+    if n_drawn < n_blocks and not in_order:
+        order = rng.permutation(K) if noise is None else np.argsort(-noise.p, kind="stable")
+    if n_drawn < n_blocks and noise is not None:
+        over_blocks = Noise(np.add.reduceat(noise.p[order], np.arange(0, K, size)))
     place = np.empty(K, dtype=np.int64)
     place[order] = np.arange(K)
-    plan = BlockPlan(order, place, stride, n_head, n_drawn, over_blocks, np.full(stride, np.inf))
+    plan = BlockPlan(order, place, stride, n_drawn, over_blocks, np.full(stride, np.inf))
     with np.errstate(divide="ignore"):
-        plan.log_noise[:K] = np.log(np.repeat(plan.expected(), size)[:K] / (plan.n_taken * size))
+        plan.log_noise[:K] = np.log(np.repeat(plan.expected(), size)[:K] / (n_drawn * size))
     return plan

@@ -16,7 +16,7 @@ import numpy as np
 from ..._messages import shown
 from ..._storage.npz import Reader, write
 
-SCHEMA, VERSION = "sparsekit.ExtremeSoftmaxSGD.checkpoint", 5
+SCHEMA, VERSION = "sparsekit.ExtremeSoftmaxSGD.checkpoint", 6
 
 
 class Checkpoint:

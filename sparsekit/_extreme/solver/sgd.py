@@ -6,19 +6,16 @@ is without their factor N, so that the learning rate does not depend on the numb
 .. math:: f_{ik}(u, W) = u_i + e^{-u_i} + (K - 1) e^{x_i^T (w_k - w_{y_i}) - u_i}
           + \tfrac{\alpha}{2} (\beta_{y_i} \|w_{y_i}\|^2 + \beta_k \|w_k\|^2).
 
-State, one call of the kernel, one epoch and the loop over epochs are functions of their own.
+State, one call of the kernel and one epoch are functions of their own.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 
-from ..._arrays import as_like, full, is_device, kernel_module, to_host
+from ..._arrays import as_like, full, is_device, kernel_module
 from ..._cython.extreme import _class_blocks, _extreme
-from ..._solver import outcome
 from ..._solver.outcome import Limits
-from .hard import is_due, update_hard_blocks
 from .noise import Noise
 from .state import set_scale
 
@@ -32,7 +29,6 @@ WORK_ON_DEVICE = 2**32
 MANY_CLASSES = 20000
 
 _NO_LIMITS = Limits()
-MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step that was not finite.")
 
 
 @dataclass
@@ -87,14 +83,10 @@ class Work:
     order: np.ndarray
     chosen: np.ndarray  # the examples of an epoch in order, in main memory
     examples: np.ndarray  # the same where the rows are
-    sizes: np.ndarray | None  # labels of each row, where an epoch draws one
-    numbers: np.ndarray | None
-    places: np.ndarray | None
     u: np.ndarray | None
     integers: np.ndarray | None  # of the processor's threads
     doubles: np.ndarray | None
     states: np.ndarray
-    loss: np.ndarray
     beta: np.ndarray | None
     noise: Noise | None  # of the classes, or of a plan's blocks
     classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
@@ -103,7 +95,6 @@ class Work:
     columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
     log_noise: np.ndarray | None  # with blocks of negatives: the plan's
     rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
-    hard: np.ndarray | None = None  # (n_examples, n_hard) blocks, once they were searched
 
 
 def shares_classes(n_classes, options, noise):
@@ -123,26 +114,22 @@ def shares_classes(n_classes, options, noise):
 def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=None):
     """Allocate for a run over ``rows``, or those whose numbers are in ``order``; a ridge needs ``counts``."""
     order, x = np.arange(rows.n_rows, dtype=np.int64) if order is None else order, rows.data
-    sampled = rows.first is not None
     plan = options.plan
     blocks = plan is None and shares_classes(n_classes, options, noise)
     draws = noise if plan is None else plan.noise
-    sees_all = plan is not None and plan.n_taken == plan.n_blocks
+    sees_all = plan is not None and plan.n_drawn == plan.n_blocks
     beta = None
-    if options.alpha > 0:
+    if options.alpha > 0 and not options.adaptive:
         if plan is not None:
             beta = plan.inverse_probability(counts, options.method)
         else:
             beta = inverse_probability(counts, options, noise)
     integers, doubles = (None, None) if is_device(x) else _make_workspace(options)
-    chosen = np.empty_like(order) if sampled else order
+    chosen = order if rows.first is None else np.empty_like(order)
     return Work(
         order,
         chosen,
         as_like(chosen, x),
-        np.diff(rows.first) if sampled else None,
-        np.empty(len(order)) if sampled else None,
-        np.empty_like(order) if sampled else None,
         # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, a row's first ones
         # give a better guess (NaN). Uniform ones miss the few classes that matter.
         full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
@@ -151,7 +138,6 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
         integers,
         doubles,
         np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
-        np.zeros((options.n_threads, 2), like=x),
         None if beta is None else np.asarray(beta, like=x),
         None if draws is None else draws.as_like(x),
         np.arange(n_classes) if blocks else None,
@@ -168,60 +154,36 @@ def _make_workspace(options):
     if options.plan is None:
         sizes = _extreme.workspace_sizes(options.n_negatives, options.batch_size)
     else:
-        sizes = _class_blocks.block_workspace_sizes(options.plan.n_taken, options.plan.n_blocks)
+        sizes = _class_blocks.block_workspace_sizes(options.plan.n_drawn, options.plan.n_blocks)
     # threads write next to each other's last numbers only once a step
     shapes = [(options.n_threads, size + 8) for size in sizes]
     return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
 
 
-def steps(state, rows, options, work, learning_rate, begin, end, *, value=False):
+def steps(state, rows, options, work, learning_rate, begin, end):
     """One call of the kernel, over work.examples[begin : end]; returns the index of a bad step or -1."""
-    if options.plan is not None:
-        return _block_steps(state, rows, options, work, learning_rate, begin, end, value)
-    bad = kernel_module("extreme._extreme", rows.data).run_steps(
-        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
-        value,
-    )  # fmt: skip
+    in_blocks = options.plan is not None
+    module = kernel_module("extreme._class_blocks" if in_blocks else "extreme._extreme", rows.data)
+    bad = (module.run_block_steps if in_blocks else module.run_steps)(
+        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end
+    )
     state.steps += -(-(end - begin) // options.batch_size)
     state.rows_seen += end - begin
     return bad
 
 
-def _block_steps(state, rows, options, work, learning_rate, begin, end, value):
-    bad = kernel_module("extreme._class_blocks", rows.data).run_block_steps(
-        rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end,
-        value,
-    )  # fmt: skip
-    state.steps += end - begin
-    state.rows_seen += end - begin
-    return bad
-
-
-def epoch(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
-    """Every row once: (index of a bad step or -1, mean sampled objective, complete)."""
-    bad, total, n_values, complete = sweep(
-        state, rows, options, work, learning_rate, rng, value=value, limits=limits
-    )
-    return bad, total / n_values if n_values else np.nan, complete
-
-
-def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits=_NO_LIMITS):
-    """`epoch` of some of the rows: sum and number of the sampled objectives instead of their mean."""
+def epoch(state, rows, options, work, learning_rate, rng, *, limits=_NO_LIMITS):
+    """Every row once: (index of a bad step or -1, whether all steps were made)."""
     set_scale(state, rows)
     if options.shuffle:
         rng.shuffle(work.order)
-    if work.sizes is not None:
-        # one of each row's examples
-        rng.random(out=work.numbers)
-        np.take(work.sizes, work.order, out=work.places)
-        np.multiply(work.numbers, work.places, out=work.places, casting="unsafe")
-        np.take(rows.first, work.order, out=work.chosen)
-        np.add(work.chosen, work.places, out=work.chosen)
+    if rows.first is not None:  # one of each row's examples
+        sizes = np.diff(rows.first)[work.order]
+        work.chosen[:] = rows.first[work.order] + (rng.random(len(sizes)) * sizes).astype(np.int64)
     if work.examples is not work.chosen:
         work.examples.set(work.chosen)
-    work.loss[:] = 0.0
     unit = options.batch_size * options.n_threads
-    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_taken * _class_blocks.BLOCK
+    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_drawn * _class_blocks.BLOCK
     work_per_call = WORK_ON_DEVICE if is_device(rows.data) else WORK_PER_CALL
     per_call = max(1, int(work_per_call / (max(1.0, rows.width) * classes))) // unit
     per_call = max(1, per_call) * unit
@@ -232,65 +194,8 @@ def sweep(state, rows, options, work, learning_rate, rng, *, value=False, limits
             break
         if work.classes is not None:
             rng.shuffle(work.classes)
-        bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call), value=value)
+        bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call))
         if bad >= 0:
             complete = False
             break
-    loss = to_host(work.loss)
-    return bad, float(loss[:, 0].sum()), float(loss[:, 1].sum()), complete
-
-
-def minimize_sampled_softmax(
-    rows, state, options, work, rng, *, callback=None, max_time=None, value=False, begin=0, seconds=0.0
-):
-    """Run epochs ``begin`` + 1 to ``options.max_iter`` from ``state``, which is changed.
-
-    Parameters
-    ----------
-    rows : DataRows
-    state : State
-    options : Options
-    work : Work
-        From `init_work`, for the same rows and options.
-    rng : numpy.random.Generator
-    callback : callable, default=None
-        ``callback(intermediate_result)`` after each epoch, with the fields of the result; a true value or
-        StopIteration ends the run.
-    max_time : float, default=None
-        Seconds after which the run ends, within about a tenth of a second of it.
-    value : bool, default=False
-        Whether to estimate the objective as it goes (``fun``), which the callback also asks for.
-    begin : int, default=0
-        Epochs that earlier runs from this state have done.
-    seconds : float, default=0.0
-        Time before this run, which the callback's ``time`` includes.
-
-    Returns
-    -------
-    OptimizeResult
-        x (W), bias, fun, nit (epochs), nfev (steps), learning_rate (the last), status, success, message. fun
-        is the mean of the sampled objective over the last epoch, NaN without ``value``. It is an estimate,
-        and for the double sums an upper bound of the mean log-loss.
-    """
-    limits = Limits(max_time=np.inf if max_time is None else max_time)
-    value = value or callback is not None
-    rate, fun, status, nit = options.learning_rate, np.nan, outcome.CONVERGED, begin
-    for nit in range(begin + 1, options.max_iter + 1):
-        rate = options.learning_rate * options.decay ** (nit - 1)
-        if is_due(options, nit - 1):
-            update_hard_blocks(state, rows, options, work, limits)
-        bad, fun, complete = epoch(state, rows, options, work, rate, rng, value=value, limits=limits)
-        if not complete:
-            status = outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
-            break
-        if callback is not None:
-            report = OptimizeResult(
-                nit=nit, nfev=state.steps, fun=fun, learning_rate=rate, time=seconds + limits.seconds
-            )
-            if outcome.wants_to_stop(callback, report):
-                status = outcome.STOPPED
-                break
-    return OptimizeResult(
-        x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
-        success=status == outcome.CONVERGED, message=MESSAGES[status],
-    )  # fmt: skip
+    return bad, complete

@@ -17,7 +17,7 @@ COPIED = 2**24
 
 def run_block_steps(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
-    work: Work, options: BlockOptions, eta: float, begin: int, end: int, value: bool,
+    work: Work, options: BlockOptions, eta: float, begin: int, end: int,
 ) -> int:  # fmt: skip
     """Steps of length eta over work.examples[begin : end], with blocks of negatives, some rows at a time.
 
@@ -26,8 +26,8 @@ def run_block_steps(
     """
     plan = options.plan
     return run(
-        data, indices, indptr, W, rows, state, work, options, eta, begin, end, value, work.columns,
-        (1, W.shape[1]), (plan.n_blocks, plan.n_head, plan.n_drawn),
+        data, indices, indptr, W, rows, state, work, options, eta, begin, end, work.columns,
+        (1, W.shape[1]), (plan.n_blocks, plan.n_drawn),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ BLOCK = 16  # classes of a block, as in extreme.cu
 PLACES = 2**22
 # the bits of extreme.cuh: which arrays are given
 _FLAGS = (
-    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise", "value",
+    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise",
 )  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
@@ -54,17 +54,16 @@ def _sort_by_block(xp, order, y, classes, place, parts, K):
 class _Rounds:
     """Arrays of the drawn classes and of the workspaces, and the launches over them."""
 
-    def __init__(self, xp, data, indices, *, units, stride, rounds, value):
+    def __init__(self, xp, data, indices, *, units, stride, rounds):
         places = units * stride
         self.per_draw = max(1, min(rounds, PLACES // places))
-        self.units, self.stride, self.value = units, stride, value
+        self.units, self.stride = units, stride
         n = self.per_draw * units
         self.k = xp.empty(n * stride, dtype=np.int64)
         self.r = xp.empty(n * stride)
         self.keys = xp.empty(n * stride, dtype=np.int64)
         self.count = xp.empty(n, dtype=np.int64)
         self.doubles = xp.empty(units * (4 * stride + 2))  # as in extreme.cu
-        self.values = xp.zeros((2, n if value else 1))
         of = {"real": data.dtype, "index": indices.dtype}
         self.steps = kernel("extreme/extreme", "sk_extreme_steps", **of)
         self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
@@ -77,7 +76,7 @@ def _parts(noise: Noise | None) -> tuple[DeviceArray | None, ...]:
 
 def run_steps(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
-    work: Work, options: Options, eta: float, begin: int, end: int, value: bool,
+    work: Work, options: Options, eta: float, begin: int, end: int,
 ) -> int:  # fmt: skip
     """Steps of length eta over the examples work.examples[begin : end], options.n_threads parts at a time.
 
@@ -88,18 +87,17 @@ def run_steps(
     lowest index. Nothing moved in that round or after it. This is the only value that is waited for.
     """
     steps_of = rows.n_features, 1
-    return run(data, indices, indptr, W, rows, state, work, options, eta, begin, end, value, rows.y, steps_of)
+    return run(data, indices, indptr, W, rows, state, work, options, eta, begin, end, rows.y, steps_of)
 
 
 def run(
     data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
-    work: Work, options: Options, eta: float, begin: int, end: int, value: bool, y: DeviceArray,
-    steps_of: tuple[int, int], blocks: tuple[int, int, int] = (0, 0, 0),
+    work: Work, options: Options, eta: float, begin: int, end: int, y: DeviceArray,
+    steps_of: tuple[int, int], blocks: tuple[int, int] = (0, 0),
 ) -> int:  # fmt: skip
     """`run_steps` for labels y, with the entries of W from class to class and from feature to feature.
 
-    ``blocks``: their number, how many first ones are in every step, and how many are drawn; none if negatives
-    are single classes.
+    ``blocks``: their number and how many are drawn; none if negatives are single classes.
     """
     import cupy
 
@@ -119,7 +117,7 @@ def run(
         classes = None
     units, stride = parts * batch_size, n_negatives + 1
     if blocks[0]:
-        n_negatives = BLOCK * min(blocks[0], blocks[1] + blocks[2])
+        n_negatives = BLOCK * min(blocks)
         log_noise = work.log_noise
         stride = n_negatives + 1
     elif noise is None and method != 3:
@@ -130,10 +128,10 @@ def run(
     if not sparse or not len(indices):
         indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
     shares = data.size / max(1, len(indptr) - 1) if sparse else width
-    R = _Rounds(cupy, data, indices, units=units, stride=stride, rounds=rounds, value=value)
+    R = _Rounds(cupy, data, indices, units=units, stride=stride, rounds=rounds)
     flags = _flags(
         indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, beta=beta,
-        log_noise=log_noise, classes=classes, noise=noise, value=value,
+        log_noise=log_noise, classes=classes, noise=noise,
     )  # fmt: skip
     real = data.dtype
     numbers = cupy.asarray(np.array([eta, options.alpha], dtype=np.float64))
@@ -144,7 +142,7 @@ def run(
         _absent(cupy, W if W.size else None, real), _absent(cupy, bias, real),
         _absent(cupy, scale, np.float64),
         _absent(cupy, beta, np.float64), _absent(cupy, log_noise, np.float64), R.k, R.r,
-        R.count, R.keys, R.doubles, R.values, bad,
+        R.count, R.keys, R.doubles, bad,
     )  # fmt: skip
     drawing = (
         order, y, _absent(cupy, classes, np.int64), _absent(cupy, place, np.int64),
@@ -164,13 +162,9 @@ def run(
         R.keys[: here * units * stride].sort()
         for round_ in range(first, first + here):
             # as Launcher would convert them, which takes as long as a small round
-            rest = (np.int64(round_), np.int64(R.per_draw))
-            R.steps.function((units,), (changing,), (*before, *numbers_, _CHANGE, *rest))
-            R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, *rest))
-        if value:
-            looked = R.values[:, : here * units].reshape(2, here, parts, -1).sum(axis=(1, 3))
-            work.loss[:parts] += looked.T
-            R.values[...] = 0.0
+            now = np.int64(round_)
+            R.steps.function((units,), (changing,), (*before, *numbers_, _CHANGE, now))
+            R.steps.function((units * stride,), (moving,), (*before, *numbers_, _MOVE, now))
     where = int(bad[0])
     return -1 if where == _FINITE else begin + where % n
 

@@ -42,7 +42,6 @@ class Work(Protocol):
 
     examples: DeviceArray
     states: DeviceArray
-    loss: DeviceArray
     u: DeviceArray | None
     beta: DeviceArray | None
     log_noise: DeviceArray | None
@@ -71,9 +70,6 @@ class Plan(Protocol):
 
     @property
     def n_blocks(self) -> int: ...
-
-    @property
-    def n_head(self) -> int: ...
 
     @property
     def n_drawn(self) -> int: ...

@@ -80,20 +80,17 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
 static __device__ long long draw_blocks(const numbers& N, long long y, unsigned long long* state, const double* noise,
                                         const double* keep, const long long* alias, long long* k, double* r) {
     const bool nce = N.method == SK_NCE;
-    const long long rest = N.n_blocks - N.n_head, head = N.n_drawn >= rest ? N.n_blocks : N.n_head;
     const long long most = (N.stride - 1) / BLOCK, from = N.stride - most;
     long long *b = k + from, n = 0, size = 0;
     double* w = r + from;
-    for (; n < head; n++) {
+    for (; N.n_drawn >= N.n_blocks && n < N.n_blocks; n++) {
         b[n] = n;
         w[n] = 1.0;
     }
-    for (long long i = 0; head < N.n_blocks && i < N.n_drawn; i++) {
-        // also drawn with a noise distribution, which replaces it: the generator's states then agree with the CPU's
-        long long j = N.n_head + sk_below(state, rest), l = head;
-        double weight = (double)rest / (double)N.n_drawn;
+    for (long long i = 0; N.n_drawn < N.n_blocks && i < N.n_drawn; i++) {
+        long long j = sk_below(state, N.n_blocks), l = 0;
+        double weight = (double)N.n_blocks / (double)N.n_drawn;
         if (noise) {
-            j = sk_below(state, N.n_blocks);
             if (!(sk_unit(state) < keep[j])) j = alias[j];
             weight = 1.0 / ((double)N.n_drawn * noise[j]);
         }
@@ -132,18 +129,11 @@ struct problem {
     const long long *order, *k;
     const double* r;
     const long long *count, *keys;
-    double *doubles, *values;
+    double* doubles;
     unsigned long long* bad;
 
     __device__ __forceinline__ long long rounds_units(long long round, long long unit) const {
         return (round - N.first) * N.units + unit;
-    }
-    __device__ __forceinline__ void record(long long round, long long unit, double loss, double n_rows,
-                                         long long rounds) const {
-        if (!N.has(VALUE) || round % SK_VALUE_EVERY != 0) return;
-        long long i = rounds_units(round, unit);
-        values[i] = loss;
-        values[rounds * N.units + i] = n_rows;
     }
     // the smallest number is reported: the first bad round, and in it the first row
     __device__ __forceinline__ void report(long long round, long long place) const {
@@ -153,8 +143,7 @@ struct problem {
 };
 
 // The change of one row. Its workspace holds f, g, rho, q (stride), the squared norm and the step length.
-static __device__ void row_unit(const problem& P, long long round, long long unit, long long rounds,
-                                double* shared) {
+static __device__ void row_unit(const problem& P, long long round, long long unit, double* shared) {
     const numbers& N = P.N;
     long long at, b = unit % N.batch_size, size = N.batch(unit / N.batch_size, round, &at);
     if (b >= size) return;
@@ -178,12 +167,10 @@ static __device__ void row_unit(const problem& P, long long round, long long uni
     if (few && warp > 0) return;
     double u = P.X.u ? P.X.u[e] : 0.0;
     double* g = f + N.stride;
-    double loss = sk_softmax::solve({few ? nullptr : shared}, P.R, n, k, f, P.r + first, g, g + N.stride,
-                                    g + 2 * N.stride, s, eta, &u);
+    sk_softmax::solve({few ? nullptr : shared}, P.R, n, k, f, P.r + first, g, g + N.stride, g + 2 * N.stride, s, eta, &u);
     if (threadIdx.x == 0) {
         f[4 * N.stride + 1] = eta;
         if (P.X.u) P.X.u[e] = u;
-        P.record(round, unit, loss, 1.0, rounds);
         if (!(fabs(g[0]) < sk_softmax::BEYOND) || !(fabs(u) < sk_softmax::BEYOND)) P.report(round, at + b);
     }
 }
@@ -255,8 +242,8 @@ extern "C" __global__ void sk_extreme_steps(
     const long long* row_of,
     const long long* y, const double* weight, double* u, real* W, real* bias, double* scale,
     const double* beta, const double* log_noise, const long long* k, const double* r,
-    const long long* count, const long long* keys, double* doubles, double* values, unsigned long long* bad, const long long* whole, const double* parts,
-    long long phase, long long round, long long rounds_drawn) {
+    const long long* count, const long long* keys, double* doubles, unsigned long long* bad, const long long* whole, const double* parts,
+    long long phase, long long round) {
     __shared__ double shared[33];
     const sk_extreme::numbers N(whole, parts);
     const double* ridge = N.if_has(sk_extreme::BETA, beta);
@@ -266,9 +253,9 @@ extern "C" __global__ void sk_extreme_steps(
          N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
         {N.width, N.class_step, N.feature_step, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
         {N.method, N.n_negatives, N.n_classes, N.eta, N.ridge, N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
-        order, k, r, count, keys, doubles, values, bad};
+        order, k, r, count, keys, doubles, bad};
     // nothing moves any more once a step was not finite
-    if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, rounds_drawn, shared);
+    if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, shared);
     else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x);
 }
 

@@ -7,22 +7,21 @@ namespace sk_extreme {
 
 // bits of ``flags``: which of the arrays are not NULL
 constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64,
-                    LOG_NOISE = 128, CLASSES = 256, NOISE = 512, VALUE = 1024;
+                    LOG_NOISE = 128, CLASSES = 256, NOISE = 512;
 
-// Numbers of a call, in the order of _extreme/estimators/classifier.py. In a round each of ``parts`` ranges of the
+// Numbers of a call, in the order of _extreme.py. In a round each of ``parts`` ranges of the
 // order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``
 // slots for them. The arrays of drawn classes begin with round ``first``. The weight of class k and feature j is W[k *
 // class_step + j * feature_step]. Negatives are blocks of neighbouring classes where n_blocks is not 0.
 struct numbers {
     long long flags, width, n_classes, shift, begin, n, parts, batch_size, method, n_negatives,
-        stride, units, first, class_step, feature_step, n_blocks, n_head, n_drawn;
+        stride, units, first, class_step, feature_step, n_blocks, n_drawn;
     double eta, ridge;
 
     __device__ __forceinline__ numbers(const long long* a, const double* b)
         : flags(a[0]), width(a[1]), n_classes(a[2]), shift(a[3]), begin(a[4]), n(a[5]), parts(a[6]),
           batch_size(a[7]), method(a[8]), n_negatives(a[9]), stride(a[10]), units(a[11]), first(a[12]),
-          class_step(a[13]), feature_step(a[14]), n_blocks(a[15]), n_head(a[16]), n_drawn(a[17]), eta(b[0]),
-          ridge(b[1]) {}
+          class_step(a[13]), feature_step(a[14]), n_blocks(a[15]), n_drawn(a[16]), eta(b[0]), ridge(b[1]) {}
 
     __device__ __forceinline__ bool has(long long flag) const { return flags & flag; }
     template <typename T>

@@ -2,7 +2,6 @@
 // the scores by each method. The rules are those of _cython/extreme/softmax_rules.h.
 #include "draws.h"
 #include "extreme/implicit.cuh"
-#include "losses.h"
 #include "numbers.h"
 #ifndef SK_SOFTMAX_RULES_CUH
 #define SK_SOFTMAX_RULES_CUH
@@ -48,19 +47,18 @@ static __device__ __forceinline__ double first_u(team t, long long n, const doub
 }
 
 // Gradient along x: g[j] of class k[j], j = 1 .. n, and as *own that of the label, from the scores f; may
-// change u. Every thread writes its own g. Returns the value of the sampled objective, in all threads.
-static __device__ double slopes(team t, const rule& R, long long n, double eta, const long long* k,
-                                const double* f, const double* r, double* g, double* own, double* u_) {
-    double fy = f[0], total = 0.0, loss = 0.0;
+// change u. Every thread writes its own g.
+static __device__ void slopes(team t, const rule& R, long long n, double eta, const long long* k,
+                              const double* f, const double* r, double* g, double* own, double* u_) {
+    double fy = f[0], total = 0.0;
     const long long first = 1 + t.rank(), by = t.size();
     if (R.method == SK_OVE) {
         for (long long j = first; j <= n; j += by) {
             g[j] = r[j] / (1.0 + exp(fy - f[j]));
             total += g[j];
-            loss += r[j] * sk_softplus(f[j] - fy);
         }
         *own = -t.sum(total);
-        return t.sum(loss);
+        return;
     }
     if (R.method == SK_IS) {
         double high = 0.0;
@@ -75,18 +73,17 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
         double all = total + exp(-high);
         for (long long j = first; j <= n; j += by) g[j] /= all;
         *own = -total / all;
-        return high + log(all);
+        return;
     }
     if (R.method == SK_NCE) {
         double log_m = log((double)R.n_negatives), uniform = -log((double)R.n_classes);
         double x = fy - log_m - (R.log_noise ? R.log_noise[k[0]] : uniform);
         for (long long j = first; j <= n; j += by) {
             double z = f[j] - log_m - (R.log_noise ? R.log_noise[k[j]] : uniform);
-            loss += sk_softplus(z);
             g[j] = 1.0 / (1.0 + exp(-z));
         }
         *own = -1.0 / (1.0 + exp(x));
-        return sk_softplus(-x) + t.sum(loss);
+        return;
     }
     double u = *u_;  // eq. (7)
     if (R.method == SK_UMAX) {
@@ -99,34 +96,30 @@ static __device__ double slopes(team t, const rule& R, long long n, double eta, 
     }
     total = t.sum(total);
     *own = -total;
-    loss = u + exp(-u) + total - 1.0;
     u -= eta * (1.0 - exp(-u) - total);
     // the optimal u is not negative
     *u_ = R.method == SK_UMAX && u < 0.0 ? 0.0 : u;
-    return loss;
 }
 
 // The step of one row from the scores f of its classes k; entry 0 is the label's. eta is divided by the batch's size
 // already; rho and q are workspace. Writes the changes of the classes (before the shrinkage) to g: each thread its own
-// entries, and the first thread g[0]. Returns the value of the sampled objective; it and u in all threads.
-static __device__ double solve(team t, const rule& R, long long n, const long long* k, const double* f,
-                               const double* r, double* g, double* rho, double* q, double s, double eta,
-                               double* u) {
-    double own = 0.0, loss = 0.0;
+// entries, and the first thread g[0]; u in all threads.
+static __device__ void solve(team t, const rule& R, long long n, const long long* k, const double* f,
+                             const double* r, double* g, double* rho, double* q, double s, double eta,
+                             double* u) {
+    double own = 0.0;
     if (*u != *u) *u = first_u(t, n, f, r);  // NaN: the row's first step
     if (R.method != SK_IMPLICIT) {
-        loss = slopes(t, R, n, eta, k, f, r, g, &own, u);
+        slopes(t, R, n, eta, k, f, r, g, &own, u);
         for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] *= -eta;
         if (t.rank() == 0) g[0] = -eta * own;
-        return loss;
+        return;
     }
     double old = *u, ry = shrink(R, k[0], eta);
     for (long long j = 1 + t.rank(); j <= n; j += t.size()) {
-        loss += r[j] * exp(f[j] - f[0] - old);
         rho[j] = shrink(R, k[j], eta);
         g[j] = rho[j] * f[j] - ry * f[0];
     }
-    loss = t.sum(loss) + old + exp(-old) - 1.0;
     if (n == 1) {
         double rk = shrink(R, k[1], eta);
         own = sk_implicit_one(rk * f[1] - ry * f[0], log(r[1]), eta, s * (rk + ry), old, u);
@@ -136,7 +129,6 @@ static __device__ double solve(team t, const rule& R, long long n, const long lo
     }
     for (long long j = 1 + t.rank(); j <= n; j += t.size()) g[j] = -g[j];
     if (t.rank() == 0) g[0] = own;
-    return loss;
 }
 
 }  // namespace sk_softmax

@@ -1,4 +1,4 @@
-"""Epochs over blocks of rows, the next one read ahead, and the progress from which a run can continue."""
+"""Epochs over rows in blocks, the next one read ahead, and the progress from which a run can continue."""
 
 from __future__ import annotations
 
@@ -11,16 +11,32 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import Limits
-from .sgd import MESSAGES, DataRows, Work, sweep
+from .sgd import DataRows, Work, epoch
 from .state import SamplingOptions, SoftmaxState
+
+MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step that was not finite.")
 
 
 class RowSource(Protocol):
     """Rows in blocks; a block may have none that count (None)."""
 
-    n_blocks: int
+    @property
+    def n_blocks(self) -> int: ...
 
     def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]: ...
+
+
+@dataclass
+class OneBlock:
+    """Rows in memory, or on a GPU."""
+
+    rows: DataRows
+    n_blocks: int = 1
+
+    def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]:
+        """The rows for each of the numbers, which are 0."""
+        for i in numbers:
+            yield int(i), self.rows
 
 
 @dataclass
@@ -30,24 +46,21 @@ class Progress:
     epoch : the current one, from 1.
     order : its order of the blocks, or None before it has begun.
     done : number of blocks of ``order`` that are finished.
-    total, n_values : sum of the epoch's sampled objectives, and their number.
     u : of each block read so far, or None if rows are read once and u is not stored.
     """
 
-    u: dict[int, np.ndarray] | None = field(default_factory=dict)
+    u: dict[int, Any] | None = field(default_factory=dict)
     epoch: int = 1
     order: np.ndarray | None = None
     done: int = 0
-    total: float = 0.0
-    n_values: float = 0.0
 
     def next_epoch(self) -> None:
         """Begin the next epoch."""
         self.epoch += 1
-        self.order, self.done, self.total, self.n_values = None, 0, 0.0, 0.0
+        self.order, self.done = None, 0
 
 
-def minimize_over_blocks(
+def minimize_sampled_softmax(
     source: RowSource,
     state: SoftmaxState,
     options: SamplingOptions,
@@ -57,46 +70,55 @@ def minimize_over_blocks(
     *,
     callback: Callable[[OptimizeResult], Any] | None = None,
     max_time: float | None = None,
+    seconds: float = 0.0,
     after_block: Callable[[bool], Any] = lambda last: None,
 ) -> OptimizeResult:
-    """Run epochs ``progress.epoch`` to ``options.max_iter``; as `minimize_sampled_softmax` but for:
+    """Run epochs ``progress.epoch`` to ``options.max_iter`` from ``state``, which is changed.
 
     Parameters
     ----------
     source : RowSource
+    state : SoftmaxState
+    options : SamplingOptions
+    rng : numpy.random.Generator
     progress : Progress
         Where to begin; kept up to date. A block begins with nothing but this, the state and ``rng``. So a run
         that goes on from copies of the three takes the steps of one that was never broken off.
     make_work : callable
         Work of a block's rows, which `init_work` gives.
+    callback : callable, default=None
+        ``callback(intermediate_result)`` after each epoch, with nit (epochs), nfev (steps), learning_rate and
+        time; a true value or StopIteration ends the run.
+    max_time : float, default=None
+        Seconds after which the run ends, within about a tenth of a second of it.
+    seconds : float, default=0.0
+        Time before this run, which the callback's ``time`` includes.
     after_block : callable
         Called with False after each block, and with True where the run ends before all epochs are done.
 
     Returns
     -------
     OptimizeResult
-        See `minimize_sampled_softmax`.
+        x (W), bias, nit (epochs), nfev (steps), learning_rate (the last), status, success, message.
     """
     limits = Limits(max_time=np.inf if max_time is None else max_time)
-    rate, fun, status = options.learning_rate, np.nan, outcome.CONVERGED
+    rate, status = options.learning_rate, outcome.CONVERGED
     while progress.epoch <= options.max_iter and status == outcome.CONVERGED:
         rate = options.learning_rate * options.decay ** (progress.epoch - 1)
         status = _finish_epoch(source, state, options, rng, progress, make_work, rate, limits, after_block)
-        fun = progress.total / progress.n_values if progress.n_values else np.nan
         if status != outcome.CONVERGED:
             break
         report = OptimizeResult(
-            nit=progress.epoch, nfev=state.steps, fun=fun, learning_rate=rate, time=limits.seconds
+            nit=progress.epoch, nfev=state.steps, learning_rate=rate, time=seconds + limits.seconds
         )
         if callback is not None and outcome.wants_to_stop(callback, report):
             status = outcome.STOPPED
             after_block(True)
         else:
             progress.next_epoch()
-    nit = min(progress.epoch, options.max_iter)
     return OptimizeResult(
-        x=state.W, bias=state.bias, fun=fun, nit=nit, nfev=state.steps, learning_rate=rate, status=status,
-        success=status == outcome.CONVERGED, message=MESSAGES[status],
+        x=state.W, bias=state.bias, nit=min(progress.epoch, options.max_iter), nfev=state.steps,
+        learning_rate=rate, status=status, success=status == outcome.CONVERGED, message=MESSAGES[status],
     )  # fmt: skip
 
 
@@ -113,13 +135,9 @@ def _finish_epoch(source, state, options, rng, progress, make_work, rate, limits
             work = make_work(rows)
             if progress.u is not None and work.u is not None:
                 work.u = progress.u.setdefault(number, work.u)
-            bad, total, n_values, complete = sweep(
-                state, rows, options, work, rate, rng, value=True, limits=limits
-            )
+            bad, complete = epoch(state, rows, options, work, rate, rng, limits=limits)
             if not complete:
                 return outcome.DIVERGED if bad >= 0 else outcome.MAX_TIME
-            progress.total += total
-            progress.n_values += n_values
             del work
         progress.done += 1
         after_block(False)

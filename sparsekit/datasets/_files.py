@@ -23,8 +23,6 @@ _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 # Largest number of columns of a file if the user gives none. Public sets have fewer, and vectors of this
 # length fit into memory.
 WIDEST = 500_000_000
-# bytes asked of a decompressor at a time
-_BUFFER = 2**17
 # a number in decimal notation; "01" is a name, and so is "nan"
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -100,7 +98,7 @@ def open_bytes(path, max_bytes=None):
                 yield _past_mark(raw)
             else:
                 unpacked = _Limited(opener(raw, "rb"), path, int(max_bytes))
-                with io.BufferedReader(unpacked, _BUFFER) as file:
+                with io.BufferedReader(unpacked, 2**17) as file:
                     yield _past_mark(file)
     except _DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error

@@ -17,8 +17,6 @@ from ._write_csr import MOST
 
 # Lines read at a time: their text is small against the arrays.
 _CHUNK = 20_000
-# A row without labels and values, which scikit-learn passes over where its line is empty.
-_EMPTY = b"qid:0\n"
 
 
 def load_xc(
@@ -84,7 +82,8 @@ def load_xc(
             if not lines:
                 problem = f"the file ends after {line_number - 2} rows; its header says {n_samples}"
                 raise FileFormatError(path, line_number, problem)
-            text = b"".join(line if line.strip() else _EMPTY for line in lines)
+            # scikit-learn passes over empty lines, and not over this one
+            text = b"".join(line if line.strip() else b"qid:0\n" for line in lines)
             parts.append(read_rows(text, path, line_number, rules))
             line_number += len(lines)
         for number, line in enumerate(file, start=line_number):

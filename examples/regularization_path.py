@@ -52,7 +52,7 @@ print("kept:", ", ".join(data.feature_names[kept]))
 # %%
 # The picture
 # -----------
-RegularizationPathDisplay.from_path(path, feature_names=data.feature_names, chosen_C=model.C_)
+RegularizationPathDisplay.from_path(path, feature_names=data.feature_names, chosen=model.C_)
 if len(sys.argv) > 1:
     plt.savefig(sys.argv[1], dpi=150, bbox_inches="tight")
 else:

@@ -45,9 +45,6 @@ KERNEL_TESTS = [
     "tests/factor_graph/test_structures.py",
     "tests/l1/test_multinomial.py",
     "tests/l1/test_lbfgs.py",
-    "tests/datasets/test_convert_svmlight.py",
-    "tests/datasets/test_csr_folder.py",
-    "tests/datasets/test_csr_folder_damage.py",
 ]
 LEVELS = ("x86-64-v4", "x86-64-v3", "baseline")
 # not about memory: threads that race on purpose and are slowed down here

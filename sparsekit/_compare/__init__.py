@@ -4,7 +4,7 @@
 - ``solver``: how a solver is called; ``peers``: one adapter each;
 - ``worker``: runs a solver in a process of its own; ``engine``: measures;
 - ``io``, ``tables``: read the user's files;
-- ``report``, ``json_output``, ``csv_output``, ``plot``: tables, files, the picture;
+- ``report``, ``json_output``, ``plot``: tables, files, the picture;
 - ``cli``, ``options``: the command line.
 
 ``benchmarks/l1_logistic.py`` and ``weak_penalties.py`` use the same engine.

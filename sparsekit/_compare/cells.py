@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-# why a track ended: no time is left for anything; a fit overran its solver's limit; the next one would
-OVER_BUDGET, CUT_OFF, OUT_OF_TIME = "budget", "cut off", "out of time"
+# why a track ended early: a fit overran its solver's limit; the next one would
+CUT_OFF, OUT_OF_TIME = "cut off", "out of time"
 
 
 @dataclass
@@ -40,8 +40,6 @@ class Track:
     stopped: str = ""
     failure: str = ""
     best_fit: object = None
-    # seconds that all of its calls took, of the share that each solver has of the time until the deadline
-    used: float = 0.0
 
     @property
     def best(self):
@@ -69,7 +67,6 @@ class Cell:
     referenced: bool = False
     interrupted: bool = False
     max_time: float = float("nan")
-    share: float = float("inf")
 
     def gap(self, objective):
         """(F - F*) / F*."""
@@ -100,11 +97,6 @@ class Cell:
         if track.best is not None:
             values = self.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
         return dict(zip(self.problem.score_keys, values))
-
-    @property
-    def unfinished(self):
-        """Tracks that the budget of all measurements kept from their end."""
-        return [t for t in self.tracks if t.stopped == OVER_BUDGET]
 
     def out_of_time(self, gap):
         """Tracks that their own limit of seconds kept from a gap."""

@@ -4,17 +4,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import shutil
 import sys
-import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from .._messages import shown
 from .options import DEFAULT_RATIOS, MAX_TIME, MAX_TIME_SHIPPED, make_parser
@@ -23,11 +18,9 @@ from .show_versions import show_versions
 OK, FAILED, USAGE = 0, 1, 2
 # options that say how a file is read
 OF_FILES = [
-    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing", "encoding"),
+    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing"),
     *("header", "standardize"),
 ]
-# what a shell reports of a program that SIGPIPE ended, its reader (head, less) having gone
-NOBODY_READS = 141
 
 
 def main(argv=None):
@@ -41,32 +34,17 @@ def main(argv=None):
     Returns
     -------
     int
-        0: done. 1: a file could not be used, the comparison was interrupted, sparsekit failed, or the budget
-        ended before any fit. 2: wrong usage. 141: the output's reader has gone.
+        0: done. 1: a file could not be used, the comparison was interrupted, or sparsekit failed. 2: wrong
+        usage. 141: the output's reader has gone.
     """
-    with _nowhere_for_closed_streams():
-        try:
-            status = _main(argv)
-            sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
-            return status
-        except BrokenPipeError:
-            # what is still buffered goes nowhere, silently
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return NOBODY_READS
-
-
-@contextlib.contextmanager
-def _nowhere_for_closed_streams():
-    """Streams that the shell closed are None, which other packages fail at (NumPy 2.0's f2py, on import)."""
-    with contextlib.ExitStack() as stack:
-        for stream, redirect in (
-            (sys.stdout, contextlib.redirect_stdout),
-            (sys.stderr, contextlib.redirect_stderr),
-        ):
-            if stream is None:
-                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-                stack.enter_context(redirect(stack.enter_context(nowhere)))
-        yield
+    try:
+        status = _main(argv)
+        sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
+        return status
+    except BrokenPipeError:
+        # what is still buffered goes nowhere, silently
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell reports of a program that SIGPIPE ended
 
 
 def _main(argv):
@@ -85,10 +63,9 @@ def _main(argv):
 
 
 def _compare(args):
-    from . import csv_output, family_peers, io, json_output, lasso_peers, paths, peers, plot, report
+    from . import family_peers, io, json_output, lasso_peers, paths, peers, plot, report
     from .engine import Bench, BenchOptions
 
-    deadline = math.inf if args.budget is None else time.monotonic() + args.budget
     fault = _faulty_task(args)
     if fault:
         return _fail(fault, USAGE)
@@ -118,7 +95,7 @@ def _compare(args):
             fault = "needs matplotlib: pip install matplotlib"
         if fault:
             return _fail(f"--plot {fault}", USAGE)
-    for option in ("plot", "json", "csv"):
+    for option in ("plot", "json"):
         path = getattr(args, option)
         fault = None if path is None else _why_not_writable(Path(path))
         if fault:
@@ -149,17 +126,15 @@ def _compare(args):
     if args.path is not None:
         return _compare_paths(args, problems, solvers)
     grids = [(p, _grid(args, p)) for p in problems]
-    progress = report.Progress(sum(len(values) for _, values in grids), enabled=args.progress)
+    progress = report.Progress(sum(len(values) for _, values in grids))
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
-    options = BenchOptions(max_time=max_time, repeats=args.repeats)
+    options = BenchOptions(max_time=max_time)
     width = shutil.get_terminal_size((0, 0)).columns or None
     head = [report.header(solvers, problems[0]), *map(report.data_line, problems)]
     print(report.fold("\n".join(head), width))
-    cells, todo = [], [(p, C) for p, values in grids for C in values]
-    with Bench(solvers, options, progress, deadline=deadline) as bench:
-        for problem, C in todo:
-            if not bench.left:
-                break
+    cells = []
+    with Bench(solvers, options, progress) as bench:
+        for problem, C in ((p, C) for p, values in grids for C in values):
             progress.cell = "{} {}={:.3g}".format(problem.name, *problem.strength(C))
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
@@ -168,40 +143,28 @@ def _compare(args):
             progress.done += 1
             if cell.interrupted:
                 break
-    if not cells:
-        return _fail(f"--budget: {args.budget:g} s were over before anything was measured", FAILED)
     interrupted = cells[-1].interrupted
-    left_out = todo[len(cells) :]
-    last = [report.summary(cells, options.gaps)]
-    if args.budget is not None:
-        last.append(report.budget_lines(args.budget, cells, [] if interrupted else left_out))
-    last.append(report.left_out_line(cells, solvers))
+    last = [report.summary(cells, options.gaps), report.left_out_line(cells, solvers)]
     print("\n" + report.fold("\n".join(filter(None, last)), width))
     settings = {
         "gaps": options.gaps,
         "stop_gap": options.stop_gap,
         "max_time": options.max_time,
-        "budget": args.budget,
-        "repeats": options.repeats,
         "n_threads": args.n_jobs,
         "fit_intercept": fit_intercept,
     }
     if args.json is not None:
-        json_output.write_json(args.json, json_output.as_dict(cells, solvers, settings, left_out))
-    if args.csv is not None:
-        csv_output.write_csv(args.csv, cells, options.gaps)
+        json_output.write_json(args.json, json_output.as_dict(cells, solvers, settings))
     if args.plot is not None:
         plot.plot(cells, args.plot)
     if interrupted:
         return _fail("interrupted", FAILED)
-    if args.budget is not None and not any(t.rungs for cell in cells for t in cell.tracks):
-        return _fail(f"--budget: {args.budget:g} s were over before any solver had fitted once", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
     return FAILED if failed else OK
 
 
 def _compare_paths(args, problems, solvers):
-    from . import csv_output, json_output, paths, report
+    from . import json_output, paths, report
 
     width = shutil.get_terminal_size((0, 0)).columns or None
     head = report.header(solvers, problems[0], times=paths.TIMES)
@@ -215,19 +178,16 @@ def _compare_paths(args, problems, solvers):
             own = own or run
             found.append(run)
             print(paths.table_line(solvers, run, own), flush=True)
-    rows = [asdict(run) for run in found]
     if args.json is not None:
-        json_output.write_json(args.json, rows)
-    if args.csv is not None:
-        csv_output.write_rows(args.csv, rows)
+        json_output.write_json(args.json, [asdict(run) for run in found])
     own = [run for run in found if run.solver == solvers[0].title]
     return FAILED if any(run.failure for run in own) else OK
 
 
 def _faulty_task(args):
     """What options do not go together, or None."""
-    if args.path is not None and (args.plot is not None or args.budget is not None):
-        return "--path has no --plot and no --budget; its times are limited by --max-time"
+    if args.path is not None and args.plot is not None:
+        return "--path has no --plot"
     has_numbers = args.lasso or args.family is not None
     if has_numbers and args.C is not None:
         return "--C is for classes; with --lasso and --family the penalty is --alpha or --lambda-ratio"
@@ -270,22 +230,12 @@ def _l1_ratio(args):
 
 
 def _why_not_writable(path):
-    """Why nothing can be written there, or None; leaves no file behind."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        # a pipe or a device: opening one may wait for its reader, or do something
-        return None if os.access(path, os.W_OK) else "cannot be written: Permission denied"
-    # a link may lead to a file that is still to be made
-    target = Path(os.path.realpath(path))
+    """Why nothing can be written there, or None."""
+    target = Path(os.path.realpath(path))  # a link may lead to a file that is still to be made
     if not target.parent.is_dir():
         return "there is no such folder"
-    is_new = not os.path.lexists(target)
-    try:
-        with open(target, "ab"):
-            pass
-    except OSError as error:
-        return f"cannot be written: {error.strerror}"
-    if is_new:
-        target.unlink()
+    if target.is_dir() or not os.access(target if target.exists() else target.parent, os.W_OK):
+        return "cannot be written"
     return None
 
 
@@ -296,8 +246,6 @@ def _grid(args, problem):
     if args.alpha is not None:
         return [1.0 / (problem.X.shape[0] * alpha) for alpha in sorted(args.alpha, reverse=True)]
     ratios = args.lambda_ratio or DEFAULT_RATIOS
-    if args.n_lambda is not None:
-        ratios = np.geomspace(1.0, 1e-3, args.n_lambda + 1)[1:]
     return [1.0 / (r * problem.lambda_max) for r in sorted(ratios, reverse=True)]
 
 

@@ -1,4 +1,4 @@
-"""A generalised linear model as a problem that all compared solvers are given, and made claims."""
+"""A generalised linear model as a problem that all compared solvers are given."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
 
 from .._l1.losses.families.make import make_family
 from .._l1.losses.family_loss import deviance, null_predictor
 from .lasso_problem import LassoProblem
 from .options import DISPERSION, POWERS
 from .tables import DataError
-
-# Categories of the made claims' columns.
-CLAIM_SIZES = (100, 50, 25, 15, 10)
-CLAIM_ROWS = 20_000
 
 
 @dataclass(eq=False)
@@ -104,7 +99,7 @@ class FamilyProblem(LassoProblem):
 
 
 def shipped_family_problems(split, family, l1_ratio, *, test_size=0.25, fit_intercept=True, seed=0):
-    """Made claims, one-hot, and the numbers of diabetes, standardised.
+    """The numbers of diabetes, standardised.
 
     ``split`` is the function of ``io`` that holds rows out.
     """
@@ -112,39 +107,6 @@ def shipped_family_problems(split, family, l1_ratio, *, test_size=0.25, fit_inte
     from sklearn.preprocessing import StandardScaler
 
     X, y = load_diabetes(return_X_y=True)
-    made = [
-        ("claims", *make_claims(family), [f"made, {len(CLAIM_SIZES)} one-hot columns"]),
-        ("diabetes", StandardScaler().fit_transform(X), y, ["features standardised"]),
-    ]
-    problems = []
-    for name, X, y, notes in made:
-        X, y, X_test, y_test, more = split(X, y, test_size, seed, False)
-        problems.append(
-            FamilyProblem(name, X, y, fit_intercept, X_test, y_test, [*notes, *more], family, l1_ratio)
-        )
-    return problems
-
-
-def make_claims(family):
-    """One-hot columns of categories with falling shares, and targets of the family; CSR and (n,)."""
-    rng = np.random.default_rng(0)
-    starts = np.concatenate([[0], np.cumsum(CLAIM_SIZES)[:-1]])
-    index = np.stack(
-        [start + (size * rng.beta(1, 3, CLAIM_ROWS)).astype(int) for start, size in zip(starts, CLAIM_SIZES)],
-        axis=1,
-    )
-    pointers = np.arange(0, index.size + 1, len(CLAIM_SIZES))
-    X = sparse.csr_matrix(
-        (np.ones(index.size), index.ravel(), pointers), shape=(CLAIM_ROWS, sum(CLAIM_SIZES))
-    )
-    p = X.shape[1]
-    mean = np.exp(X @ (0.5 * rng.standard_normal(p) * (rng.random(p) < 0.2)) - 1.0)
-    draws = {
-        "poisson": lambda: rng.poisson(mean).astype(float),
-        "gamma": lambda: rng.gamma(2.0, mean / 2.0),
-        "tweedie": lambda: rng.gamma(np.maximum(rng.poisson(mean), 1e-12)),
-        "negative-binomial": lambda: rng.poisson(
-            mean * rng.gamma(1.0 / DISPERSION, DISPERSION, CLAIM_ROWS)
-        ).astype(float),
-    }
-    return X, draws[family]()
+    X, y, X_test, y_test, notes = split(StandardScaler().fit_transform(X), y, test_size, seed, False)
+    notes = ["features standardised", *notes]
+    return [FamilyProblem("diabetes", X, y, fit_intercept, X_test, y_test, notes, family, l1_ratio)]

@@ -30,7 +30,6 @@ def read_problem(
     categorical=(),
     drop=(),
     drop_missing=False,
-    encoding=None,
     header=None,
     standardize=False,
     fit_intercept=False,
@@ -41,30 +40,10 @@ def read_problem(
 
     Parameters
     ----------
-    path : str or Path
-        svmlight (.svm .libsvm .txt .dat ...), .csv or .tsv, each also with .gz, .bz2 or .xz; .npz, .parquet.
-    test : str or Path, optional
-        File of held-out rows. Otherwise a part of the rows is held out.
-    test_size : float, default=0.25
-        Share of rows to hold out, stratified by class; 0 for none.
-    target : str, optional
-        Target column of a CSV or parquet file, by name or number from 1; the last one by default.
-    positive : str, optional
-        Label that becomes +1. By default the greater of two labels, the most frequent of more.
-    categorical, drop : sequence of str
-        Columns of a CSV or parquet file, by name or number from 1. ``categorical`` ones hold categories
-        although they have numbers; ``drop`` ones are left out.
-    drop_missing : bool, default=False
-        Leave rows of a CSV or parquet file out that have missing values.
-    encoding : str, optional
-        Of a CSV file; by default the one that a byte-order mark says, or UTF-8.
-    header : bool, optional
-        Whether the first line of a CSV file holds names; by default unless one of them is a number.
+    path, test, test_size, target, positive, categorical, drop, drop_missing, header, fit_intercept, seed
+        As the options of the command line.
     standardize : bool or None, default=False
         Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
-    fit_intercept : bool, default=False
-    seed : int, default=0
-        Seed of the split.
     numbers : callable, optional
         Makes the problem, as `LassoProblem` does, where the target is a number to predict; rows are then held
         out without regard to it.
@@ -73,11 +52,10 @@ def read_problem(
     ------
     DataError
     """
-    path, columns = (
-        Path(path),
-        dict(target=target, categorical=categorical, drop=drop, drop_missing=drop_missing),
+    path = Path(path)
+    columns = dict(
+        target=target, categorical=categorical, drop=drop, drop_missing=drop_missing, header=header
     )
-    columns |= dict(encoding=encoding, header=header)
     X, labels, held_out, encoding = _read(path, columns)
     notes = []
     if test is not None:
@@ -171,8 +149,8 @@ def _read(path, columns, encoding=None):
         raise DataError(
             f"{path}: --categorical, --drop and --drop-missing are for the columns of CSV and parquet files"
         )
-    if kind not in DELIMITED and (columns["encoding"] or columns["header"] is not None):
-        raise DataError(f"{path}: --encoding and --header are for CSV files")
+    if kind not in DELIMITED and columns["header"] is not None:
+        raise DataError(f"{path}: --header is for CSV files")
     held_out = None
     try:
         if kind == ".npz":

@@ -11,18 +11,14 @@ from .._storage.replacing import replacing
 from .report import geometric_means, machine, versions
 
 
-def as_dict(cells, solvers, settings, left_out=()):
-    """Everything measured, ready for JSON; infinite times become null.
-
-    ``left_out`` has the problems and values of C for which there was no time.
-    """
+def as_dict(cells, solvers, settings):
+    """Everything measured, ready for JSON; infinite times become null."""
     return {
         "machine": machine(),
         "versions": versions(solvers),
         "settings": settings,
         "objective": cells[0].problem.formula,
         "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
-        "left_out": [{"data": problem.name, **dict([problem.strength(C)])} for problem, C in left_out],
         "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
         "summary": [
             dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))

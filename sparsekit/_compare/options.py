@@ -75,16 +75,11 @@ def make_parser():
         f"{','.join(f'{ratio:g}' for ratio in DEFAULT_RATIOS)})",
     )
     grid.add_argument(
-        "--n-lambda",
-        type=_positive_int,
-        metavar="N",
-        help="N values of that share from 1 (left out) to 0.001, log-spaced",
-    )
-    grid.add_argument(
         "--path",
         type=_positive_int,
         metavar="N",
-        help="compare whole paths of N such penalties instead: processor time to a relative excess of 1e-5",
+        help="compare whole paths instead, of N shares from 1 (left out) to 0.001: processor time to a "
+        "relative excess of 1e-5",
     )
     add(
         "--n-jobs",
@@ -108,20 +103,6 @@ def make_parser():
         help="seconds of fitting for one solver at one C; the report names solvers that it stopped "
         "(default: "
         f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
-    )
-    add(
-        "--budget",
-        type=_positive,
-        metavar="S",
-        help="seconds for all of it, an equal share for each solver; what was left out is said at the end "
-        "(default: none)",
-    )
-    add(
-        "--repeats",
-        type=_positive_int,
-        default=1,
-        metavar="N",
-        help="least number of runs of the fits that decide a time (default: 1; short ones get more)",
     )
     held_out = compare.add_mutually_exclusive_group()
     held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
@@ -156,11 +137,6 @@ def make_parser():
         help="whether the first line of CSV files holds names (default: unless one of them is a number)",
     )
     add(
-        "--encoding",
-        metavar="NAME",
-        help="of CSV files, such as cp1252 (default: what a byte-order mark says, or UTF-8)",
-    )
-    add(
         "--standardize",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -184,13 +160,6 @@ def make_parser():
     add("--seed", type=int, default=0, help="seed of the split (default: 0)")
     add("--plot", metavar="FILE", help="write the convergence curves (.png, .pdf, .svg)")
     add("--json", metavar="FILE", help="write all numbers")
-    add("--csv", metavar="FILE", help="write the tables, a row for each solver and C")
-    add(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="progress bar on stderr (default: on a terminal)",
-    )
     return parser
 
 

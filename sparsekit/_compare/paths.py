@@ -17,7 +17,6 @@ from .solver import MAX_ITER, REFERENCE_TOL, Solver
 # largest excess over the optimum, relative to it, of a path that is accurate
 ACCURACY = 1e-5
 TIMES = f"processor time in seconds at the loosest setting with (F - F*) / F* <= {ACCURACY:g} all along"
-DECADES = tuple(float(f"1e-{k}") for k in range(1, 16))
 
 
 @dataclass
@@ -51,7 +50,7 @@ class PathRun:
 class PathSolver(Solver):
     """A solver with a path of its own."""
 
-    ladder = DECADES
+    ladder = tuple(float(f"1e-{k}") for k in range(1, 16))
 
     def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
         """One penalty as a path."""

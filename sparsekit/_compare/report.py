@@ -9,28 +9,22 @@ import sys
 import textwrap
 from importlib import metadata
 
-from .engine import OVER_BUDGET
-
 OURS = "sparsekit"
 
 
 class Progress:
-    """A progress bar in plain text that rewrites its own line.
+    """A progress bar in plain text on stderr that rewrites its own line; nothing if that is no terminal.
 
     Parameters
     ----------
     total : int
         Number of cells.
-    stream : file, default=sys.stderr
-    enabled : bool or None, default=None
-        None: only on a terminal.
     """
 
     width = 24
 
-    def __init__(self, total, stream=None, enabled=None):
-        self.stream = stream or sys.stderr
-        self.enabled = self.stream.isatty() if enabled is None else enabled
+    def __init__(self, total):
+        self.stream, self.enabled = sys.stderr, sys.stderr.isatty()
         self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
 
     def __call__(self, text=""):
@@ -146,8 +140,7 @@ def seconds(value):
 def time_cell(cell, track, gap):
     """Time to a gap as text; "> t" where no fit got there, t being the longest one tried."""
     value = cell.time_to(track, gap)
-    # a solver that was interrupted, or kept from its end, was not given its time
-    if math.isfinite(value) or cell.interrupted or (track in cell.unfinished and math.isnan(track.cut_off)):
+    if math.isfinite(value) or cell.interrupted:  # a solver that was interrupted was not given its time
         return seconds(value)
     return "-" if math.isnan(track.longest) else f"> {seconds(track.longest)}"
 
@@ -163,14 +156,8 @@ def cell_title(cell):
 
 
 def table(cell, gaps, width=None):
-    """One cell as text: a line for each solver that solves the problem, then notes.
-
-    Where the lines would be longer than ``width``, solvers are called as by --peers, and their objectives
-    are left out: the gaps say the same.
-    """
-    lines = _aligned(*_columns(cell, gaps, is_narrow=False))
-    if width is not None and max(map(len, lines.splitlines())) > width:
-        lines = _aligned(*_columns(cell, gaps, is_narrow=True))
+    """One cell as text: a line for each solver that solves the problem, then notes folded to the width."""
+    lines = _aligned(*_columns(cell, gaps))
     notes = [
         f"  note: {track.solver.title} failed on the way: {track.failure}"
         for track in cell.tracks
@@ -184,43 +171,33 @@ def table(cell, gaps, width=None):
         )
     late = cell.out_of_time(min(gaps))
     if late:
-        notes.append(f"  stopped by the limit of {seconds(cell.max_time)} s for a solver: {_titles(late)}")
-    if cell.unfinished:
-        notes.append(f"  budget spent before the end of: {_titles(cell.unfinished)}")
+        titles = ", ".join(track.solver.title for track in late)
+        notes.append(f"  stopped by the limit of {seconds(cell.max_time)} s for a solver: {titles}")
     if cell.interrupted:
         notes.append("  interrupted: what is shown was measured before")
     return "\n".join(fold(text, width) for text in [cell_title(cell), lines, *notes])
 
 
-def _columns(cell, gaps, is_narrow):
-    """Names of a table's columns, and its rows."""
+def _columns(cell, gaps):
+    """Names of a table's columns, and its rows; solvers with long titles are called as by --peers."""
     rows = []
     for track in cell.tracks:
-        title = track.solver.title
-        if is_narrow and "(" in title:
-            title = track.solver.key
+        title = track.solver.key if "(" in track.solver.title else track.solver.title
         best = track.best
         if best is None:
             rows.append([title, _why_no_fit(track)])
             continue
-        row = [
-            title,
-            f"{best.objective:.8g}",
-            f"{cell.gap(best.objective):.1e}",
-            *(time_cell(cell, track, g) for g in gaps),
-            str(best.nnz),
-            *map(_number, cell.scores(track).values()),
-        ]
-        rows.append(row)
+        rows.append(
+            [
+                title,
+                f"{cell.gap(best.objective):.1e}",
+                *(time_cell(cell, track, g) for g in gaps),
+                str(best.nnz),
+                *map(_number, cell.scores(track).values()),
+            ]
+        )
     times = [f"t({g:.0e})" for g in gaps]
-    names = ["solver", "objective", "gap", *times, "nonzeros", *cell.problem.score_names]
-    if is_narrow:
-        names, *rows = [row[:1] + row[2:] if len(row) == len(names) else row for row in [names, *rows]]
-    return names, rows
-
-
-def _titles(tracks):
-    return ", ".join(track.solver.title for track in tracks)
+    return ["solver", "gap", *times, "nonzeros", *cell.problem.score_names], rows
 
 
 def _why_no_fit(track):
@@ -228,7 +205,7 @@ def _why_no_fit(track):
         return f"failed: {track.failure}"
     if not math.isnan(track.cut_off):
         return f"no fit done in {seconds(track.cut_off)} s"
-    return "not run: its share of the budget was spent" if track.stopped == OVER_BUDGET else "not run"
+    return "not run"
 
 
 def _number(value):
@@ -294,26 +271,19 @@ def ratio(cell, gap, rival=None):
 def geometric_means(cells, gaps):
     """Rows (gap, rival, mean ratio, number of cells, cells where a bound was used, slower cells).
 
-    Cells that were interrupted do not count. Nor do cells in which the budget stopped a compared solver; for
-    the fastest peer all solvers are compared.
+    Cells that were interrupted do not count.
     """
     rows = []
     baseline = cells[0].problem.baseline
     for gap in gaps:
         for rival, name in (baseline, (None, "fastest peer")):
-            found = [ratio(cell, gap, rival) for cell in cells if _is_done(cell, rival)]
+            found = [ratio(cell, gap, rival) for cell in cells if not cell.interrupted]
             values = [(v, b) for v, b, _ in found if math.isfinite(v) and v > 0]
             mean = math.exp(sum(math.log(v) for v, _ in values) / len(values)) if values else float("nan")
             bounded = sum(1 for _, b in values if b)
             slower = sum(1 for v, _ in values if v < 1)
             rows.append((gap, name, mean, len(values), bounded, slower))
     return rows
-
-
-def _is_done(cell, rival):
-    """Whether this package and a rival, None for all of them, had the time they needed in a cell."""
-    compared = [t for t in cell.unfinished if rival is None or t.solver.key in (OURS, rival)]
-    return not cell.interrupted and not compared
 
 
 def summary(cells, gaps):
@@ -338,17 +308,3 @@ def summary(cells, gaps):
         text += f", {bounded} of them bounds because one solver did not get there" if bounded else ""
         lines.append(text + ")")
     return "\n".join(lines)
-
-
-def budget_lines(budget, cells, left_out):
-    """What a budget of seconds left out."""
-    lines = [
-        f"{cell_title(c)}: {', '.join(t.solver.title for t in c.unfinished)}" for c in cells if c.unfinished
-    ]
-    lines = [f"  not finished: {line}" for line in lines]
-    for problem, C in left_out:
-        name, value = problem.strength(C)
-        lines.append(f"  not begun: {problem.name}, {name} = {value:.6g}")
-    if not lines:
-        return f"All was done within the budget of {seconds(budget)} s."
-    return "\n".join([f"The budget of {seconds(budget)} s was not enough for all. Left out:", *lines])

@@ -11,8 +11,6 @@ from typing import Any
 
 # what tests and documentation need says nothing about a problem
 _EXTRAS = ("gpu", "torch", "plot", "compare")
-# CuPy comes under another name for each CUDA; the extra names the first
-_OTHER_CUPY = ("cupy-cuda13x", "cupy")
 # calls of the OpenMP libraries of GCC, Clang and MSVC
 _OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
 
@@ -69,7 +67,8 @@ def _versions(extras: tuple[str, ...] | None) -> dict[str, str | None]:
             name = re.split(r"[^\w.-]", requirement.strip())[0]
             found[name] = _version(name)
     if extras and "gpu" in extras:
-        found.update({name: there for name in _OTHER_CUPY if (there := _version(name))})
+        # CuPy comes under another name for each CUDA; the extra names the first
+        found.update({name: there for name in ("cupy-cuda13x", "cupy") if (there := _version(name))})
     return found
 
 

@@ -21,8 +21,6 @@ ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 
 REFERENCE_TOL = 1e-10
 # Iterations of solvers whose knob is a tolerance: the limit of time ends them.
 MAX_ITER = 10_000
-# a dense p x p Hessian beyond this is not attempted
-MAX_HESSIAN_BYTES = 1 << 30
 
 
 @dataclass
@@ -96,6 +94,6 @@ class Solver(ABC):
 
 def hessian_too_large(problem):
     n_bytes = 8 * problem.X.shape[1] ** 2
-    if n_bytes > MAX_HESSIAN_BYTES:
+    if n_bytes > 2**30:
         return f"would need a dense p x p Hessian of {n_bytes / 2**30:.1f} GiB"
     return None

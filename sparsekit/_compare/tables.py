@@ -58,7 +58,7 @@ def text_of(value):
     return str(int(value)) if float(value).is_integer() else str(float(value))
 
 
-def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding, header):
+def read_table(path, kind, *, target, categorical, drop, drop_missing, header):
     """Features and labels of a CSV, TSV or parquet file.
 
     Parameters
@@ -66,16 +66,8 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding,
     path : Path
     kind : str
         Suffix of its name.
-    target : str or None
-        Name or number from 1 of the column of labels; the last by default.
-    categorical, drop : sequence of str
-        Columns that hold categories though they have numbers, and columns to leave out.
-    drop_missing : bool
-        Leave rows with missing values out, instead of refusing the file.
-    encoding : str or None
-        Of a CSV file; by default the one that a byte-order mark says, or UTF-8.
-    header : bool or None
-        Whether the first line of a CSV file holds the columns' names; by default unless one is a number.
+    target, categorical, drop, drop_missing, header
+        As the options of the command line.
 
     Returns
     -------
@@ -94,7 +86,7 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding,
         raise DataError(
             f"{path}: to read CSV and parquet files pandas is needed: pip install pandas"
         ) from None
-    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, encoding, header)
+    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, header)
     frame.columns = [str(name) for name in frame.columns]
     if not len(frame):
         raise DataError(f"{path}: holds 0 rows")
@@ -106,8 +98,7 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding,
     forced, dropped = ([_column(frame, name, path) for name in given] for given in (categorical, drop))
     if out in dropped:
         raise DataError(f"{path}: column {shown(out)} is the target and cannot be left out")
-    frame, notes = _without_index(frame.drop(columns=dropped), out)
-    frame, more = _complete_rows(frame, path, out, drop_missing)
+    frame, notes = _complete_rows(frame.drop(columns=dropped), path, out, drop_missing)
     frame = frame.copy()
     labels = frame.pop(out)
     is_numeric = pd.api.types.is_numeric_dtype(labels)
@@ -116,15 +107,14 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, encoding,
     labels = labels.to_numpy(np.float64) if is_numeric else labels.astype(str).to_numpy().astype(str)
     if is_numeric and not np.isfinite(labels).all():
         raise DataError(f"{path}: the target holds NaN or inf")
-    return frame, labels, notes + more
+    return frame, labels, notes
 
 
-def _read_csv(pd, path, encoding, header):
+def _read_csv(pd, path, header):
     with open_bytes(path) as stream:
         content = stream.read()
-    if encoding is None:
-        is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding = "utf-16" if is_utf16 else "utf-8-sig"
+    is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding = "utf-16" if is_utf16 else "utf-8-sig"
     try:
         sample = content[:_SAMPLE].decode(encoding, errors="ignore")
         first = sample.partition("\n")[0]
@@ -138,13 +128,8 @@ def _read_csv(pd, path, encoding, header):
             header=0 if header else None, na_values=["?"], skipinitialspace=True, low_memory=False,
         )  # fmt: skip
         return frame if header else frame.rename(columns=lambda number: number + 1)
-    except LookupError:
-        raise DataError(f"{path}: --encoding {encoding}: Python knows no such encoding") from None
     except UnicodeError as error:
-        raise DataError(
-            f"{path}: is not text in {encoding.removesuffix('-sig').upper()}; name its encoding, such as "
-            "--encoding cp1252"
-        ) from error
+        raise DataError(f"{path}: is not text in UTF-8, nor in UTF-16 with its mark: convert it") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise DataError(f"{path}: {error}") from error
 
@@ -166,20 +151,6 @@ def _column(frame, name, path):
     if name.isdigit() and 1 <= int(name) <= frame.shape[1]:
         return frame.columns[int(name) - 1]
     raise DataError(f"{path}: no column {shown(name)}; columns are {listed(frame.columns)}")
-
-
-def _without_index(frame, out):
-    """The frame without the unnamed column that pandas writes to number the rows."""
-    first = frame.columns[0]
-    if first != out and first in ("Unnamed: 0", "index") and frame[first].is_unique:
-        values = frame[first]
-        if (
-            values.dtype.kind in "iu"
-            and values.min() in (0, 1)
-            and values.max() - values.min() == len(values) - 1
-        ):
-            return frame.drop(columns=first), [f"left out: column {first}, which counts the rows"]
-    return frame, []
 
 
 def _complete_rows(frame, path, out, drop_missing):

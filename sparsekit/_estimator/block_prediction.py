@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_regressor
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._row_blocks.blocks import LocalBlocks, as_rows
 from .._row_blocks.dask_blocks import DaskBlocks, is_dask
-from .._row_blocks.make import comes_in_blocks
+from .._row_blocks.make import as_row_blocks, comes_in_blocks
 from .checks import check_names
 from .offset import with_rows_offset
 
@@ -60,19 +61,18 @@ def by_blocks(method: Method) -> Method:
 
 
 def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
-    """What ``model.score`` is, a mean over rows or R^2, of X in blocks; a Dask collection is computed."""
+    """Accuracy, or R^2 of a regressor, of X in blocks; predictions and targets come to this process."""
     check_is_fitted(model)
-    sums = _residuals if is_regressor(model) else _mean
-    if not is_dask(X):
-        local = LocalBlocks(X, y, sample_weight, offset)
-        return float(local.map_reduce(_sums_of_block, sums, _for_blocks(model, X)).value())
-    from dask import delayed
+    as_row_blocks(X, y, sample_weight)  # which checks that they have the rows of X
+    found = model.predict(X, **({} if offset is None else {"offset": offset}))
+    if is_dask(X):
+        from dask import compute
 
-    blocks = DaskBlocks(X, y, sample_weight, offset)
-    whole, one = delayed(model, traverse=False), delayed(_sums)
-    rows = zip(blocks.blocks, blocks.y, blocks.weight, blocks.offset)
-    parts = [one(sums, whole, *row) for row in rows]
-    return float(delayed(_value_of)(parts).compute())
+        # one by one: Dask warns of arrays next to data frames
+        found, y, sample_weight = (compute(part)[0] for part in (found, y, sample_weight))
+    weight = as_rows(sample_weight) if np.ndim(sample_weight) else None
+    score = r2_score if is_regressor(model) else accuracy_score
+    return float(score(y if sp.issparse(y) else as_rows(y), found, sample_weight=weight))
 
 
 def _for_blocks(model, X):
@@ -118,63 +118,3 @@ def _lazily(one, blocks, sizes, like):
         for part, offset, size in zip(blocks.blocks, blocks.offset, sizes)
     ]
     return array.concatenate(chunks, axis=0)
-
-
-class _mean:
-    """Weighted sum of what is a mean over rows, and the weights' sum."""
-
-    def __init__(self, model, X, y, weight):
-        n = X.shape[0]
-        if weight is not None and not np.ndim(weight):
-            weight = np.full(n, weight)
-        self.weight = float(n if weight is None else np.sum(weight))
-        self.total = self.weight * model.score(X, y, weight) if self.weight > 0 else 0.0
-
-    def __add__(self, other):
-        self.weight += other.weight
-        self.total += other.total
-        return self
-
-    def value(self):
-        return self.total / self.weight
-
-
-class _residuals:
-    """Sums of squares of residuals, and around the mean, which are joined without cancellation."""
-
-    def __init__(self, model, X, y, weight):
-        n = X.shape[0]
-        y = np.asarray(y, dtype=np.float64).reshape(-1)
-        s = np.ones(n) if weight is None else np.broadcast_to(np.asarray(weight, dtype=np.float64), (n,))
-        self.weight = float(s.sum())
-        self.mean = float(s @ y) / self.weight if self.weight > 0 else 0.0
-        self.around = float(s @ (y - self.mean) ** 2)
-        self.residual = float(s @ (y - model.predict(X)) ** 2) if n else 0.0
-
-    def __add__(self, other):
-        weight = self.weight + other.weight
-        if weight > 0:
-            away = other.mean - self.mean
-            self.around += other.around + away**2 * self.weight * other.weight / weight
-            self.mean += away * other.weight / weight
-        self.weight = weight
-        self.residual += other.residual
-        return self
-
-    def value(self):
-        if self.around == 0.0:
-            return 1.0 if self.residual == 0.0 else 0.0
-        return 1.0 - self.residual / self.around
-
-
-def _sums_of_block(block, sums, model):
-    return _sums(sums, model, block.X, block.y, block.weight, block.offset)
-
-
-def _sums(sums, model, X, y, weight, offset):
-    bound = model if offset is None else with_rows_offset(model, as_rows(offset))
-    return sums(bound, X, y, weight)
-
-
-def _value_of(parts):
-    return functools.reduce(lambda a, b: a + b, parts).value()

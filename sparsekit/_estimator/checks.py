@@ -15,11 +15,11 @@ from .._linalg.special import largest
 from .._linalg.structure import canonical
 from .._messages import numbers, shown
 
-# what the losses take without a copy; anything else is converted to float64
-FLOAT_DTYPES = (np.float64, np.float32)
+# the losses take the two types without a copy; anything else is converted to float64
 X_CHECKS = dict(
-    accept_sparse=("csr", "csc"), accept_large_sparse=True, dtype=list(FLOAT_DTYPES), order=None, copy=False
-)
+    accept_sparse=("csr", "csc"), accept_large_sparse=True, dtype=[np.float64, np.float32], order=None,
+    copy=False,
+)  # fmt: skip
 
 
 def as_kernel_input(X):

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import DataConversionWarning, UndefinedMetricWarning
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from .._arrays import is_device, is_sparse, namespace, to_host
@@ -169,74 +169,6 @@ def encode_device_labels(
             "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
         )
     return classes, codes.reshape(-1)
-
-
-def device_accuracy(
-    found: DeviceArray | DeviceMatrix,
-    y: DeviceArray | DeviceMatrix,
-    sample_weight: DeviceArray | float | None = None,
-) -> float:
-    """`sklearn.metrics.accuracy_score` of arrays on the GPU: the share of rows that were found, by weight.
-
-    Parameters
-    ----------
-    found : cupy.ndarray of shape (n,) or cupy or cupyx matrix of shape (n, K)
-        Predicted labels, or indicators of them.
-    y : cupy.ndarray or cupyx matrix of that shape, or (n, 1) for labels
-        The true ones.
-    sample_weight : cupy.ndarray of shape (n,), float or None
-        Weights >= 0, not all zero.
-    """
-    namespace(X=found, y=y, sample_weight=sample_weight)
-    if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape {found.shape} as X is on the GPU; got {shown(y)}")
-    weight, y = device_weight(found, sample_weight), check_sparse(y, "y")
-    if len(found.shape) == 1 and y.shape == (len(found), 1):
-        y = y.ravel()
-    if y.shape != found.shape:
-        raise ValueError(f"y must have shape {found.shape}, one label for each row of X; got {y.shape}")
-    if hasattr(found, "nnz") and hasattr(y, "nnz"):
-        # labels may be very many: no table of all of them
-        differences = (found.tocsr() - y.tocsr()).tocsr()
-        differences.eliminate_zeros()
-        right = np.diff(differences.indptr) == 0
-    else:
-        found, y = (rows.toarray() if hasattr(rows, "nnz") else rows for rows in (found, y))
-        right = found == y if found.ndim == 1 else (found == y).all(axis=1)
-    return float(right.mean() if weight is None else weight @ right / weight.sum())
-
-
-def device_r2(found: DeviceArray, y: DeviceArray, sample_weight: DeviceArray | float | None = None) -> float:
-    """`sklearn.metrics.r2_score` of arrays on the GPU: 1 minus the squared error over that of y's mean.
-
-    Parameters
-    ----------
-    found : cupy.ndarray of shape (n,)
-        Predictions.
-    y : cupy.ndarray of shape (n,)
-        Targets.
-    sample_weight : cupy.ndarray of shape (n,), float or None
-        Weights >= 0, not all zero.
-
-    Returns
-    -------
-    float
-        For a constant y 1 if it was found exactly, else 0; for one row NaN, with a warning.
-    """
-    n = len(found)
-    weight = device_weight(found, sample_weight)
-    y = check_device_vector(y.ravel() if getattr(y, "shape", None) == (n, 1) else y, n, "y", X=found)
-    if n < 2:
-        warnings.warn(
-            "R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=3
-        )
-        return float("nan")
-    weight = np.ones_like(y) if weight is None else weight
-    mean = weight @ y / weight.sum()
-    error, spread = float(weight @ (y - found) ** 2), float(weight @ (y - mean) ** 2)
-    if spread == 0.0:
-        return 1.0 if error == 0.0 else 0.0
-    return 1.0 - error / spread
 
 
 class DeviceEstimatorMixin:

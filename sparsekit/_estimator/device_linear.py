@@ -16,10 +16,10 @@ from .._linalg.class_products import matmat
 from .._linalg.structure import check_sparse
 from .._typing import DeviceArray, DeviceMatrix, EitherArray
 from .device_checks import DeviceEstimatorMixin, check_device_X
-from .linear_model import SparseModelMixin
+from .linear_model import LinearModelMixin
 
 
-class DeviceLinearMixin(SparseModelMixin, DeviceEstimatorMixin, SparseCoefMixin):
+class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin):
     """A linear model, of one output or of one for each class, that predicts where it was fitted."""
 
     coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy

@@ -1,8 +1,7 @@
-"""What fitted linear models show of themselves: a table, a line in notebooks, scikit-learn's estimator."""
+"""What fitted linear models show of themselves: a table, and scikit-learn's estimator."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import to_host
 from .._linalg.structure import check_sparse
-from .._messages import MAX_NAMES, listed
 from .._typing import Array, DataFrame
 
 
@@ -110,19 +108,6 @@ class LinearModelMixin:
         return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
 
 
-class SparseModelMixin(LinearModelMixin):
-    """One that selects features, which a notebook names below scikit-learn's diagram."""
-
-    def _repr_html_inner(self):
-        return super()._repr_html_inner() + selected_html(self)  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **kwargs):
-        bundle = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] += selected_html(self)
-        return bundle
-
-
 def vector_parts(coef: Any, intercept: Any) -> tuple[Array, Any]:
     """Coefficients of a regression as a vector, which `sparsify` makes a row, and the intercept."""
     coef = coef.toarray() if sp.issparse(coef) else coef
@@ -176,16 +161,6 @@ def feature_names_of(model: Any, given: Any = None) -> Array:
             f"array of shape {names.shape}."
         )
     return names
-
-
-def selected_html(model: Any) -> str:
-    """A line that names the features in use, the largest coefficient first; empty before a fit."""
-    if getattr(model, "coef_", None) is None or not hasattr(model, "n_features_in_"):
-        return ""
-    order, count = by_magnitude(coefficients_of(model))
-    names = [escape(str(name)) for name in feature_names_of(model)[order[: min(count, MAX_NAMES)]]]
-    what = f"{count} of {len(order)} features have a coefficient that is not zero"
-    return f"<p>{what}{': ' if names else ''}{listed(names, count=count)}.</p>"
 
 
 def _column_names(model, n_outputs):

@@ -12,12 +12,11 @@ from sklearn.linear_model._base import LinearClassifierMixin, LinearModel
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import namespace
+from .._arrays import namespace, to_host
 from .._linalg.structure import check_sparse
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
-from .device_checks import device_accuracy, device_r2
 from .device_linear import DeviceLinearMixin, VectorModelMixin
 from .labels import refuse_missing_labels
 from .linear_model import vector_parts
@@ -81,11 +80,9 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         """
         if comes_in_blocks(X):
             return score_of_blocks(self, X, y, sample_weight, offset)
-        is_host = namespace(X=X, y=y, sample_weight=sample_weight) is np
-        found = self.predict(X, offset=offset)
-        if is_host:
-            return r2_score(y, found, sample_weight=sample_weight)
-        return device_r2(found, y, sample_weight)
+        namespace(X=X, y=y, sample_weight=sample_weight)
+        weight = None if np.isscalar(sample_weight) else to_host(sample_weight)
+        return r2_score(to_host(y), to_host(self.predict(X, offset=offset)), sample_weight=weight)
 
 
 class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
@@ -181,8 +178,8 @@ def accuracy(model: Any, X: MatrixLike, y: Any, sample_weight: Any, **offset: An
     """Share of the rows that ``model.predict`` gets right, by weight; ``offset`` is handed on to it."""
     if comes_in_blocks(X):
         return score_of_blocks(model, X, y, sample_weight, **offset)
-    if namespace(X=X, y=y, sample_weight=sample_weight) is np:
-        refuse_missing_labels(y)
-        found = model.predict(X, **offset)
-        return float(accuracy_score(check_sparse(y, "y"), found, sample_weight=sample_weight))
-    return device_accuracy(model.predict(X, **offset), y, sample_weight)
+    namespace(X=X, y=y, sample_weight=sample_weight)
+    refuse_missing_labels(y)
+    found = to_host(model.predict(X, **offset))
+    weight = None if np.isscalar(sample_weight) else to_host(sample_weight)
+    return float(accuracy_score(check_sparse(to_host(y), "y"), found, sample_weight=weight))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
@@ -161,9 +160,3 @@ def allowed_selection(max_false, n_features, threshold, n_pairs, assumption):
             f"{least:.2g} for halves that select one feature each. Raise the threshold or max_false."
         )
     return most
-
-
-def check_threshold(threshold):
-    """ValueError if it is no frequency that the bounds are about."""
-    if not (isinstance(threshold, Real) and 0.5 < float(threshold) <= 1):
-        raise ValueError(f"threshold must be above 0.5 and at most 1, got {shown(threshold)}.")

@@ -30,18 +30,14 @@ from .._estimator.monitor import PartsMonitor
 from .._l1.estimators.logistic import L1LogisticOBA
 from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
 from .._linalg.structure import check_sparse
-from .._messages import shown
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, RandomState
-from .bounds import ASSUMPTIONS, Assumption, allowed_selection, check_threshold, expected_false, votes_needed
+from .bounds import ASSUMPTIONS, Assumption, allowed_selection, expected_false, votes_needed
 from .device import put_back, select_columns
 from .halves import complementary_pairs
 from .make_source import make_source
 from .sources import FittedSource, first_features
 
-# Correlations with noise are larger by this factor in half of the rows: the grid begins where halves are
-# empty.
-_NOISIER = math.sqrt(2.0)
 # smallest number of entries of X for halves in threads (measured: two threads gain time)
 _THREADED = 1.2e6
 
@@ -66,7 +62,8 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         ``callback`` is called in the thread of each half, and ends it by returning True. Bring the columns of
         X to one scale first.
     threshold : float, default=0.75
-        Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit.
+        Frequency from which on a feature is selected, in (0.5, 1]. It may be changed after the fit, and so
+        may the assumption: ``expected_false_`` is then the bound for these.
     max_false : float, default=1.0
         What ``expected_false_`` may be at most, > 0: it decides, with the threshold, how many features each
         half may select. None: the halves go through all penalties.
@@ -260,40 +257,11 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
 
     @property
     def expected_false_(self) -> float:
-        """Bound of the expected number of false selections."""
-        return self.false_selection_bound()
-
-    def false_selection_bound(
-        self,
-        threshold: float | None = None,
-        assumption: Assumption | None = None,
-    ) -> float:
-        """Bound of the expected number of false selections at another threshold.
-
-        Parameters
-        ----------
-        threshold : float, default=None
-            In (0.5, 1]; None: the estimator's.
-        assumption : {"none", "unimodal", "r-concave"}, default=None
-            None: the estimator's.
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range.
-        """
+        """Bound of the expected number of false selections; threshold and assumption may have changed."""
         check_is_fitted(self, "stability_scores_")
-        threshold = self.threshold if threshold is None else threshold
-        assumption = self.assumption if assumption is None else assumption
-        check_threshold(threshold)
-        if assumption not in ASSUMPTIONS:
-            raise ValueError(f"assumption must be one of {ASSUMPTIONS}, got {shown(assumption)}.")
+        self._validate_params()
         n_pairs = self._n_halves // 2
-        return expected_false(self.n_selected_, self._n_candidates, threshold, n_pairs, assumption)
+        return expected_false(self.n_selected_, self._n_candidates, self.threshold, n_pairs, self.assumption)
 
     def transform(self, X: MatrixLike) -> Array:
         """Keep the selected columns.
@@ -344,7 +312,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
 
     def _get_support_mask(self):
         check_is_fitted(self, "stability_scores_")
-        check_threshold(self.threshold)  # which may have changed after the fit
+        self._validate_params()  # the threshold may have changed after the fit
         return self._counts >= votes_needed(self.threshold, self._n_halves // 2)
 
     def _run(self, source, halves):
@@ -360,7 +328,9 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
                     f"penalties must be an array of values of {source.parameter}: where the path of "
                     f"{type(source.model).__name__} begins is not known."
                 )
-            strengths = penalty_grid(_NOISIER * source.strongest(), int(self.penalties), self.eps)
+            # in half of the rows correlations with noise are larger: begin where halves are empty
+            strongest = math.sqrt(2.0) * source.strongest()
+            strengths = penalty_grid(strongest, int(self.penalties), self.eps)
             values = 1.0 / strengths if source.parameter == "C" else strengths
         else:
             values = np.unique(check_penalties(self.penalties, "penalties"))

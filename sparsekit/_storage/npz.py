@@ -72,14 +72,21 @@ def write(
     how = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     with replacing(path) as part, open(part, "wb") as file:
         with zipfile.ZipFile(file, "w", how) as archive:
-            archive.writestr(HEADER, text)
+            archive.writestr(_member(HEADER, how), text)
             for name, array in arrays.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                with archive.open(_member(f"{name}.npy", how), "w", force_zip64=True) as member:
                     _write_array(member, array)
         file.flush()
         if file.seekable():  # no pipe
             os.fsync(file.fileno())
     _sync_folder(os.path.dirname(os.path.realpath(path)))
+
+
+def _member(name, how):
+    """A part of an archive, without the time: equal contents are equal bytes."""
+    member = zipfile.ZipInfo(name)
+    member.compress_type = how
+    return member
 
 
 def _write_array(file, array):
@@ -152,12 +159,16 @@ class Reader:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All arrays by name, checked against the header."""
+        found = {name.removesuffix(".npy") for name in self._members if name != HEADER}
+        if found != self.listed.keys():
+            names = sorted(found ^ self.listed.keys())
+            raise ValueError(f"its header lists other arrays than it has: {shown(names)}")
+        return {name: self.array(name) for name in self.listed}
+
+    def array(self, name: str) -> np.ndarray:
+        """One array, checked against the header."""
         try:
-            found = {name.removesuffix(".npy") for name in self._members if name != HEADER}
-            if found != self.listed.keys():
-                names = sorted(found ^ self.listed.keys())
-                raise ValueError(f"its header lists other arrays than it has: {shown(names)}")
-            return {name: self._array(name) for name in self.listed}
+            return self._array(name)
         except _DAMAGE as error:
             raise ValueError(_reason(error)) from error
 
@@ -167,7 +178,7 @@ class Reader:
 
     def _array(self, name):
         info = self._members.get(f"{name}.npy")
-        if info is None:
+        if info is None or name not in self.listed:
             raise ValueError(f"it has no {shown(name)}")
         with self._archive.open(info) as file:
             start = _exactly(file, 10)

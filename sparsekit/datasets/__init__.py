@@ -2,13 +2,15 @@
 
 from ._arff import load_arff
 from ._convert_svmlight import convert_svmlight
-from ._csr_folder import CSRFolder, open_csr
+from ._csr_folder import CSRFolder
 from ._generators import make_oba_synthetic, make_spelled_digits
 from ._listops import make_listops
-from ._parquet import ParquetTable, open_parquet
+from ._parquet import ParquetTable
 from ._svmlight import load_svmlight
 from ._write_csr import write_csr
 from ._xc import load_xc
+
+open_csr, open_parquet = CSRFolder, ParquetTable
 
 __all__ = [
     "CSRFolder",

@@ -1,4 +1,4 @@
-"""The files of a folder of CSR blocks: arrays in the .npy format with checksums, and the manifest.
+"""The files of a folder of CSR blocks: an archive of arrays for each block, and the manifest.
 
 Nothing is unpickled or executed, and no name of a file is taken from another file: names follow from the
 number of a block.
@@ -6,93 +6,41 @@ number of a block.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import sys
-import zlib
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from .._messages import shown
+from .._storage.npz import Reader, write
+from .._storage.replacing import replacing
 from .._typing import Array
 
-MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
-FORMAT, VERSION = "sparsekit CSR folder", 1
+MANIFEST = "manifest.json"
+SCHEMA, VERSION = "sparsekit CSR folder", 2
 # block files of an earlier conversion, finished or not
-OURS = re.compile(
-    r"\d{6,}\.(indptr|indices|data|y|y_indptr|y_indices)\.npy|manifest\.json\.new|progress\.jsonl(\.new)?"
-)
+_OURS = re.compile(r"\d{6,}\.csr\.npz|\.\d{6,}\.csr\.\d+\.part\.npz|\.manifest\.\d+\.part\.json")
 
 
-def block_path(folder: str, i: int, part: str) -> str:
-    """Path of an array of block i."""
-    return os.path.join(folder, f"{i:06d}.{part}.npy")
+def block_path(folder: str, i: int) -> str:
+    """Path of block i."""
+    return os.path.join(folder, f"{i:06d}.csr.npz")
 
 
-def npy_header(dtype: np.dtype[Any], length: int) -> bytes:
-    """What stands before the values of a one-dimensional array in a .npy file, in 128 bytes."""
-    text = f"{{'descr': '{dtype.newbyteorder('<').str}', 'fortran_order': False, 'shape': ({length},), }}"
-    return b"\x93NUMPY\x01\x00\x76\x00" + text.ljust(117).encode("ascii") + b"\n"
-
-
-def write_array(path: str, dtype: np.dtype[Any], pieces: Iterable[Array]) -> dict[str, int]:
-    """Write the pieces, one behind the other; the record of the file for the manifest."""
-    pieces = [np.ascontiguousarray(piece, dtype=dtype.newbyteorder("<")) for piece in pieces]
-    header = npy_header(dtype, sum(map(len, pieces)))
-    size, crc = len(header), zlib.crc32(header)
-    with open(path, "wb") as file:
-        file.write(header)
-        for piece in pieces:
-            raw = piece.view(np.uint8).data
-            file.write(raw)
-            size, crc = size + raw.nbytes, zlib.crc32(raw, crc)
-        _flush(file)
-    return {"bytes": size, "crc32": crc}
-
-
-def read_array(path: str, dtype: np.dtype[Any], length: int, record: dict[str, int], check: bool) -> Array:
-    """Read an array that must have this type and length, with ``check`` also the recorded sum.
+def read_arrays(path: str, n_bytes: int, *names: str) -> list[Array]:
+    """Arrays of a block whose file has ``n_bytes``.
 
     Raises
     ------
     ValueError
         If the file is another one than was written.
     """
-    header = npy_header(dtype, length)
-    out = np.empty(length, dtype=dtype.newbyteorder("<"))
-    # copy the bytes: mapped memory would stay resident
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size != len(header) + out.nbytes or size != record["bytes"]:
-            raise ValueError(f"{path}: has {size} bytes, and not {record['bytes']} as when it was written")
-        if file.read(len(header)) != header:
-            raise ValueError(f"{path}: does not begin as the array of {length} {dtype} that was written")
-        view = out.view(np.uint8).data
-        count = file.readinto(view)
-        if count < len(view):
-            raise ValueError(f"{path}: ends after {len(header) + count} bytes of {size}")
-    if check and zlib.crc32(view, zlib.crc32(header)) != record["crc32"]:
-        raise ValueError(f"{path}: was changed or damaged since it was written (CRC-32 differs)")
-    return out if sys.byteorder == "little" else out.astype(dtype)
-
-
-def _flush(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def write_manifest(folder: str, content: dict[str, Any]) -> None:
-    """Write the manifest, at once or not at all."""
-    path = os.path.join(folder, MANIFEST)
-    with open(path + ".new", "w", encoding="utf-8", newline="\n") as file:
-        json.dump({"format": FORMAT, "version": VERSION, **content}, file, indent=1)
-        file.write("\n")
-        _flush(file)
-    os.replace(path + ".new", path)
+    try:
+        with Reader(path, n_bytes) as file:
+            return [file.array(name) for name in names]
+    except ValueError as error:
+        raise ValueError(f"{path}: was changed or damaged since it was written: {error}") from error
 
 
 def read_manifest(folder: str) -> dict[str, Any]:
@@ -110,7 +58,7 @@ def read_manifest(folder: str) -> dict[str, Any]:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except FileNotFoundError:
-        if os.path.exists(os.path.join(folder, PROGRESS)):
+        if os.path.exists(block_path(folder, 0)):
             raise ValueError(
                 f"{folder}: the conversion was not finished; the same call goes on where it stopped"
             ) from None
@@ -119,73 +67,50 @@ def read_manifest(folder: str) -> dict[str, Any]:
         ) from None
     except ValueError as error:
         raise ValueError(f"{path}: damaged ({error})") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise ValueError(f"{path}: not the manifest of a folder of CSR blocks")
     if found.get("version") != VERSION:
         raise ValueError(f"{path}: has version {shown(found.get('version'))}; this package reads {VERSION}")
-    problem = _problem(found)
-    if problem:
-        raise ValueError(f"{path}: damaged ({problem})")
+    if not _is_sound(found):
+        raise ValueError(f"{path}: damaged (it holds {shown(found)})")
     return found
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _is_sound(found: dict[str, Any]) -> bool:
+    """Whether a manifest has all that `CSRFolder` reads."""
+    blocks = found.get("blocks")
+    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        return False
+    counts = [found.get("n_features"), found.get("n_labels")]
+    counts += [block.get(name) for block in blocks for name in ("rows", "nnz", "bytes")]
+    return (
+        found.get("dtype") in ("float32", "float64")
+        and found.get("y") in (None, "indicator", "float32", "float64", "int32", "int64")
+        and found.get("first_index") in (0, 1)
+        and all(type(count) is int and 0 <= count < 2**62 for count in counts)
+    )
 
 
-def _problem(found: dict[str, Any]) -> str | None:
-    """What in a manifest cannot be, or None."""
-    shape, blocks = found.get("shape"), found.get("blocks")
-    if not (isinstance(shape, list) and len(shape) == 2 and all(map(_is_count, shape))):
-        return "no shape"
-    if found.get("dtype") not in ("float32", "float64") or found.get("first_index") not in (0, 1):
-        return "no dtype or first_index"
-    if found.get("y") not in (None, "indicator", "float32", "float64", "int32", "int64"):
-        return "no type of y"
-    if found["y"] == "indicator" and not _is_count(found.get("n_labels")):
-        return "no n_labels"
-    if not isinstance(blocks, list):
-        return "no blocks"
-    parts = set(parts_of(found["y"]))
-    for i, block in enumerate(blocks):
-        if not (
-            isinstance(block, dict)
-            and _is_count(block.get("rows"))
-            and _is_count(block.get("nnz"))
-            and isinstance(block.get("files"), dict)
-            and set(block["files"]) == parts
-            and all(
-                isinstance(record, dict) and _is_count(record.get("bytes")) and _is_count(record.get("crc32"))
-                for record in block["files"].values()
-            )
-        ):
-            return f"entry of block {i}"
-    sums = [sum(block[key] for block in blocks) for key in ("rows", "nnz")]
-    if sums != [shape[0], found.get("nnz")]:
-        return "the counts of the blocks do not add up"
-    return None
+class FolderWriter:
+    """A folder that is being written: its blocks, one after another, and at the end the manifest.
 
-
-def parts_of(y: str | None) -> list[str]:
-    """Names of the arrays of a block."""
-    targets = [] if y is None else ["y_indptr", "y_indices"] if y == "indicator" else ["y"]
-    return ["indptr", "indices", "data", *targets]
-
-
-class Progress:
-    """A conversion under way: which blocks are written, and from where the next goes on.
-
-    The file has a line for the settings and one for each block. A line counts when it is complete; blocks are
-    written before their line.
+    Each file is complete or absent, and a block says how the next one goes on.
 
     Parameters
     ----------
     folder : str
         Made if it does not exist.
-    settings : dict
-        Of the conversion; one with other settings is not gone on with.
+    source : dict
+        What is written; ``blocks`` of another source are not gone on with.
     resume : bool
-        Go on with what is there.
+        Go on with the blocks that are there.
+
+    Attributes
+    ----------
+    blocks : list of dict
+        Rows, nnz and bytes of each block.
+    state : dict or None
+        That of the last block.
 
     Raises
     ------
@@ -193,83 +118,52 @@ class Progress:
         If the folder holds something else.
     """
 
-    def __init__(self, folder: str, settings: dict[str, Any], resume: bool):
-        self.folder = folder
-        self.path = os.path.join(folder, PROGRESS)
-        self.blocks: list[dict[str, Any]] = []
+    def __init__(self, folder: str, source: dict[str, Any], resume: bool):
+        self.folder, self.source = folder, json.loads(json.dumps(source))
+        self.blocks: list[dict[str, int]] = []
+        self.state: dict[str, Any] | None = None
         os.makedirs(folder, exist_ok=True)
-        others = [name for name in os.listdir(folder) if not OURS.fullmatch(name)]
+        names = os.listdir(folder)
+        others = [name for name in names if not _OURS.fullmatch(name)]
         if others:
             what = "a finished data set" if MANIFEST in others else f"other files ({shown(others[0])})"
             raise FileExistsError(f"{folder} holds {what}: name another folder, or empty this one")
-        kept = self._finished_blocks(settings) if resume else []
-        self._forget(len(kept))
-        with open(self.path + ".new", "w", encoding="utf-8", newline="\n") as file:
-            for line in [settings, *kept]:
-                file.write(json.dumps(line) + "\n")
-            _flush(file)
-        os.replace(self.path + ".new", self.path)
-        self.blocks = kept
+        while resume and os.path.exists(block_path(folder, len(self.blocks))):
+            self._resume()
+        kept = {os.path.basename(block_path(folder, i)) for i in range(len(self.blocks))}
+        for name in set(names) - kept:
+            os.remove(os.path.join(folder, name))
 
-    def _finished_blocks(self, settings: dict[str, Any]) -> list[dict[str, Any]]:
-        """The blocks of an earlier call that are there in full."""
+    def _resume(self) -> None:
+        path = block_path(self.folder, len(self.blocks))
         try:
-            with open(self.path, encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
-            return []
-        # text after the last newline was being written when the process ended
-        try:
-            lines = [json.loads(line) for line in text.split("\n")[:-1]]
+            with Reader(path) as file:
+                header = file.header
         except ValueError as error:
-            raise ValueError(f"{self.path}: damaged ({error}); resume=False begins anew") from error
-        if len(lines) < 2:  # no block to lose
-            return []
-        if lines[0] != json.loads(json.dumps(settings)):
+            raise ValueError(f"{path}: damaged ({error}); resume=False begins anew") from error
+        if header.get("source") != self.source:
             raise ValueError(
                 f"{self.folder} holds an unfinished conversion of other files (or files that have changed "
                 "since), or with other settings. Give resume=False to begin anew, or name another folder."
             )
-        kept: list[dict[str, Any]] = []
-        for i, block in enumerate(lines[1:]):
-            for part, record in block["files"].items():
-                path = block_path(self.folder, i, part)
-                if not os.path.exists(path) or os.path.getsize(path) != record["bytes"]:
-                    return kept
-            kept.append(block)
-        return kept
+        self.state = header["state"]
+        self.blocks.append({**header["counts"], "bytes": os.path.getsize(path)})
 
-    def _forget(self, n_blocks: int) -> None:
-        """Remove the files of blocks from that number on."""
-        for name in os.listdir(self.folder):
-            digits = name.partition(".")[0]
-            if digits.isdigit() and int(digits) >= n_blocks:
-                os.remove(os.path.join(self.folder, name))
-
-    def add(self, arrays: dict[str, tuple[np.dtype[Any], list[Array]]], **content: Any) -> None:
-        """Write the arrays of the next block, each given by its type and pieces, then its line."""
-        i = len(self.blocks)
-        files = {
-            part: write_array(block_path(self.folder, i, part), dtype, pieces)
-            for part, (dtype, pieces) in arrays.items()
-        }
-        nnz = sum(map(len, arrays["indices"][1]))
-        rows = sum(map(len, arrays["indptr"][1])) - 1
-        block = {"rows": rows, "nnz": nnz, "files": files, **content}
-        with open(self.path, "a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(block) + "\n")
-            _flush(file)
-        self.blocks.append(block)
+    def add(self, arrays: Mapping[str, Array], state: dict[str, Any] | None) -> None:
+        """Write the next block."""
+        path = block_path(self.folder, len(self.blocks))
+        counts = {"rows": len(arrays["indptr"]) - 1, "nnz": len(arrays["indices"])}
+        write(path, {"source": self.source, "counts": counts, "state": state}, arrays)
+        self.blocks.append({**counts, "bytes": os.path.getsize(path)})
 
     def finish(self, **content: Any) -> None:
-        """Write the manifest; the record of the progress goes."""
-        blocks = [{key: block[key] for key in ("rows", "nnz", "files")} for block in self.blocks]
-        shape = [sum(block["rows"] for block in blocks), content.pop("n_features")]
-        nnz = sum(block["nnz"] for block in blocks)
-        write_manifest(self.folder, {"shape": shape, "nnz": nnz, **content, "blocks": blocks})
-        self.clear()
-
-    def clear(self) -> None:
-        """Remove the record of the progress."""
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(self.path)
+        """Write the manifest."""
+        manifest = {"schema": SCHEMA, "version": VERSION, **content}
+        with (
+            replacing(os.path.join(self.folder, MANIFEST)) as part,
+            open(part, "w", encoding="utf-8", newline="\n") as file,
+        ):
+            json.dump({**manifest, "source": self.source, "blocks": self.blocks}, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())

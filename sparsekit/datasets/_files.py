@@ -23,8 +23,6 @@ _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 # Largest number of columns of a file if the user gives none. Public sets have fewer, and vectors of this
 # length fit into memory.
 WIDEST = 500_000_000
-# bytes asked of a decompressor at a time
-_BUFFER = 2**17
 # a number in decimal notation; "01" is a name, and so is "nan"
 _NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
@@ -73,17 +71,9 @@ class _Limited(io.RawIOBase):
 
 @contextmanager
 def open_bytes(path, max_bytes=None):
-    """Open a file for reading bytes, as `open_counted`, which yields the file alone."""
-    with open_counted(path, max_bytes) as (file, _):
-        yield file
-
-
-@contextmanager
-def open_counted(path, max_bytes=None):
     """Open a file for reading bytes; .gz, .bz2 and .xz are uncompressed on the way.
 
-    Yields the file, and a function that says how many bytes of the file on the disk were read. A byte-order
-    mark of UTF-8 at the start is skipped.
+    A byte-order mark of UTF-8 at the start is skipped.
 
     Parameters
     ----------
@@ -105,11 +95,11 @@ def open_counted(path, max_bytes=None):
     try:
         with open(path, "rb") as raw:
             if opener is None:
-                yield _past_mark(raw), raw.tell
+                yield _past_mark(raw)
             else:
                 unpacked = _Limited(opener(raw, "rb"), path, int(max_bytes))
-                with io.BufferedReader(unpacked, _BUFFER) as file:
-                    yield _past_mark(file), raw.tell
+                with io.BufferedReader(unpacked, 2**17) as file:
+                    yield _past_mark(file)
     except _DAMAGE as error:
         raise FileFormatError(path, None, f"damaged or not compressed as its name says ({error})") from error
     except OSError as error:

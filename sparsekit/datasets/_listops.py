@@ -12,7 +12,6 @@ from .._typing import RandomState
 LISTOPS_TOKENS = ("_", *"0123456789", "[MAX", "[MIN", "[MED", "[SM", "]")
 FIRST_OPERATOR = LISTOPS_TOKENS.index("[MAX")
 END = LISTOPS_TOKENS.index("]")
-P_OPERATOR = 0.25
 APPLY = (max, min, lambda values: int(np.median(values)), lambda values: sum(values) % 10)
 
 
@@ -143,7 +142,7 @@ def _draw(rng, max_depth, max_arguments, max_length):
         least -= 1
         if to_come:
             open_[-1][1] -= 1
-            if len(open_) < max_depth and rng.uniform() < P_OPERATOR:
+            if len(open_) < max_depth and rng.uniform() < 0.25:
                 start(position)
             else:
                 digit = rng.randint(10)

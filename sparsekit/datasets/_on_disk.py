@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._messages import check_whole, shown
@@ -16,7 +17,7 @@ from .._row_blocks.ahead import read_ahead
 class BlocksOnDisk(ABC):
     """Base of matrices on disk, of which one block of rows is read at a time.
 
-    A subclass sets ``shape``, ``dtype`` and ``starts`` and has `block`.
+    A subclass sets ``shape``, ``dtype`` and ``starts`` and has `_read_block` and `_read_y`.
     """
 
     shape: tuple[int, int]
@@ -30,8 +31,52 @@ class BlocksOnDisk(ABC):
         return len(self.starts) - 1
 
     @abstractmethod
+    def _read_block(self, i: int) -> Any:
+        """Rows ``starts[i]`` to ``starts[i + 1]``."""
+
+    @abstractmethod
+    def _read_y(self, i: int) -> Any:
+        """Their targets, or None."""
+
     def block(self, i: int) -> Any:
-        """Read rows ``starts[i]`` to ``starts[i + 1]``."""
+        """Read a block of rows into memory of its own.
+
+        Parameters
+        ----------
+        i : int
+            Its number, below ``n_blocks``.
+
+        Returns
+        -------
+        csr_matrix or ndarray of shape (starts[i + 1] - starts[i], n_features)
+            Its rows; the memory is free again when it is dropped.
+
+        Raises
+        ------
+        ValueError
+            If the file is not as it was, or a column of a table has nulls; the message names the file.
+        """
+        return self._read_block(self._checked(i))
+
+    def block_y(self, i: int) -> Any:
+        """Read the targets of a block.
+
+        Parameters
+        ----------
+        i : int
+            Its number, below ``n_blocks``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), csr_matrix of shape (n_rows, n_labels), or None
+            As ``y``, of the rows of block i.
+
+        Raises
+        ------
+        ValueError
+            As `block`.
+        """
+        return self._read_y(self._checked(i))
 
     def blocks(self, *, order: Iterable[int] | None = None, prefetch: int = 1) -> Iterator[Any]:
         """Read all blocks, one after the other; a thread reads ahead.
@@ -60,8 +105,8 @@ class BlocksOnDisk(ABC):
             raise IndexError(f"block {i} of {self.n_blocks}")
         return i
 
-    def _rows_between(self, key: slice) -> list[Any]:
-        """The blocks' parts that ``self[a:b]`` consists of."""
+    def __getitem__(self, key: slice) -> Any:
+        """Rows a to b of ``X[a:b]``, in memory."""
         if not isinstance(key, slice):
             raise TypeError(f"rows are taken by slices, X[a:b]; got {shown(key)}")
         first, last, step = key.indices(self.shape[0])
@@ -75,9 +120,26 @@ class BlocksOnDisk(ABC):
                 break
             if stop > first:
                 parts.append(self.block(i)[max(first - start, 0) : last - start])
-        return parts
+        if not parts:
+            return self.block(0)[:0] if self.n_blocks else np.empty((0, self.shape[1]), dtype=self.dtype)
+        return _stacked(parts)
+
+    @property
+    def y(self) -> Any:
+        """Targets: ndarray of shape (n_rows,), int8 indicators of shape (n_rows, n_labels) in CSR, or None.
+
+        They are read anew each time.
+        """
+        parts = [self.block_y(i) for i in range(self.n_blocks)]
+        return None if not parts or parts[0] is None else _stacked(parts)
 
     def _described(self, what: str) -> str:
         rows, columns = self.shape
         plural = "" if self.n_blocks == 1 else "s"
         return f"{rows} rows and {columns} columns of {self.dtype} in {self.n_blocks} block{plural}, {what}"
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

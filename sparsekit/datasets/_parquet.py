@@ -22,14 +22,16 @@ BATCH = 4096
 class ParquetTable(BlocksOnDisk):
     """Numeric columns of a Parquet file or folder, of which one row group is read at a time.
 
-    `open_parquet` returns it. It can be pickled: what is pickled is the path.
+    ``open_parquet`` is another name of it. Only what the files say of themselves is read. It needs pyarrow
+    (``pip install "sparsekit[parquet]"``). It can be pickled: what is pickled is the path.
 
     Parameters
     ----------
     path : str or path-like
         A file, or a folder whose files ending in .parquet follow each other by name.
     columns : sequence of str, default=None
-        The columns of the matrix, in this order; all but the target if None.
+        The columns of the matrix, in this order: whole numbers, floats, decimals or booleans; all but the
+        target if None.
     target : str, default=None
         The column of the targets.
     dtype : dtype, default=None
@@ -46,24 +48,35 @@ class ParquetTable(BlocksOnDisk):
     dtype : dtype
         Of the values.
     starts : ndarray of shape (n_blocks + 1,), int64
-        Block i, a row group, has the rows ``starts[i]`` to ``starts[i + 1]``.
+        Block i, a row group, has the rows ``starts[i]`` to ``starts[i + 1]``. Groups should be small against
+        the memory: writers have an option for their rows (``row_group_size`` in pyarrow and pandas).
+
+    Raises
+    ------
+    ImportError
+        If pyarrow is not installed.
+    FileNotFoundError
+        If there is no such file, or the folder has none.
+    ValueError
+        If a column is missing or not numeric, or a file is damaged; the message names the file. Nulls are
+        found when a block is read.
 
     See Also
     --------
-    open_parquet : The same as a function, with what it raises.
+    CSRFolder : Sparse matrices on disk.
 
     Examples
     --------
     >>> import os, tempfile
     >>> import pandas as pd
-    >>> from sparsekit.datasets import ParquetTable
-    >>> table = pd.DataFrame({"age": [31, 45, 27], "size": [1.8, 1.7, 1.6]})
+    >>> from sparsekit.datasets import open_parquet
+    >>> table = pd.DataFrame({"age": [31, 45, 27], "size": [1.8, 1.7, 1.6], "label": ["a", "b", "a"]})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "train.parquet")
     ...     table.to_parquet(path, row_group_size=2)
-    ...     X = ParquetTable(path)
-    ...     X.columns, X.starts, [block.shape for block in X.blocks()]
-    (['age', 'size'], array([0, 2, 3]), [(2, 2), (1, 2)])
+    ...     X = open_parquet(path, target="label")
+    ...     X.shape, X.n_blocks, X.block(1), X.y
+    ((3, 2), 2, array([[27. ,  1.6]]), array(['a', 'b', 'a'], dtype=object))
     """
 
     def __init__(
@@ -138,31 +151,8 @@ class ParquetTable(BlocksOnDisk):
         make = partial(ParquetTable, columns=self.columns, target=self.target, dtype=self.dtype)
         return make, (self.path,)
 
-    def __getitem__(self, key: slice) -> FloatArray:
-        """Rows a to b of ``X[a:b]``, in memory."""
-        parts = self._rows_between(key)
-        if not parts:
-            return np.empty((0, self.shape[1]), dtype=self.dtype)
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def block(self, i: int) -> FloatArray:
-        """Read a row group.
-
-        Parameters
-        ----------
-        i : int
-            Its number, below ``n_blocks``.
-
-        Returns
-        -------
-        ndarray of shape (starts[i + 1] - starts[i], n_features)
-            Its rows, in C order.
-
-        Raises
-        ------
-        ValueError
-            If a column has nulls, or the file was changed since it was opened; the message names the file.
-        """
+    def _read_block(self, i: int) -> FloatArray:
+        """A row group in C order."""
         file, group, n_rows = self._locate(i)
         out = np.empty((n_rows, self.shape[1]), dtype=self.dtype)
         done = 0
@@ -175,24 +165,7 @@ class ParquetTable(BlocksOnDisk):
                 done += batch.num_rows
         return out
 
-    def block_y(self, i: int) -> Array | None:
-        """Read the targets of a row group.
-
-        Parameters
-        ----------
-        i : int
-            Its number, below ``n_blocks``.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,), or None
-            As `y`, of the rows of block i.
-
-        Raises
-        ------
-        ValueError
-            If the column has nulls, or the file was changed since it was opened; the message names the file.
-        """
+    def _read_y(self, i: int) -> Array | None:
         import pyarrow.types
 
         file, group, _ = self._locate(i)
@@ -205,16 +178,7 @@ class ParquetTable(BlocksOnDisk):
             column = column.cast(column.type.value_type)
         return column.to_numpy()
 
-    @property
-    def y(self) -> Array | None:
-        """Targets, (n_rows,), of the column's own type, or None; read anew each time."""
-        if self.target is None:
-            return None
-        parts = [self.block_y(i) for i in range(self.n_blocks)]
-        return np.concatenate([part for part in parts if part is not None]) if parts else np.empty(0)
-
     def _locate(self, i: int) -> tuple[str, int, int]:
-        i = self._checked(i)
         return *self._groups[i], int(self.starts[i + 1] - self.starts[i])
 
     def _open(self, file: str) -> Any:
@@ -223,65 +187,6 @@ class ParquetTable(BlocksOnDisk):
         if os.path.getsize(file) != size:
             raise ValueError(f"{file}: was changed since it was opened")
         return _opened(file, metadata=about)
-
-
-def open_parquet(
-    path: FileName,
-    *,
-    columns: Sequence[str] | None = None,
-    target: str | None = None,
-    dtype: DTypeLike | None = None,
-) -> ParquetTable:
-    """Open a Parquet file, or a folder of them, as a dense matrix that is read by row groups.
-
-    Only what the files say of themselves is read. It needs pyarrow (``pip install "sparsekit[parquet]"``).
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file, or a folder whose files ending in .parquet follow each other by name.
-    columns : sequence of str, default=None
-        The columns of the matrix, in this order: whole numbers, floats, decimals or booleans; all but the
-        target if None.
-    target : str, default=None
-        The column of the targets.
-    dtype : dtype, default=None
-        Of the values, float32 or float64; if None float32 if all columns are, else float64.
-
-    Returns
-    -------
-    ParquetTable
-        The matrix, whose blocks are the row groups. They should be small against the memory: writers have an
-        option for their rows (``row_group_size`` in pyarrow and pandas).
-
-    Raises
-    ------
-    ImportError
-        If pyarrow is not installed.
-    FileNotFoundError
-        If there is no such file, or the folder has none.
-    ValueError
-        If a column is missing or not numeric, or a file is damaged; the message names the file. Nulls are
-        found when a block is read.
-
-    See Also
-    --------
-    open_csr : Sparse matrices on disk.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import pandas as pd
-    >>> from sparsekit.datasets import open_parquet
-    >>> table = pd.DataFrame({"age": [31, 45, 27], "size": [1.8, 1.7, 1.6], "label": ["a", "b", "a"]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = os.path.join(folder, "train.parquet")
-    ...     table.to_parquet(path, row_group_size=2)
-    ...     X = open_parquet(path, target="label")
-    ...     X.shape, X.n_blocks, X.block(1), X.y
-    ((3, 2), 2, array([[27. ,  1.6]]), array(['a', 'b', 'a'], dtype=object))
-    """
-    return ParquetTable(path, columns=columns, target=target, dtype=dtype)
 
 
 def _files(path: str) -> list[str]:

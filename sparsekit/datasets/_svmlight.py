@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
 from .._typing import FileName
@@ -74,6 +78,14 @@ def load_svmlight(
            [0. , 1. , 0. ]]), array([ 1., -1.]))
     """
     path = os.fspath(path)
+    # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
+    highest = WIDEST if n_features is None else n_features - (zero_based is True)
+    rules = Rules(highest, n_features, int(zero_based is False), multilabel, np.dtype(dtype))
+
+    def diagnose():
+        with open_bytes(path, max_bytes) as file:
+            refuse_broken_line(file, path, 1, rules)
+
     try:
         with open_bytes(path, max_bytes) as file:
             X, y = load_svmlight_file(
@@ -83,70 +95,129 @@ def load_svmlight(
         raise
     except (ValueError, OverflowError, IndexError) as error:
         # scikit-learn's message names no line: read again, slowly, to find it
-        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
+        diagnose()
         raise FileFormatError(path, None, str(error)) from error
     if n_features is None and X.shape[1] > WIDEST:
-        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
+        diagnose()
     if X.shape[0] == 0:
         raise FileFormatError(path, None, "holds no row")
     if not np.isfinite(X.data).all() or not (multilabel or np.isfinite(y).all()):
-        _diagnose(path, multilabel, zero_based, n_features, max_bytes)
+        diagnose()
         raise FileFormatError(path, None, f"a value is NaN, infinite or too large for {np.dtype(dtype)}")
     return X, y
 
 
-def _diagnose(path, multilabel, zero_based, n_features, max_bytes):
-    """Raise FileFormatError for the first line that breaks the format, if one does."""
-    lowest = 1 if zero_based is False else 0
-    # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
-    highest = WIDEST if n_features is None else n_features - (zero_based is True)
-    with open_bytes(path, max_bytes) as file:
-        for number, line in enumerate(file, start=1):
-            read_line(line, path, number, multilabel, lowest, highest, n_features)
+@dataclass(frozen=True)
+class Rules:
+    """What lines must keep to.
+
+    highest, lowest : indices allowed.
+    n_features : what the user gave, for messages.
+    multilabel : whether labels are lists.
+    dtype : of the values.
+    n_labels : where given, labels are whole numbers below it.
+    """
+
+    highest: int
+    n_features: int | None = None
+    lowest: int = 0
+    multilabel: bool = False
+    dtype: DTypeLike = np.float64
+    n_labels: int | None = None
 
 
-def read_line(line, path, number, multilabel, lowest, highest, n_features):
-    """Labels and pairs (index, value) of a line, None where it has no row, or a FileFormatError."""
+def read_rows(text: bytes, path: str, first: int, rules: Rules) -> tuple[csr_matrix, Any]:
+    """Rows of whole lines, with indices as in the text; their labels (n,), or a matrix of zeros and ones.
+
+    Raises
+    ------
+    FileFormatError
+        It names the first line that breaks a rule; that at the start of the text has the number ``first``.
+    """
+    try:
+        X, y = load_svmlight_file(
+            BytesIO(text), dtype=rules.dtype, multilabel=rules.multilabel, zero_based=True
+        )
+    except (ValueError, OverflowError, IndexError) as error:
+        refuse_broken_line(BytesIO(text), path, first, rules)
+        raise FileFormatError(path, None, str(error)) from error
+    is_valid = np.isfinite(X.data).all() and not (
+        X.nnz and (X.indices.min() < rules.lowest or X.indices.max() > rules.highest)
+    )
+    n_labels = rules.n_labels or 0
+    if rules.multilabel:
+        ends = np.concatenate([[0], np.cumsum([len(labels) for labels in y], dtype=np.int64)])
+        y = np.fromiter(chain.from_iterable(y), dtype=np.float64, count=ends[-1])
+        is_valid &= bool(((y >= 0) & (y < n_labels) & (y == np.floor(y))).all())
+    else:
+        is_valid &= np.isfinite(y).all()
+    if not is_valid:
+        refuse_broken_line(BytesIO(text), path, first, rules)
+    if rules.multilabel:
+        ones = np.ones(len(y), dtype=np.int8)
+        y = csr_matrix((ones, y.astype(np.int64), ends), shape=(X.shape[0], n_labels))
+        y.sum_duplicates()
+        y.data[:] = 1
+    return X, y
+
+
+def refuse_broken_line(lines: Iterable[bytes], path: str, first: int, rules: Rules) -> None:
+    """FileFormatError for the first of the lines that breaks the format, if one does."""
+    for number, line in enumerate(lines, start=first):
+        problem = _problem(line, rules)
+        if problem:
+            raise FileFormatError(path, number, problem)
+
+
+def _problem(line, rules):
+    """What is wrong with a line, or None."""
     tokens = line.partition(b"#")[0].split()
-    if not tokens:
-        return None
-    labels, entries = [], []
-    if b":" not in tokens[0]:
-        label, tokens = tokens[0], tokens[1:]
-        for part in label.split(b",") if multilabel else [label]:
-            labels.append(_number(part, "label", path, number))
-    elif not multilabel:
-        raise FileFormatError(path, number, f"the line starts with {shown(tokens[0])}, not with a label")
+    labels: list[bytes] = []
+    if tokens and b":" not in tokens[0]:
+        labels = tokens.pop(0).split(b",") if rules.multilabel else [tokens.pop(0)]
+    elif tokens and not rules.multilabel:
+        return f"the line starts with {shown(tokens[0])}, not with a label"
+    for label in labels:
+        problem = _not_finite(label, "label", np.float64)
+        if problem:
+            return problem
+        if rules.n_labels is not None and not (float(label) == int(float(label)) >= 0):
+            return f"label {shown(label)} is not a whole number"
+        if rules.n_labels is not None and float(label) >= rules.n_labels:
+            return f"label {numeral(label)} is too large for {rules.n_labels} labels"
     previous = -1
     for token in tokens:
         index, colon, value = token.partition(b":")
         if not colon:
-            raise FileFormatError(path, number, f"{shown(token)} is not of the form index:value")
+            return f"{shown(token)} is not of the form index:value"
         if index == b"qid":
             continue
         column = whole_number(index)
         if column is None:
-            raise FileFormatError(path, number, f"index {shown(index)} is not an integer")
-        if column < lowest:
-            raise FileFormatError(path, number, f"index {column} is below {lowest}, the lowest allowed")
-        if column > highest:
-            limit = "int32" if n_features is None else f"{n_features} features"
-            if highest == WIDEST:
+            return f"index {shown(index)} is not an integer"
+        if column < rules.lowest:
+            return f"index {column} is below {rules.lowest}, the lowest allowed"
+        if column > rules.highest:
+            limit = "int32" if rules.n_features is None else f"{rules.n_features} features"
+            if rules.highest == WIDEST:
                 limit = f"{WIDEST} features; give n_features if there are so many"
-            raise FileFormatError(path, number, f"index {numeral(index)} is too large for {limit}")
+            return f"index {numeral(index)} is too large for {limit}"
         if column <= previous:
-            problem = f"index {column} comes after {previous}; indices must increase along a line"
-            raise FileFormatError(path, number, problem)
+            return f"index {column} comes after {previous}; indices must increase along a line"
         previous = column
-        entries.append((column, _number(value, f"value of index {column}", path, number)))
-    return labels, entries
+        problem = _not_finite(value, f"value of index {column}", rules.dtype)
+        if problem:
+            return problem
+    return None
 
 
-def _number(token, what, path, line):
+def _not_finite(token, what, dtype):
     try:
         value = float(token)
     except ValueError:
-        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a number") from None
-    if not math.isfinite(value):
-        raise FileFormatError(path, line, f"{what} is {shown(token)}, not a finite number")
-    return value
+        return f"{what} is {shown(token)}, not a number"
+    if not np.isfinite(value):
+        return f"{what} is {shown(token)}, not a finite number"
+    with np.errstate(over="ignore"):
+        is_too_large = not np.isfinite(np.asarray(value).astype(dtype))
+    return f"{what} is {shown(token)}, too large for {np.dtype(dtype)}" if is_too_large else None

@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from .._messages import check_whole, shown
 from .._typing import Array, FileName, MatrixLike
-from ._block_files import Progress
-from ._csr_folder import INT32, CSRFolder
+from ._block_files import FolderWriter
+from ._csr_folder import CSRFolder
 
 # default size of a block in bytes: large against the cost of opening a file, small against the memory
 BLOCK_BYTES = 2**28
@@ -75,8 +75,8 @@ def write_csr(
 
     Notes
     -----
-    One block and one chunk are in memory at a time. The manifest, without which a folder cannot be opened,
-    is written at the end; what was interrupted begins anew in the next call.
+    One chunk, and twice the bytes of a block, are in memory at a time. The manifest, without which a folder
+    cannot be opened, is written at the end; what was interrupted begins anew in the next call.
 
     Examples
     --------
@@ -101,11 +101,11 @@ def write_csr(
         dtype = np.float32 if first[0].dtype == np.float32 else np.float64
     dtype, block_bytes = check_format(dtype, block_bytes)
     targets = _Targets(first[1])
-    progress = Progress(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
-    block = _Block(progress, dtype, targets, block_bytes)
     n_features = first[0].shape[1]
     if n_features > MOST:
         raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
+    writer = FolderWriter(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
+    block = BlockBuffer(writer, dtype, targets.kind, block_bytes)
     for k, (part, target) in enumerate(_pairs(first, chunks)):
         if part.shape[1] != n_features:
             raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
@@ -114,16 +114,10 @@ def write_csr(
         block.add(part, targets.checked(target, part.shape[0], k))
         del part, target  # before the next one is made
     block.write()
-    if not progress.blocks:
-        progress.clear()
+    if not writer.blocks:
         raise ValueError("X holds no row")
-    progress.finish(
-        n_features=n_features,
-        dtype=dtype.name,
-        first_index=0,
-        y=targets.kind,
-        n_labels=targets.n_labels,
-        source=None,
+    writer.finish(
+        n_features=n_features, dtype=dtype.name, first_index=0, y=targets.kind, n_labels=targets.n_labels
     )
     return CSRFolder(folder)
 
@@ -196,11 +190,22 @@ class _Targets:
         return y.astype(self.kind, copy=False)
 
 
-class _Block:
-    """A buffer of rows until they fill a block."""
+class BlockBuffer:
+    """Rows until they fill a block, which is then written.
 
-    def __init__(self, progress: Progress, dtype: np.dtype[Any], targets: _Targets, most: int):
-        self.progress, self.dtype, self.targets, self.most = progress, dtype, targets, most
+    Parameters
+    ----------
+    writer : FolderWriter
+    dtype : dtype
+        Of the values.
+    kind : str or None
+        Type of the targets, or "indicator".
+    most : int
+        Bytes of a block.
+    """
+
+    def __init__(self, writer: FolderWriter, dtype: np.dtype[Any], kind: str | None, most: int):
+        self.writer, self.dtype, self.kind, self.most = writer, dtype, kind, most
         self._clear()
 
     def _clear(self) -> None:
@@ -209,9 +214,12 @@ class _Block:
         self.bytes = 4  # the first 0 of indptr
         self.rows = 0
 
-    def add(self, X: Any, y: Any) -> None:
-        """Rows, and targets where there are any; blocks that get full are written."""
-        start = 0
+    def add(self, X: Any, y: Any, state: dict[str, Any] | None = None) -> None:
+        """Rows, and targets where there are any; blocks that get full are written.
+
+        Of a ``state`` the entry "row" is the first row to take, and the next one where a block was written.
+        """
+        start = 0 if state is None else state["row"]
         while start < X.shape[0]:
             sizes = self._sizes(X, y, start)
             count = int(np.searchsorted(sizes, self.most - self.bytes, side="right"))
@@ -222,18 +230,18 @@ class _Block:
                 self.bytes += int(sizes[count - 1])
                 start += count
             if start < X.shape[0]:
-                self.write()
+                self.write(None if state is None else {**state, "row": start})
 
     def _sizes(self, X: Any, y: Any, start: int) -> Array:
         """Bytes of the rows from start to each later one, as many rows as may fit into a block."""
         end = min(X.shape[0], start + self.most // 4 + 1)
         indptr = X.indptr[start : end + 1].astype(np.int64)
         sizes = (indptr[1:] - indptr[0]) * (4 + self.dtype.itemsize) + 4 * np.arange(1, end - start + 1)
-        if self.targets.kind == "indicator":
+        if self.kind == "indicator":
             labels = y.indptr[start : end + 1].astype(np.int64)
             sizes += 4 * (labels[1:] - labels[0]) + 4 * np.arange(1, end - start + 1)
-        elif self.targets.kind is not None:
-            sizes += np.dtype(self.targets.kind).itemsize * np.arange(1, end - start + 1)
+        elif self.kind is not None:
+            sizes += np.dtype(self.kind).itemsize * np.arange(1, end - start + 1)
         return sizes
 
     def _append(self, X: Any, y: Any) -> None:
@@ -243,7 +251,7 @@ class _Block:
         self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
         if not np.isfinite(data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
-        if self.targets.kind == "indicator":
+        if self.kind == "indicator":
             y = _canonical(y)
             y.eliminate_zeros()
             self.y.append((np.diff(y.indptr), y.indices.astype(np.int32)))
@@ -251,19 +259,20 @@ class _Block:
             self.y.append(y.copy())
         self.rows += X.shape[0]
 
-    def write(self) -> None:
-        """Write the rows that wait as a block."""
+    def write(self, state: dict[str, Any] | None = None) -> None:
+        """Write the rows that wait as a block, with the ``state`` to go on from."""
         if not self.rows:
             return
-        counts, indices, data = map(list, zip(*self.X, strict=True))
-        arrays = {"indptr": (INT32, [_ends(counts)]), "indices": (INT32, indices), "data": (self.dtype, data)}
-        if self.targets.kind == "indicator":
-            counts, indices = map(list, zip(*self.y, strict=True))
-            arrays |= {"y_indptr": (INT32, [_ends(counts)]), "y_indices": (INT32, indices)}
-        elif self.targets.kind is not None:
-            arrays["y"] = (np.dtype(self.targets.kind), self.y)
-        self.progress.add(arrays)
+        X, y = self.X, self.y
         self._clear()
+        counts, indices, data = map(list, zip(*X, strict=True))
+        arrays = {"indptr": _ends(counts), "indices": np.concatenate(indices), "data": np.concatenate(data)}
+        if self.kind == "indicator":
+            counts, indices = map(list, zip(*y, strict=True))
+            arrays |= {"y_indptr": _ends(counts), "y_indices": np.concatenate(indices)}
+        elif self.kind is not None:
+            arrays["y"] = np.concatenate(y)
+        self.writer.add(arrays, state)
 
 
 def _canonical(X: Any) -> Any:

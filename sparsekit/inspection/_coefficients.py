@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from sklearn.base import BaseEstimator
 
-# number of distinguishable colours
-_CLASSES = len(COLORS)
-
 
 @dataclass(eq=False, repr=False)
 class CoefficientDisplay(Display):
@@ -199,9 +196,10 @@ class CoefficientDisplay(Display):
             raise ValueError(f"max_features must be >= 1, got {shown(max_features)}.")
         if target is not None and not 0 <= target < n_outputs:
             raise ValueError(f"target must be from 0 to {n_outputs - 1}, got {shown(target)}.")
-        if target is None and n_outputs > _CLASSES:
+        if target is None and n_outputs > len(COLORS):
             raise ValueError(
-                f"there are {n_outputs} classes, of which {_CLASSES} can be told apart: choose one by target."
+                f"there are {n_outputs} classes, of which {len(COLORS)} can be told apart: choose one by "
+                "target."
             )
         coef = self.coef if target is None else self.coef[[target]]
         order, count = by_magnitude(coef)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 from .._messages import shown
 from ._axes import Display, as_label, check_names, draws, line_style, with_options
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike
-    from scipy.optimize import OptimizeResult
     from sklearn.base import BaseEstimator
 
 _Measure = Literal["optimality", "projected_gradient", "gap", "dual_gap", "objective"]
@@ -36,7 +36,7 @@ _LABELS = {
 class ConvergenceDisplay(Display):
     """Progress of one or more fits: optimality measure, gap or objective against time or iterations.
 
-    Make one with `from_estimator`, `from_result` or `from_history`, not directly.
+    Make one with `from_estimator` or `from_history`, not directly.
 
     A logarithmic axis has no 0. Such a value is drawn as a triangle at the lower end, an infinite one at the
     upper end. So a run that is at the optimum at once is seen.
@@ -115,22 +115,21 @@ class ConvergenceDisplay(Display):
         return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
 
     @classmethod
-    def from_result(
+    def from_history(
         cls,
-        *results: OptimizeResult,
-        names: Sequence[str] | None = None,
+        histories: Mapping[str, Mapping[str, ArrayLike] | OptimizeResult],
+        *,
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ConvergenceDisplay:
-        """Draw results of :func:`~sparsekit.minimize_oba` or :func:`~sparsekit.minimize_nqn`.
+        """Draw results of :func:`~sparsekit.minimize_oba` or :func:`~sparsekit.minimize_nqn`, or histories.
 
         Parameters
         ----------
-        *results : OptimizeResult
-            With a ``history``, that is, of a call with ``history=True``. One that had nothing to do has an
-            empty history, and is drawn as a point.
-        names : sequence of str, default=None
-            Labels; None: "result 1" and so on.
+        histories : dict of str to OptimizeResult or dict
+            For each name the result of a call with ``history=True``; one that had nothing to do is drawn as a
+            point. Or arrays of one length: ``fun`` or others that `plot` draws, and ``time`` in seconds.
+            Without ``iteration`` the first entry is number 0.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -143,40 +142,14 @@ class ConvergenceDisplay(Display):
         Raises
         ------
         ValueError
-            If a result has no history, or names do not fit.
-        """
-        if not results:
-            raise ValueError("results is empty; pass at least one result.")
-        names = check_names(names, len(results), lambda k: f"result {k + 1}")
-        histories = [history_of_result(result, name) for result, name in zip(results, names)]
-        return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
-
-    @classmethod
-    def from_history(
-        cls,
-        histories: Mapping[str, Mapping[str, ArrayLike]],
-        *,
-        ax: Axes | None = None,
-        **plot_options: Any,
-    ) -> ConvergenceDisplay:
-        """Draw histories, such as those of :func:`~sparsekit.minimize_oba` with ``history=True``.
-
-        Parameters
-        ----------
-        histories : dict of str to dict
-            For each name arrays of one length: ``fun`` or others that `plot` draws, and ``time`` in seconds.
-            Without ``iteration`` the first entry is number 0.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
-
-        Returns
-        -------
-        ConvergenceDisplay
+            If a result has no history, or arrays differ in length.
         """
         if not histories:
             raise ValueError("histories is empty; pass at least one history.")
+        histories = {
+            name: history_of_result(history, name) if isinstance(history, OptimizeResult) else history
+            for name, history in histories.items()
+        }
         for name, history in histories.items():
             lengths = {len(np.ravel(np.asarray(column))) for column in history.values()}
             if len(lengths) != 1 or lengths == {0}:

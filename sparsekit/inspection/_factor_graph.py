@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _RADIUS, _HALF_SIDE = 0.27, 0.16
 # Points of the smallest text.
 _SMALLEST_TEXT = 5.0
-# None is blue: marginals are.
-_FACTOR_COLORS = COLORS[1:5]
 
 
 @dataclass(eq=False, repr=False)
@@ -180,7 +178,8 @@ class FactorGraphDisplay(Display):
         )
         corners = factors - _HALF_SIDE
         kinds = list(dict.fromkeys(self.factor_names_))
-        colors = {kind: _FACTOR_COLORS[k % len(_FACTOR_COLORS)] for k, kind in enumerate(kinds)}
+        # none is blue: marginals are
+        colors = {kind: COLORS[1 + k % 4] for k, kind in enumerate(kinds)}
         self.factors_ = ax.add_collection(
             PatchCollection(
                 [Rectangle(corner, 2 * _HALF_SIDE, 2 * _HALF_SIDE) for corner in corners],

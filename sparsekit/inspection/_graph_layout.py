@@ -60,13 +60,14 @@ def _by_stress(shapes, members):
     """Positions whose distances are as near as can be to the numbers of edges between nodes.
 
     Majorization of the stress, from the variables on a circle and each factor at the centre of its variables.
-    Parts without a path between them are laid out each by itself.
+    Nodes without a path between them are wanted two steps farther apart than any others.
     """
     n = int(sum(np.prod(shape, dtype=int) for shape in shapes))
     ends = [(v, n + f) for f, factor in enumerate(members) for v in factor]
     total = n + len(members)
     a, b = np.array(ends, dtype=int).reshape(-1, 2).T
     steps = shortest_path(coo_array((np.ones(len(a)), (a, b)), shape=(total, total)), directed=False)
+    steps[np.isinf(steps)] = steps[np.isfinite(steps)].max() + 2.0
     X = np.zeros((total, 2))
     angle = 2 * np.pi * np.arange(n) / max(n, 1)
     X[:n] = 0.5 * np.sqrt(n) * np.column_stack([np.sin(angle), np.cos(angle)])
@@ -74,33 +75,10 @@ def _by_stress(shapes, members):
         # a small shift, at a different angle for each: factors over the same variables must not coincide
         turn = 2.4 * f
         X[n + f] = X[factor].mean(axis=0) + 0.05 * np.array([np.cos(turn), np.sin(turn)]) * (len(members) > 1)
-    done, parts = np.zeros(total, dtype=bool), []
-    for node in range(total):
-        if done[node]:
-            continue
-        part = np.flatnonzero(np.isfinite(steps[node]))
-        done[part] = True
-        placed = X[part]
-        if len(part) > 1:
-            placed, _ = smacof(steps[np.ix_(part, part)], init=placed, n_init=1, normalized_stress=False)
-        placed = _wide(_pushed_apart(placed))
-        X[part] = placed - placed.min(axis=0)
-        parts.append(part)
-    _shelve(X, parts)
+    if total > 1:
+        X, _ = smacof(steps, init=X, n_init=1, normalized_stress=False)
+    X = _pushed_apart(X)
     return X[:n], X[n:]
-
-
-def _shelve(X, parts):
-    """Put parts of the picture side by side, and in lines below each other where they would get too long."""
-    sizes = np.array([X[part].max(axis=0) + 1.0 for part in parts])
-    # a picture is about 4 to 3
-    longest = max(sizes[:, 0].max(), np.sqrt(4 / 3 * sizes.prod(axis=1).sum()))
-    right, top, height = 0.0, 0.0, 0.0
-    for part, (width, own) in zip(parts, sizes):
-        if right and right + width > longest + 1e-9:
-            right, top, height = 0.0, top - height, 0.0
-        X[part] += [right, top - own]
-        right, height = right + width, max(height, own)
 
 
 def _pushed_apart(X):
@@ -117,16 +95,3 @@ def _pushed_apart(X):
         np.add.at(X, i[near], move)
         np.add.at(X, j[near], -move)
     return X
-
-
-def _wide(X):
-    """Turned so that the longest way is across: pictures are wider than high."""
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.svd(centred, full_matrices=False)[2]
-    if len(axes) < 2:
-        return centred
-    turned = centred @ axes.T
-    # an axis has no direction of its own: the first node comes at the left, and above
-    turned[:, 0] *= -1.0 if turned[0, 0] > 0 else 1.0
-    turned[:, 1] *= -1.0 if turned[0, 1] < 0 else 1.0
-    return turned

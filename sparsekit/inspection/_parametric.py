@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
     from .._typing import MatrixLike
 
-# range of the thesis: the segment, and its length on either side
-_ALPHAS = np.linspace(-1.0, 2.0, 25)
-
 
 @dataclass(eq=False, repr=False)
 class ParametricPlotDisplay(Display):
@@ -50,8 +47,6 @@ class ParametricPlotDisplay(Display):
     score_name : str, default="accuracy"
         What the scores are.
     curve : {"line", "arc"}, default="line"
-    names : pair of str, default=("first", "second")
-        What the solutions are called.
 
     Attributes
     ----------
@@ -89,7 +84,6 @@ class ParametricPlotDisplay(Display):
     test_score: ArrayLike | None = None
     score_name: str = "accuracy"
     curve: Literal["line", "arc"] = "line"
-    names: tuple[str, str] = ("first", "second")
 
     @classmethod
     def from_function(
@@ -101,7 +95,6 @@ class ParametricPlotDisplay(Display):
         test_fun: Callable[[np.ndarray], ArrayLike | tuple[Any, ...]] | None = None,
         curve: Literal["line", "arc"] = "line",
         alphas: ArrayLike | None = None,
-        names: tuple[str, str] = ("first", "second"),
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ParametricPlotDisplay:
@@ -118,8 +111,6 @@ class ParametricPlotDisplay(Display):
         curve : {"line", "arc"}, default="line"
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
-        names : pair of str, default=("first", "second")
-            What the solutions are called.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -147,9 +138,7 @@ class ParametricPlotDisplay(Display):
             return np.array(found)
 
         test_loss = None if test_fun is None else values(test_fun)
-        return cls(alphas, values(fun), test_loss=test_loss, curve=curve, names=names).plot(
-            ax, **plot_options
-        )
+        return cls(alphas, values(fun), test_loss=test_loss, curve=curve).plot(ax, **plot_options)
 
     @classmethod
     def from_estimator(
@@ -165,7 +154,6 @@ class ParametricPlotDisplay(Display):
         batch_size: int | None = None,
         curve: Literal["line", "arc"] = "line",
         alphas: ArrayLike | None = None,
-        names: tuple[str, str] = ("first", "second"),
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ParametricPlotDisplay:
@@ -173,7 +161,7 @@ class ParametricPlotDisplay(Display):
 
         Parameters
         ----------
-        first, second : fitted estimators of this package, or torch.nn.Module
+        first, second : fitted estimators that `sharpness` takes, or torch.nn.Module
             The solutions, of the same class and shape. Other parameters (the strength of a penalty) are those
             of the first. Batch normalisation gets its averages anew at every point, from the rows X.
         X, y : array-like of shape (n_samples, n_features) and (n_samples,)
@@ -187,8 +175,6 @@ class ParametricPlotDisplay(Display):
         curve : {"line", "arc"}, default="line"
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
-        names : pair of str, default=("first", "second")
-            What the solutions are called.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -230,12 +216,19 @@ class ParametricPlotDisplay(Display):
         display = cls(
             alphas, measured[0][:, 0], test_loss=measured[1][:, 0] if len(measured) > 1 else None,
             score=scores[0], test_score=scores[1] if len(scores) > 1 else None,
-            score_name=ends[0].score_name, curve=curve, names=names,
+            score_name=ends[0].score_name, curve=curve,
         )  # fmt: skip
         return display.plot(ax, **plot_options)
 
     @draws
-    def plot(self, ax: Axes | None = None, *, log: bool = True, **line_options: Any) -> ParametricPlotDisplay:
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        log: bool = True,
+        names: tuple[str, str] = ("first", "second"),
+        **line_options: Any,
+    ) -> ParametricPlotDisplay:
         """Draw the losses, and the scores on an axis of their own to the right.
 
         Parameters
@@ -244,6 +237,8 @@ class ParametricPlotDisplay(Display):
             Where to draw; None makes a figure.
         log : bool, default=True
             Whether the axis of the loss is logarithmic; it is not where a loss is zero or less.
+        names : pair of str, default=("first", "second")
+            What the solutions are called.
         **line_options : dict
             Passed to matplotlib's ``plot`` for every line.
 
@@ -252,8 +247,8 @@ class ParametricPlotDisplay(Display):
         ParametricPlotDisplay
         """
         ax = self.ax_
-        if len(self.names) != 2:
-            raise ValueError(f"names must be those of the two solutions; got {shown(self.names)}.")
+        if len(names) != 2:
+            raise ValueError(f"names must be those of the two solutions; got {shown(names)}.")
         self.lines_: dict = {}
 
         def draw(where, name, color, style, label):
@@ -277,7 +272,7 @@ class ParametricPlotDisplay(Display):
             draw(self.score_ax_, "test_score", "C1", "--", f"test {self.score_name}")
             self.score_ax_.set_ylabel(self.score_name, color="C1")
             self.score_ax_.tick_params(axis="y", colors="C1")
-        for position, name in enumerate(self.names):
+        for position, name in enumerate(names):
             ax.axvline(position, color="0.7", lw=0.8, zorder=0)
             ax.annotate(
                 name, (position, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3),
@@ -309,7 +304,8 @@ def _curve(first, second, curve, alphas):
         raise ValueError(
             f"The two solutions must have one shape (n,); theirs are {first.shape} and {second.shape}."
         )
-    alphas = _ALPHAS if alphas is None else np.asarray(alphas, dtype=np.float64)
+    # the range of the thesis: the segment, and its length on either side
+    alphas = np.linspace(-1.0, 2.0, 25) if alphas is None else np.asarray(alphas, dtype=np.float64)
     if alphas.ndim != 1 or not alphas.size or not np.isfinite(alphas).all():
         raise ValueError(f"alphas must be finite numbers, of shape (n_points,); got {shown(alphas)}.")
     angle = 0.5 * np.pi * alphas

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,6 +148,8 @@ class PerformanceProfileDisplay(Display):
         PerformanceProfileDisplay
         """
         ax = self.ax_
+        from matplotlib.ticker import LogFormatter
+
         if base < 2:
             raise ValueError(f"base must be >= 2; got {shown(base)}.")
         if max_ratio is not None and not 1 < max_ratio < np.inf:
@@ -167,7 +168,7 @@ class PerformanceProfileDisplay(Display):
             style = dict(**line_style(k), lw=1.8, label=name)
             self.lines_ += ax.step(x, y, where="post", **with_options(style, line_options))
         ax.set_xscale("log", base=base)
-        ax.xaxis.set_major_formatter(partial(_tick, base=base))
+        ax.xaxis.set_major_formatter(LogFormatter(base=base))
         # margins for lines at 0 and 1, and at the ratio 1
         ax.set_xlim(end**-0.015, end)
         ax.set_ylim(-0.02, 1.02)
@@ -188,15 +189,3 @@ class PerformanceProfileDisplay(Display):
             steps, counts = np.unique(column[np.isfinite(column)], return_counts=True)
             profiles[name] = steps, np.cumsum(counts) / len(column)
         return ratios, profiles
-
-
-def _tick(value, position, base):
-    """For matplotlib; a function of the module, which pickles."""
-    return _power(value, base)
-
-
-def _power(value, base):
-    """1, 2, 4 ... as they are, large ones as powers."""
-    if value < 1 or value < 10_000:
-        return f"{value:g}"
-    return f"${base}^{{{round(np.log(value) / np.log(base))}}}$"

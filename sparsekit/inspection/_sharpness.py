@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 
     from .._typing import MatrixLike
 
-# largest number of evaluations an iteration: a line search on rounding errors would take long
-_TRIALS = 5
 # smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
 _NEAR = 0.5
-# random points that are tried where f is not defined everywhere
-_DRAWS = 10
 
 
 def sharpness(
@@ -62,9 +58,9 @@ def sharpness(
     ----------
     fun : callable, estimator or torch.nn.Module
         - A callable: ``fun(x)`` returns f, or f and its gradient with ``jac=True``.
-        - A fitted estimator of this package, or a pipeline or a search that ends in one. f is its objective
-          as a function of coefficients and intercepts. It is on the scale of the mean loss of a row, penalty
-          included.
+        - A fitted L1LogisticOBA, LassoOBA, SparsemaxClassifier, SoftmaxClassifier or one of their ``...CV``,
+          or a pipeline or a search that ends in one. f is its objective as a function of coefficients and
+          intercepts. It is on the scale of the mean loss of a row, penalty included.
         - A PyTorch module: f is the mean of ``loss`` over the rows, as a function of the parameters that are
           trained. It is evaluated in ``eval`` mode and left as it is.
     x : array-like of shape (n,), or X of shape (n_samples, n_features)
@@ -245,7 +241,7 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
         for v in starts:
             nit += _run(box, v, max_iter, method)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
-            for _ in range(_DRAWS):
+            for _ in range(10):
                 done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
                 nit += done
                 if done:  # f may be undefined in a part of the box
@@ -276,7 +272,7 @@ def _run(box, v, max_iter, method):
         return f / unit, g / unit
 
     bounds = Bounds(-np.ones(box.p), np.ones(box.p))
-    trials = _TRIALS * max_iter
+    trials = 5 * max_iter  # a line search on rounding errors would take long
     if method == "nqn":
         options = {"max_iter": max_iter, "max_fun": trials, "gtol": 0.0, "ftol": -1.0}
         return minimize_nqn(fun, v, jac=True, bounds=bounds, **options).nit

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from sklearn.base import BaseEstimator
 
-_GREY = "0.75"
-
 
 @dataclass(eq=False, repr=False)
 class StabilityPathDisplay(Display):
@@ -33,20 +31,10 @@ class StabilityPathDisplay(Display):
 
     Parameters
     ----------
-    paths : ndarray of shape (n_features, n_penalties)
-        Frequencies.
-    penalties : ndarray of shape (n_penalties,)
-        Values of the parameter, the strongest penalty first.
-    parameter : {"C", "alpha"}
-        The parameter.
-    threshold : float
-        Frequency from which on a feature is selected.
-    selected : ndarray of bool of shape (n_features,)
-        The selected features.
+    selection : StabilitySelection
+        A fitted one.
     feature_names : sequence of str of length n_features
         Names of the features.
-    expected_false : float, default=None
-        Bound of the expected number of false selections, for the title.
 
     Attributes
     ----------
@@ -71,13 +59,8 @@ class StabilityPathDisplay(Display):
     '3 of 10 features selected, at most 0.92 false to be expected'
     """
 
-    paths: np.ndarray
-    penalties: np.ndarray
-    parameter: str
-    threshold: float
-    selected: np.ndarray
+    selection: StabilitySelection
     feature_names: Sequence[str]
-    expected_false: float | None = None
 
     @classmethod
     def from_estimator(
@@ -118,11 +101,7 @@ class StabilityPathDisplay(Display):
         check_is_fitted(model)
         names = names_at_end(estimator) if feature_names is None else feature_names
         names = as_texts(names, model.n_features_in_, "feature_names")
-        display = cls(
-            model.stability_paths_, model.penalties_, model.parameter_, model.threshold, model.get_support(),
-            names, model.expected_false_,
-        )  # fmt: skip
-        return display.plot(ax=ax, **plot_options)
+        return cls(model, names).plot(ax=ax, **plot_options)
 
     @draws
     def plot(
@@ -153,15 +132,16 @@ class StabilityPathDisplay(Display):
         ax = self.ax_
         if max_lines < 1:
             raise ValueError(f"max_lines must be >= 1, got {shown(max_lines)}.")
+        paths, selected = self.selection.stability_paths_, self.selection.get_support()
         # among equally frequent ones, the one in use at most penalties
-        order = np.lexsort((-self.paths.sum(axis=1), -self.paths.max(axis=1, initial=0.0), ~self.selected))
-        n_selected = int(np.count_nonzero(self.selected))
-        seen = int(np.count_nonzero(self.paths.any(axis=1)))
+        order = np.lexsort((-paths.sum(axis=1), -paths.max(axis=1, initial=0.0), ~selected))
+        n_selected = int(np.count_nonzero(selected))
+        seen = int(np.count_nonzero(paths.any(axis=1)))
         self.drawn_ = order[: max(n_selected, min(seen, max_lines))]
-        position = penalty_axis(ax, self.parameter, self.penalties)
+        position = penalty_axis(ax, self.selection.parameter_, self.selection.penalties_)
         self.lines_: list[Line2D] = []
         for rank, feature in enumerate(self.drawn_):
-            style: dict[str, Any] = dict(color=_GREY, linewidth=0.8, zorder=1)
+            style: dict[str, Any] = dict(color="0.75", linewidth=0.8, zorder=1)
             if rank < n_selected:
                 style = dict(color="0.35", linewidth=1.2, zorder=2)
             if rank < min(n_selected, n_named):
@@ -171,16 +151,16 @@ class StabilityPathDisplay(Display):
                 style |= dict(color=color, linestyle=dashes, linewidth=1.8, zorder=3, label=label)
             if len(position) == 1:
                 style["marker"] = "o"
-            self.lines_ += ax.plot(position, self.paths[feature], **with_options(style, line_options))
-        self.threshold_line_ = ax.axhline(self.threshold, color="black", linestyle="--", linewidth=0.8)
+            self.lines_ += ax.plot(position, paths[feature], **with_options(style, line_options))
+        self.threshold_line_ = ax.axhline(
+            self.selection.threshold, color="black", linestyle="--", linewidth=0.8
+        )
         if n_selected and n_named:
             ax.legend(
                 title="selected", fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
             )  # beside lines
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel("share of the halves that use the feature")
-        title = f"{n_selected} of {len(self.paths)} features selected"
-        if self.expected_false is not None:
-            title += f", at most {self.expected_false:.2g} false to be expected"
-        ax.set_title(title, fontsize="medium")
+        false = f"at most {self.selection.expected_false_:.2g} false to be expected"
+        ax.set_title(f"{n_selected} of {len(paths)} features selected, {false}", fontsize="medium")
         return self

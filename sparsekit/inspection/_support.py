@@ -78,7 +78,6 @@ class SupportDisplay(Display):
         X: ArrayLike | sp.sparray | sp.spmatrix,
         *,
         y: ArrayLike | None = None,
-        class_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> SupportDisplay:
@@ -92,8 +91,6 @@ class SupportDisplay(Display):
             The rows to show.
         y : array-like of shape (n_samples,), default=None
             The true labels, which are framed.
-        class_names : sequence of str of length n_classes, default=None
-            None: ``classes_``.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -120,9 +117,7 @@ class SupportDisplay(Display):
                 f"{type(estimator).__name__} predicts {len(P)}, one an output."
             )
         classes = getattr(estimator, "classes_", None)
-        if class_names is None and classes is not None:
-            class_names = list(classes)
-        return cls.from_probabilities(P, y=y, classes=classes, class_names=class_names, ax=ax, **plot_options)
+        return cls.from_probabilities(P, y=y, classes=classes, ax=ax, **plot_options)
 
     @classmethod
     def from_probabilities(
@@ -131,7 +126,6 @@ class SupportDisplay(Display):
         *,
         y: ArrayLike | None = None,
         classes: ArrayLike | None = None,
-        class_names: Sequence[str] | None = None,
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> SupportDisplay:
@@ -145,8 +139,6 @@ class SupportDisplay(Display):
             The true labels, which are framed.
         classes : array-like of shape (n_classes,), default=None
             The labels of the columns, as they are in y; None: 0, 1 ...
-        class_names : sequence of str of length n_classes, default=None
-            How they are called in the picture; None: as in classes.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -166,8 +158,7 @@ class SupportDisplay(Display):
         table = check_weights(P, "P", "(n_samples, n_classes)")
         n_samples, n_classes = table.shape
         classes = np.arange(n_classes) if classes is None else np.asarray(classes)
-        labels = as_texts(classes, n_classes, "classes", "labels")
-        names = labels if class_names is None else as_texts(class_names, n_classes, "class_names", "labels")
+        names = as_texts(classes, n_classes, "classes", "labels")
         true_classes = None
         if y is not None:
             y = np.asarray(y)

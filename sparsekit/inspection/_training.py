@@ -1,7 +1,8 @@
 """What a fitted model minimised, as a function of one vector: value, gradient, score.
 
-Linear models of this package and PyTorch modules have the same interface here. The value is on the scale of
-the mean loss of a row, penalty included. Numbers of different models and data can therefore be compared.
+L1 models, sparsemax and softmax classifiers, and PyTorch modules have the same interface here. The value is
+on the scale of the mean loss of a row, penalty included. Numbers of different models and data can be
+compared.
 """
 
 from __future__ import annotations
@@ -17,19 +18,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import host_only
-from .._bounded.estimators.classifier import BoundedClassifier
-from .._bounded.estimators.fit import normalized
-from .._bounded.estimators.regressor import BoundedRegressor
-from .._bounded.losses.losses import LossRows, classification_loss, regression_loss
-from .._bounded.losses.problem import BoundedProblem
 from .._estimator.checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
 from .._estimator.targets import check_targets
 from .._estimator.validation import validate_data
-from .._extreme.estimators.classifier import ExtremeSoftmaxSGD
-from .._extreme.estimators.targets import check_extreme_targets, encode
-from .._factor_graph.estimators.classifier import LPSparseMAPClassifier
-from .._factor_graph.estimators.label_sets import logic
-from .._factor_graph.labels.label_loss import LabelLoss, Labels
+from .._extreme.estimators.targets import encode
 from .._fenchel_young.estimators.classifier import SoftmaxClassifier, SparsemaxClassifier
 from .._fenchel_young.estimators.classifier_cv import SoftmaxClassifierCV, SparsemaxClassifierCV
 from .._fenchel_young.losses.loss import FenchelYoungLoss
@@ -91,12 +83,11 @@ def estimator_function(
     make = next((make for kinds, make in _FAMILIES if isinstance(estimator, kinds)), None)
     if make is None:
         raise TypeError(
-            f"{type(estimator).__name__} is no estimator of this package. For another one pass a function of "
-            "its parameters, and the parameters."
+            f"{type(estimator).__name__} is no L1LogisticOBA, LassoOBA, SparsemaxClassifier, "
+            "SoftmaxClassifier or one of their ...CV. For another one pass a function of its parameters, "
+            "and the parameters."
         )
     check_is_fitted(estimator)
-    if getattr(estimator, "coef_", None) is None:
-        raise TypeError(f"This {type(estimator).__name__} has hashed weights; it needs coef_.")
     if estimator._on_device():
         raise TypeError(f"this {type(estimator).__name__} was fitted on the GPU: pass its to_cpu()")
     if getattr(estimator, "needs_offset_", False):
@@ -107,7 +98,7 @@ def estimator_function(
     host_only(X=X, y=y, sample_weight=sample_weight)
     several = bool(getattr(estimator, "multilabel_", False))
     raw = X, y
-    numbers = {"y_numeric": True} if make in (_lasso, _bounded_regressor) else {}
+    numbers = {"y_numeric": True} if make is _lasso else {}
     X, y = validate_data(estimator, X, y, reset=False, multi_output=several, **numbers, **X_CHECKS)
     # in double precision: the rounding of a sum in float32 would show as a rise
     X = as_kernel_input(X.astype(np.float64, copy=False))
@@ -188,149 +179,31 @@ def _lasso(estimator, X, y, weight):
     return _oba(estimator, loss, alpha * total, total, _Table(estimator))
 
 
-def _tabular(loss, table, alpha, penalize_intercept):
-    """A Fenchel-Young loss of scores with a ridge."""
-
-    def fun(x):
-        T = x.reshape(table.shape)
-        value, R = loss.derivatives(loss.scores(T))
-        penalized = T if penalize_intercept else T[: table.p]
-        G = loss.adjoint(R)
-        G[: len(penalized)] += alpha * penalized
-        return value + 0.5 * alpha * float(np.vdot(penalized, penalized)), G.ravel()
-
-    return table.x, fun, table.attributes
-
-
-def _check_columns(estimator, y):
-    """The kernels do not check the number of labels."""
-    K = len(estimator.classes_)
-    if np.ndim(y) != 2 or np.shape(y)[1] != K:
-        raise ValueError(f"y must have a column for each of the {K} labels; its shape is {np.shape(y)}.")
-
-
 def _fenchel_young(estimator, X, y, weight):
+    table, K = _Table(estimator), len(estimator.classes_)
     if estimator.multilabel_:
-        _check_columns(estimator, y)
+        # the kernels do not check the number of labels
+        if np.ndim(y) != 2 or np.shape(y)[1] != K:
+            raise ValueError(f"y must have a column for each of the {K} labels; its shape is {np.shape(y)}.")
         targets = check_targets(y, weight, estimator.class_weight)
         values, weight = targets.values, targets.weight
     else:
         values, weight = _codes(estimator, y, weight)
     loss = FenchelYoungLoss(
-        estimator._transform, X, values, len(estimator.classes_), weight,
+        estimator._transform, X, values, K, weight,
         fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
     )  # fmt: skip
-    return _tabular(loss, _Table(estimator), _alpha(estimator), estimator.penalize_intercept)
-
-
-def _alpha(estimator):
-    """The ridge that was fitted with, which an older model has as its parameter only."""
-    alpha = getattr(estimator, "alpha_", None)
-    return estimator.alpha if alpha is None else alpha
-
-
-def _extreme(estimator, X, y, weight):
-    if estimator.multilabel_:
-        _check_columns(estimator, y)
-        targets = check_extreme_targets(y, weight)
-        weight, first = targets.weight, targets.first
-        counts = np.diff(first)
-        if estimator.label_choice == "first":
-            values = np.zeros(len(counts), dtype=np.int64)
-            values[counts > 0] = targets.codes[first[:-1][counts > 0]]
-        else:
-            values = np.zeros((len(counts), len(estimator.classes_)))
-            rows = np.repeat(np.arange(len(counts)), counts)
-            values[rows, targets.codes] = 1.0 / counts[rows]
-        if (counts == 0).any():
-            weight = (np.ones(len(counts)) if weight is None else weight) * (counts > 0)
-    else:
-        values, weight = _codes(estimator, y, weight)
-    loss = FenchelYoungLoss(
-        "softmax", X, values, len(estimator.classes_), weight,
-        fit_intercept=estimator.fit_intercept, n_threads=count_threads(estimator.n_jobs),
-    )  # fmt: skip
-    return _tabular(loss, _Table(estimator), _alpha(estimator), True)
-
-
-def _bounded(estimator, X, losses):
-    """The sum over the outputs; parameters may leave the box, which bounds the fit and not the function."""
-    table = _Table(estimator)
-    unbounded = np.full(table.p, np.inf)
-    problems = [
-        BoundedProblem(
-            X, loss, -unbounded, unbounded, estimator.alpha * estimator.l1_ratio,
-            estimator.alpha * (1 - estimator.l1_ratio), fit_intercept=table.fitted,
-            n_threads=count_threads(estimator.n_jobs),
-        )
-        for loss in losses
-    ]  # fmt: skip
-    rows = LossRows.empty(X.shape[0])
+    alpha = estimator.alpha_ if hasattr(estimator, "alpha_") else estimator.alpha
 
     def fun(x):
-        W, b = table.split(x)
-        value, G = 0.0, np.zeros(table.shape)
-        for k, problem in enumerate(problems):
-            w = np.ascontiguousarray(W[:, k])
-            _, gradient = problem.evaluate(w, float(b[k]), rows)
-            value += rows.f + problem.penalty(w)
-            G[: table.p, k] = gradient + problem.l1 * np.sign(w) + problem.l2 * w
-            if table.fitted:
-                G[table.p, k] = rows.u.sum()
-        return value, G.ravel()
+        T = x.reshape(table.shape)
+        value, R = loss.derivatives(loss.scores(T))
+        penalized = T if estimator.penalize_intercept else T[: table.p]
+        G = loss.adjoint(R)
+        G[: len(penalized)] += alpha * penalized
+        return value + 0.5 * alpha * float(np.vdot(penalized, penalized)), G.ravel()
 
     return table.x, fun, table.attributes
-
-
-def _bounded_regressor(estimator, X, y, weight):
-    target = np.ascontiguousarray(y, dtype=np.float64)
-    loss = regression_loss(
-        estimator.loss, target, normalized(weight, target),
-        quantile=estimator.quantile, epsilon=estimator.epsilon,
-    )  # fmt: skip
-    return _bounded(estimator, X, [loss])
-
-
-def _bounded_classifier(estimator, X, y, weight):
-    codes, weight = _codes(estimator, y, weight)
-    weight = normalized(weight, codes)
-    K = len(estimator.classes_)
-    signs = [np.where(codes == k, 1.0, -1.0) for k in ([1] if K == 2 else range(K))]
-    return _bounded(estimator, X, [classification_loss(estimator.loss, sign, weight) for sign in signs])
-
-
-def _label_sets(estimator, X, y, weight):
-    """Parameters [W; b] and the pair scores s, of which the fit has positive and negative parts."""
-    table, K = _Table(estimator), len(estimator.classes_)
-    threads = count_threads(estimator.n_jobs)
-    if estimator.multilabel_:
-        _check_columns(estimator, y)
-        Y = (y.toarray() if hasattr(y, "toarray") else np.asarray(y)).astype(np.float64)
-        labels = Labels(K, estimator.pairs_, logic(estimator.factors, K)[1])
-    else:
-        codes, _ = _codes(estimator, y, None)
-        if estimator.loss == "sparsemap":
-            loss = FenchelYoungLoss(
-                "sparsemax", X, codes, K, weight, fit_intercept=table.fitted, n_threads=threads
-            )
-            return _tabular(loss, table, estimator.alpha_, False)
-        Y = np.eye(K)[codes]
-        labels = estimator._labels(Y, False)
-    loss = LabelLoss(
-        estimator.loss, labels, X, Y, normalized(weight, Y), fit_intercept=table.fitted,
-        alpha=estimator.alpha_, pair_alpha=estimator.pair_alpha_, n_threads=threads,
-    )  # fmt: skip
-    size, m = len(table.x), loss.n_pairs
-
-    def fun(x):
-        s = x[size:]
-        value, g = loss.value_and_gradient(np.concatenate([x[:size], np.maximum(s, 0), np.maximum(-s, 0)]))
-        return value, np.concatenate([g[:size], np.where(s >= 0, g[size : size + m], -g[size + m :])])
-
-    def attributes(x):
-        return {**table.attributes(x[:size]), "pair_coef_": x[size:].copy()}
-
-    return np.concatenate([table.x, estimator.pair_coef_[:m]]), fun, attributes
 
 
 _FAMILIES = (
@@ -340,8 +213,4 @@ _FAMILIES = (
         (SparsemaxClassifier, SoftmaxClassifier, SparsemaxClassifierCV, SoftmaxClassifierCV),
         _fenchel_young,
     ),
-    (ExtremeSoftmaxSGD, _extreme),
-    (BoundedRegressor, _bounded_regressor),
-    (BoundedClassifier, _bounded_classifier),
-    (LPSparseMAPClassifier, _label_sets),
 )

@@ -10,11 +10,28 @@ from sparsekit._compare.family_problem import FamilyProblem
 from sparsekit._compare.lasso_problem import LassoProblem
 from sparsekit._compare.options import DISPERSION
 from sparsekit._compare.problem import Problem
+from sparsekit._compare.worker import timed_fit
 
 GAP = 1e-6
 
 # options of comparisons that are soon over
 FAST = ["--peers", "liblinear", "--max-time", "2"]
+
+
+class InThisProcess:
+    """Runs a solver as `worker.Isolated` does, without a process and without limits of time."""
+
+    def __init__(self, solver):
+        self.solver, self.problem, self.warm = solver, None, set()
+
+    def load(self, problem):
+        self.problem, self.data = problem, self.solver.data(problem)
+
+    def fit(self, C, settings, n_threads, timeout):
+        return timed_fit(self.solver, self.data, C, settings, self.problem.fit_intercept, n_threads)
+
+    def close(self):
+        pass
 
 
 def climb(solver, problem, C, best):

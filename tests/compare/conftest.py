@@ -2,7 +2,16 @@
 
 import numpy as np
 import pytest
+from compare_problems import InThisProcess
 from sklearn.datasets import dump_svmlight_file
+
+from sparsekit._compare import engine
+
+
+@pytest.fixture
+def one_process(monkeypatch):
+    """Solvers run in this process: those that tests make up can't be imported by others."""
+    monkeypatch.setattr(engine, "Isolated", InThisProcess)
 
 
 @pytest.fixture

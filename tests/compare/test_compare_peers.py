@@ -107,9 +107,9 @@ class Slow(peers.Liblinear):
         return super().fit(X, y, C, tol, max_iter)
 
 
-def test_who_ran_into_the_limit_is_said():
+def test_who_ran_into_the_limit_is_said(one_process):
     problem = make_problem("dense", False)
-    bench = Bench([peers.Sparsekit(), Slow()], BenchOptions(max_time=0.3), isolate=False)
+    bench = Bench([peers.Sparsekit(), Slow()], BenchOptions(max_time=0.3))
     cell = bench.measure(problem, 1 / (0.01 * problem.lambda_max))
     assert cell.track("slow").stopped == "out of time" and cell.max_time == 0.3
     text = report.table(cell, (1e-3, 1e-6))
@@ -118,13 +118,13 @@ def test_who_ran_into_the_limit_is_said():
     assert cell.out_of_time(1e6) == []
 
 
-def test_a_minimum_that_is_known_needs_no_reference():
+def test_a_minimum_that_is_known_needs_no_reference(one_process):
     problem = make_problem("dense", True)  # with an intercept nothing is certified
     C = 1 / (0.01 * problem.lambda_max)
     exact = exact_fit(problem, C)
     best = problem.objective(exact.coef_[0], exact.intercept_[0], C)
     said = []
-    bench = Bench([peers.Sparsekit()], BenchOptions(stop_gap=1e-3), said.append, isolate=False)
+    bench = Bench([peers.Sparsekit()], BenchOptions(stop_gap=1e-3), said.append)
     cell = bench.measure(problem, C, known=best)
     assert cell.best_objective <= best * (1 + 1e-12) and not any("reference" in text for text in said)
     track = cell.track("sparsekit")

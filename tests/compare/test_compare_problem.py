@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.linear_model import Lasso, TweedieRegressor
 
 from sparsekit._compare import io, peers
-from sparsekit._compare.family_problem import FamilyProblem, make_claims
+from sparsekit._compare.family_problem import FamilyProblem
 from sparsekit._compare.lasso_problem import LassoProblem
 from sparsekit._compare.options import FAMILIES, POWERS
 from sparsekit._compare.problem import MultinomialProblem, Problem
@@ -149,15 +149,6 @@ def test_problems_go_to_processes_with_their_family():
         assert (part.family, part.l1_ratio, part.fit_intercept) == ("gamma", 0.25, True)
         assert part.X_test is None
     assert problem.sample().X.shape == (40, 8)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_made_claims_are_one_hot_with_targets_of_the_family(family):
-    X, y = make_claims(family)
-    assert sparse.issparse(X) and (X.sum(axis=1) == 5).all() and set(X.data) == {1.0}
-    assert (y >= 0).all() and np.isfinite(y).all()
-    assert (y == 0).any() == (family != "gamma")
-    assert (y == np.rint(y)).all() == (family in ("poisson", "negative-binomial"))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sparsekit._compare import csv_output, json_output, plot
+from sparsekit._compare import json_output, plot
 from sparsekit._storage.replacing import replacing
 
 
@@ -73,8 +73,8 @@ def test_a_folder_that_takes_no_new_files(tmp_path):
 
 
 def test_everything_is_written_so(tmp_path, monkeypatch):
-    """JSON that breaks off, a table and a picture whose writing fails."""
-    for name in ("out.json", "out.csv", "out.png"):
+    """JSON that breaks off, and a picture whose writing fails."""
+    for name in ("out.json", "out.png"):
         (tmp_path / name).write_text("kept")
     with pytest.raises(TypeError):
         json_output.write_json(tmp_path / "out.json", {"a": 1, "b": object()})
@@ -82,9 +82,6 @@ def test_everything_is_written_so(tmp_path, monkeypatch):
     def fails(*args, **kwargs):
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(csv_output.csv.DictWriter, "writerows", fails)
-    with pytest.raises(OSError, match="no space"):
-        csv_output.write_csv(tmp_path / "out.csv", [], (1e-3,))
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
@@ -93,5 +90,5 @@ def test_everything_is_written_so(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         plot.plot([], tmp_path / "out.png")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
-        ("out.json", "out.csv", "out.png"), "kept"
+        ("out.json", "out.png"), "kept"
     )

@@ -76,29 +76,18 @@ def test_the_first_line_holds_names_unless_one_is_a_number(tmp_path):
     assert len(io.read_problem(path, test_size=0, header=False).y) == 3
 
 
-def test_an_index_without_a_name_is_no_feature(tmp_path):
-    """As `DataFrame.to_csv` writes it; one that does not count the rows is a feature."""
-    path = write(tmp_path / "t.csv", ",a,y\n2,5,0\n0,6,1\n1,7,1\n")
-    problem = io.read_problem(path, test_size=0)
-    np.testing.assert_array_equal(problem.X, [[5], [6], [7]])
-    assert any("counts the rows" in note for note in problem.notes)
-    problem = io.read_problem(write(tmp_path / "t.csv", ",a,y\n2,5,0\n9,6,1\n"), test_size=0)
-    np.testing.assert_array_equal(problem.X, [[2, 5], [9, 6]])
-
-
 def test_spreadsheets(tmp_path):
-    """Marks of byte order, other encodings, quotes behind a space, empty lines."""
+    """Marks of byte order, quotes behind a space, empty lines."""
     text = 'size; "où, ""là""";y\r\n1,5; "b; c";no\r\n2,5;d;yes\r\n\r\n'
     path = tmp_path / "t.csv"
-    for encoding, said in (("utf-8-sig", None), ("utf-16", None), ("cp1252", "cp1252")):
+    for encoding in ("utf-8-sig", "utf-16"):
         path.write_bytes(text.encode(encoding))
-        problem = io.read_problem(path, test_size=0, encoding=said)
+        problem = io.read_problem(path, test_size=0)
         np.testing.assert_array_equal(problem.X, [[1, 0, 1.5], [0, 1, 2.5]])
         assert 'one-hot encoded (values): où, "là" (2)' in problem.notes
-    with pytest.raises(io.DataError, match=r"is not text in UTF-8; .*--encoding cp1252"):
+    path.write_bytes(text.encode("cp1252"))
+    with pytest.raises(io.DataError, match="is not text in UTF-8"):
         io.read_problem(path)
-    with pytest.raises(io.DataError, match="--encoding no-such: Python knows no such encoding"):
-        io.read_problem(path, encoding="no-such")
 
 
 MISSING = "age,cabin,town,y\n1,,Rome,no\n2,B,NA,yes\n?,C,Oslo,yes\n4,D,Oslo,no\n5,D,Rome,yes\n6,,Rome,no\n"

@@ -1,7 +1,5 @@
 """What runs a solver's fits for `sparsekit compare`: it answers when its threads are at rest."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -38,13 +36,3 @@ def test_ends_within_its_limit(monkeypatch):
     monkeypatch.setattr(worker, "time", process)
     worker.wait_for_rest()
     assert process.now == pytest.approx(worker.QUIET_LIMIT, abs=worker.QUIET[0])
-
-
-def test_a_fit_ends_before_the_wait(monkeypatch):
-    """The wait is no part of the time of the fit, and comes behind it."""
-    order = []
-    solver = SimpleNamespace(data=lambda problem: (None, None), fit=lambda *a, **k: order.append("fit"))
-    monkeypatch.setattr(worker, "wait_for_rest", lambda: order.append("wait"))
-    local = worker.Local(solver)
-    local.load(SimpleNamespace(fit_intercept=False))
-    assert local.fit(1.0, {}, 1, None).error == "" and order == ["fit", "wait"]

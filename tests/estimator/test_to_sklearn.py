@@ -260,22 +260,3 @@ def test_tables_of_coefficients():
     hashed = sk.ExtremeSoftmaxSGD(hash_bits=8, max_iter=1, tol=0.9).fit(X, y)
     with pytest.raises(ValueError, match="no coefficients by feature: its weights are hashed"):
         hashed.coefficients()
-
-
-def test_notebooks_name_the_selected_features():
-    X, y = load_iris(return_X_y=True, as_frame=True)
-    X = X.assign(**{"<noise> & co": np.random.default_rng(0).standard_normal(len(y))})
-    model = sk.LassoOBA(0.1)
-    assert "coefficient that is not zero" not in model._repr_html_()
-    model.fit(X, y)
-    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
-        line = html[html.rindex("<p>") :]
-        assert line.startswith(f"<p>{np.count_nonzero(model.coef_)} of 5 features have a coefficient")
-        assert f"zero: {model.coefficients().index[0]}" in line
-    model = sk.LassoOBA(1e-4).fit(X[["<noise> & co"]], X["<noise> & co"])
-    assert "zero: &lt;noise&gt; &amp; co.</p>" in model._repr_html_()
-    wide = sk.LassoOBA(1e-3).fit(np.eye(14), np.arange(14.0))
-    line = wide._repr_html_()
-    assert line.endswith(f" and {np.count_nonzero(wide.coef_) - 10} more.</p>")
-    empty = sk.LassoOBA(1e3).fit(np.eye(14), np.arange(14.0))
-    assert empty._repr_html_().endswith("<p>0 of 14 features have a coefficient that is not zero.</p>")

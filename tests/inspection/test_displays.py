@@ -70,7 +70,7 @@ def test_support_of_many_classes_keeps_the_likely_ones():
     assert [t.get_text() for t in display.ax_.get_xticklabels()] == [str(k) for k in kept]
     unknown = SupportDisplay.from_probabilities(P[:2], y=[3, 1000])  # no column is of the second one's class
     assert len(unknown.frames_) == 1
-    many = SupportDisplay.from_probabilities(sp.csr_array(P), class_names=[f"class {k}" for k in range(90)])
+    many = SupportDisplay.from_probabilities(sp.csr_array(P), classes=[f"class {k}" for k in range(90)])
     assert not overlap(many.ax_.get_xticklabels(), many.figure_)
     assert not overlap(many.ax_.get_yticklabels(), many.figure_)
 
@@ -94,7 +94,6 @@ def test_support_of_other_classifiers():
         ([[0.5, np.nan]], {}, "P must be finite"),
         ([[0.5, -0.1]], {}, r"P must be finite and at least 0; P\[0, 1\] is -0.1"),
         ([0.5, 0.5], {}, r"P must have the shape \(n_samples, n_classes\)"),
-        ([[0.5, 0.5]], {"class_names": ["a"]}, "class_names must be 2 labels"),
         ([[0.5, 0.5]], {"classes": [1, 2, 3]}, "classes must be 2 labels"),
         ([[0.5, 0.5]], {"y": [0, 1]}, r"y must have the shape \(1,\)"),
         ([[0.5, 0.5]], {"kind": "bars"}, "kind must be"),

@@ -25,7 +25,7 @@ def cancer():
 def test_path_display_draws_the_path(cancer):
     X, y = cancer
     path = sparsekit.l1_logistic_path(X, y, n_lambdas=10)
-    display = RegularizationPathDisplay.from_path(path, n_named=5, chosen_C=0.1)
+    display = RegularizationPathDisplay.from_path(path, n_named=5, chosen=0.1)
     ever = np.flatnonzero(np.abs(path.coefs).max(axis=1))
     assert sorted(display.drawn_) == list(ever) and len(display.lines_) == len(ever)
     for feature, line in zip(display.drawn_, display.lines_):
@@ -35,29 +35,10 @@ def test_path_display_draws_the_path(cancer):
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == [X.columns[j] for j in top] + ["C = 0.1"]
     assert "log" in display.ax_.get_xlabel() and display.ax_.get_ylabel() == "coefficient"
-    few = RegularizationPathDisplay.from_path(path, max_lines=3)
-    assert len(few.lines_) == 3 and f"3 of {len(ever)} coefficients" in few.ax_.get_title()
-
-
-def test_path_display_of_estimators(cancer, tmp_path):
-    X, y = cancer
-    for model in (sparsekit.L1LogisticOBA(C=0.3, fit_intercept=False), sparsekit.L1LogisticOBACV(Cs=5, cv=3)):
-        model.fit(X, y)
-        display = RegularizationPathDisplay.from_estimator(model, X, y, n_lambdas=6)
-        assert len(display.path.lambdas) == 6
-        C = getattr(model, "C_", model.C if hasattr(model, "C") else None)
-        assert f"C = {C:.3g}" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
-        assert bool(np.any(display.path.intercepts)) == model.fit_intercept
-        display.figure_.savefig(tmp_path / "path.png")
-    expected = sparsekit.l1_logistic_path(X, y, n_lambdas=2, l1_ratio=0.5).coefs
-    for mixed in (
-        sparsekit.L1LogisticOBA(l1_ratio=0.5),
-        sparsekit.L1LogisticOBACV(Cs=1, cv=2, l1_ratio=[0.5]),
-    ):
-        path = RegularizationPathDisplay.from_estimator(mixed.fit(X, y), X, y, n_lambdas=2).path
-        np.testing.assert_allclose(path.coefs, expected)
     ax = matplotlib.pyplot.figure().add_subplot()
-    assert RegularizationPathDisplay.from_path(display.path, ax=ax).ax_ is ax
+    few = RegularizationPathDisplay.from_path(path, max_lines=3, ax=ax)
+    assert few.ax_ is ax
+    assert len(few.lines_) == 3 and f"3 of {len(ever)} coefficients" in few.ax_.get_title()
 
 
 def test_path_display_of_classes_sparse_and_lasso():
@@ -190,7 +171,7 @@ def test_convergence_of_results(cancer):
     X, y = cancer
     loss = LogisticLoss(X.to_numpy(), np.where(y, 1, -1))
     oba = sparsekit.minimize_oba(loss, 1.0, history=True)
-    display = ConvergenceDisplay.from_result(oba, names=["OBA"])
+    display = ConvergenceDisplay.from_history({"OBA": oba})
     np.testing.assert_array_equal(display.lines_[0].get_ydata(), oba.history["optimality"])
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["OBA"]
 
@@ -198,30 +179,32 @@ def test_convergence_of_results(cancer):
         return float(np.abs(x).sum() + x @ x), np.sign(x) + 2 * x
 
     runs = [sparsekit.minimize_nqn(fun, np.full(3, start), jac=True, history=True) for start in (1.0, 2.0)]
-    display = ConvergenceDisplay.from_result(*runs, x="iteration")
+    named = {f"result {k}": run for k, run in enumerate(runs, start=1)}
+    display = ConvergenceDisplay.from_history(named, x="iteration")
     for run, line in zip(runs, display.lines_):
         np.testing.assert_array_equal(line.get_ydata(), [row["f"] for row in run.history])
         np.testing.assert_array_equal(line.get_xdata(), np.arange(1, run.nit + 1))
     assert display.ax_.get_ylabel() == "objective" and display.ax_.get_xlabel() == "iteration"
-    display = ConvergenceDisplay.from_result(oba, *runs, x="time", y="objective")  # solvers of two kinds
+    # solvers of two kinds
+    display = ConvergenceDisplay.from_history({"OBA": oba, **named}, x="time", y="objective")
     for run, line in zip(runs, display.lines_[1:]):
         times = [row["time"] for row in run.history]
         np.testing.assert_array_equal(line.get_xdata(), times)
         assert times[0] > 0 and (np.diff(times) > 0).all()
-    display = ConvergenceDisplay.from_result(runs[0], y="projected_gradient", x="evaluations")
+    display = ConvergenceDisplay.from_history({"run": runs[0]}, y="projected_gradient", x="evaluations")
     np.testing.assert_array_equal(display.lines_[0].get_xdata(), [row["nfev"] for row in runs[0].history])
     assert "projected gradient" in display.ax_.get_ylabel()
     with pytest.raises(ValueError, match="y='dual_gap' needs 'dual_gap'; 'result 1' recorded fun"):
-        ConvergenceDisplay.from_result(runs[0], y="dual_gap")
+        ConvergenceDisplay.from_history(named, y="dual_gap")
     with pytest.raises(ValueError, match="result 1 has no history: call the solver with history=True"):
-        ConvergenceDisplay.from_result(sparsekit.minimize_nqn(fun, np.ones(3), jac=True))
+        ConvergenceDisplay.from_history({"result 1": sparsekit.minimize_nqn(fun, np.ones(3), jac=True)})
 
 
 def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     done = sparsekit.minimize_nqn(lambda x: (x @ x, 2 * x), np.zeros(2), jac=True, history=True)
     far = sparsekit.minimize_nqn(lambda x: (x @ x, 2 * x), np.full(2, 5.0), jac=True, history=True)
     assert not done.history  # there was no iteration
-    display = ConvergenceDisplay.from_result(done, far, names=["done", "far"], y="gap", best=0)
+    display = ConvergenceDisplay.from_history({"done": done, "far": far}, y="gap", best=0)
     assert display.ax_.get_ylabel() == "objective gap"  # relative to 0 it cannot be
     triangle = display.edges_[0]
     assert triangle.get_marker() == "v" and triangle.get_label() == "done: 0"
@@ -230,7 +213,7 @@ def test_a_run_that_is_at_the_optimum_at_once_is_seen():
     display.figure_.canvas.draw()
     height = triangle.get_transform().transform([(0, 0)])[0, 1]
     assert height == pytest.approx(display.ax_.get_window_extent().y0)  # the end of the axis
-    assert ConvergenceDisplay.from_result(done).ax_.get_xlabel() == "time (s)"
+    assert ConvergenceDisplay.from_history({"done": done}).ax_.get_xlabel() == "time (s)"
     model = sparsekit.SparsemaxClassifier(history=True).fit(np.zeros((4, 2)), [0, 1, 0, 1])
     alone = ConvergenceDisplay.from_estimator(model)  # optimal from the start
     assert [t.get_text() for t in alone.ax_.get_legend().get_texts()] == [
@@ -260,7 +243,7 @@ def test_path_display_of_sparsemax_and_softmax():
     X, y = load_iris(return_X_y=True, as_frame=True)
     path = sparsekit.fenchel_young_path(X, y, alphas=[1e-3, 1e-1, 1e-2])
     for target in range(3):
-        display = RegularizationPathDisplay.from_path(path, target=target, chosen_alpha=0.02)
+        display = RegularizationPathDisplay.from_path(path, target=target, chosen=0.02)
         assert sorted(display.drawn_) == [0, 1, 2, 3]
         for feature, line in zip(display.drawn_, display.lines_):
             np.testing.assert_allclose(line.get_xdata(), [1, 2, 3])
@@ -269,35 +252,8 @@ def test_path_display_of_sparsemax_and_softmax():
         assert f"class {target}" in display.ax_.get_title() and "alpha" in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match=r"target must be in \[0, 2\]"):
         RegularizationPathDisplay.from_path(path, target=3)
-    with pytest.raises(TypeError, match="give chosen_alpha"):
-        RegularizationPathDisplay.from_path(path, chosen_C=1.0)
-    with pytest.raises(TypeError, match="give chosen_C"):
-        RegularizationPathDisplay.from_path(sparsekit.l1_logistic_path(X, y, n_lambdas=2), chosen_alpha=1.0)
     with pytest.raises(TypeError, match="path must be a result of"):
         RegularizationPathDisplay.from_path(np.ones((3, 2)))
-    search = sparsekit.SparsemaxClassifierCV(alphas=[1e-1, 1e-3, 1e-2], cv=3).fit(X, y)
-    display = RegularizationPathDisplay.from_estimator(search, X, y)
-    np.testing.assert_array_equal(display.path.alphas, search.alphas_)
-    np.testing.assert_allclose(display.path.coefs, path.coefs)
-    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert names[-1] == f"alpha = {search.alpha_:.3g}" and set(names[:-1]) == set(X.columns)
-    dense = RegularizationPathDisplay.from_estimator(
-        sparsekit.SoftmaxClassifier(alpha=0.1), X, y, n_lambdas=4
-    )
-    np.testing.assert_allclose(dense.path.alphas, np.geomspace(10, 1e-8, 4))
-    own = sparsekit.SoftmaxClassifier(alpha=10.0).fit(X, y).coef_
-    np.testing.assert_allclose(dense.path.coefs[0], own, atol=1e-4)
-
-
-def test_path_display_of_the_lasso_and_of_others():
-    X, y = load_diabetes(return_X_y=True)
-    display = RegularizationPathDisplay.from_estimator(
-        sparsekit.LassoOBA(alpha=0.5, fit_intercept=False), X, y, n_lambdas=5
-    )
-    assert "alpha = 0.5" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert len(display.path.alphas) == 5 and not np.any(display.path.intercepts)
-    with pytest.raises(TypeError, match=r"estimator must be .* got BoundedRegressor"):
-        RegularizationPathDisplay.from_estimator(sparsekit.BoundedRegressor(), X, y)
 
 
 def test_works_without_matplotlib():

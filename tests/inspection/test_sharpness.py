@@ -238,7 +238,7 @@ def test_bad_options(options, message):
         (L1LogisticOBA(), [[0.0]], {}, TypeError, "needs its data"),
         (L1LogisticOBA(), [[0.0]], {"y": [0], "jac": True}, TypeError, "jac goes with"),
         (L1LogisticOBA(), [[0.0]], {"y": [0], "loss": max}, TypeError, "loss is for PyTorch"),
-        (LogisticRegression(), [[0.0]], {"y": [0]}, TypeError, "LogisticRegression is no estimator of"),
+        (LogisticRegression(), [[0.0]], {"y": [0]}, TypeError, "LogisticRegression is no L1LogisticOBA"),
     ],
 )
 def test_bad_input(fun, x, options, error, message):

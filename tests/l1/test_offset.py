@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 import sparsekit as sk
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
-from sparsekit.inspection import RegularizationPathDisplay, sharpness
+from sparsekit.inspection import sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 
@@ -274,17 +274,6 @@ def test_a_fold_that_lacks_classes_has_their_columns_of_the_offset(missing):
         only.predict_proba(X[train], offset=part), atol=1e-6,
     )  # fmt: skip
     assert not model.predict_proba(X, offset=offset)[:, :missing].any()
-
-
-def test_pictures_of_paths(close_figures):
-    pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
-    X, y, offset = data()
-    model = sk.L1LogisticOBA(0.5).fit(X, y, offset=offset)
-    with pytest.raises(ValueError, match="fitted with an offset"):
-        RegularizationPathDisplay.from_estimator(model, X, y)
-    display = RegularizationPathDisplay.from_estimator(model, X, y, offset=offset, n_lambdas=3)
-    expected = sk.l1_logistic_path(X, y, offset=offset, n_lambdas=3)
-    assert_array_equal(display.path.coefs, expected.coefs)
 
 
 @pytest.mark.parametrize("K", [2, 3])

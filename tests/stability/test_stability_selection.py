@@ -186,12 +186,11 @@ def test_the_threshold_may_change_after_the_fit(two):
         model.set_params(threshold=threshold)
         np.testing.assert_array_equal(model.get_support(), model.stability_scores_ >= threshold)
         at[threshold] = model.expected_false_
-        assert (
-            at[threshold]
-            == model.false_selection_bound(threshold)
-            >= model.false_selection_bound(threshold, "r-concave")
-        )
-        assert model.false_selection_bound(assumption="none") >= at[threshold]
+        bounds = [
+            model.set_params(assumption=name).expected_false_ for name in ("r-concave", "unimodal", "none")
+        ]
+        assert bounds[0] <= at[threshold] == bounds[1] <= bounds[2]
+        model.set_params(assumption="unimodal")
     assert at[0.55] > at[0.75] > at[1.0]
     # frequencies are votes, which no rounding may cost: 0.6 of 10 halves are 6
     model = StabilitySelection(threshold=0.6, n_pairs=5, random_state=0).fit(*two)
@@ -302,14 +301,16 @@ def test_what_is_refused(two, numbers):
     with pytest.raises(ValueError, match="cannot be halved"):
         StabilitySelection(LassoOBA()).fit(X, y, sample_weight=np.arange(len(y)) < 3)
     model = StabilitySelection(**FEW)
-    for call in (model.get_support, model.false_selection_bound, lambda: model.transform(X)):
+    for call in (model.get_support, lambda: model.expected_false_, lambda: model.transform(X)):
         with pytest.raises(NotFittedError):
             call()
     model.fit(X, y)
-    with pytest.raises(ValueError, match="threshold must be above"):
-        model.false_selection_bound(0.5)
-    with pytest.raises(ValueError, match="assumption must be one of"):
-        model.false_selection_bound(assumption="normal")
+    for name, value, valid in (("threshold", 0.5, 0.75), ("assumption", "normal", "unimodal")):
+        model.set_params(**{name: value})
+        for call in (model.get_support, lambda: model.expected_false_):
+            with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+                call()
+        model.set_params(**{name: valid})
 
 
 def test_fits_that_end_early_are_said_once(numbers):

@@ -1,1 +1,0 @@
-"""Kernels of `sparsekit.datasets`: files of data sets."""

@@ -62,6 +62,13 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
 
     n_iter_: Any  # of one problem, or of each of several
+    tol: Any
+    max_iter: Any
+    max_time: Any
+
+    @property
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
 
     def _run(
         self, minimize, x0, shape, *, data, attributes, scale=1.0, n_tasks=None, warn=warn_if_unconverged,

@@ -9,6 +9,8 @@
 #define FG_EDGE 1e-12
 #define FG_FREE(x) (((x) > FG_EDGE) & ((x) < 1.0 - FG_EDGE))
 
+SK_BOTH double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
+
 /* Marginals x1 and x2 for scores v1, v2 and that of both on; d1 and d2 are degrees, q = 1 / (d1 + d2). A negative score is
  * turned by x2' = 1 - x2, x12' = x1 - x12. */
 SK_BOTH void sk_pair(double v1, double v2, double d1, double d2, double q, double score, double *x1, double *x2) {

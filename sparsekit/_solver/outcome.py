@@ -114,10 +114,13 @@ class Progress:
         return cls(limits, History(("time", "fun", "optimality"), history), callback)
 
     def report(self, x, fun, nit, optimality):
-        """Add a line to the history, and hand a copy of x to the callback. Whether that stops the run."""
+        """Add a line to the history, and hand a copy of x to the callback after a step (nit > 0).
+
+        Whether that stops the run.
+        """
         seconds = self.limits.seconds
         self.history.add(seconds, fun, optimality)
-        if self.callback is None:
+        if self.callback is None or not nit:
             return False
         report = OptimizeResult(
             x=x.copy(), fun=fun, nit=nit, optimality=optimality, nnz=int(np.count_nonzero(x)), time=seconds

@@ -49,6 +49,7 @@ def test_warm_start(loss):
         model.set_params(**params).fit(X.astype(np.float32), y)
         cold = clone(model).set_params(warm_start=False).fit(X.astype(np.float32), y)
         assert model.objective_ == pytest.approx(cold.objective_, rel=2e-4 if loss == "hinge" else 1e-5)
+        assert model.predict_proba(X.astype(np.float32)).dtype == np.float32
     model.set_params(fit_intercept=False).fit(X, Y[:, 0])
     assert not model.intercept_.any()
     assert model.fit(X[:, :4], Y[:, 0]).coef_.shape == (2, 4)

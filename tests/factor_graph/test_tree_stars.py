@@ -105,6 +105,15 @@ def test_almost_alike_is_not_alike():
     assert (projective(5, False) @ left).max() - left @ x < 1e-13
 
 
+def test_gains_that_are_rounding_end_a_solve():
+    """Scores of long sentences are sums of many parts, and so are their rounding errors."""
+    rng = np.random.default_rng(1)
+    scores = 0.1 * rng.normal(size=(30, 1)) + 0.1 * rng.normal(size=30)
+    u, solution = solved(scores)
+    assert solution.status == 0
+    np.testing.assert_allclose(solution[u], sparsemax(scores), rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("weight, slope", [(1e-11, 0.5), (-1e-11, 0.0)])
 def test_small_weights_and_small_losses_count_where_a_factor_is_alone(weight, slope):
     """Many words have weights and losses of all sizes, which tell what is in use unless they are rounding."""

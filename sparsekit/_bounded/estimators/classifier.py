@@ -292,8 +292,3 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             self.loss, self.alpha, self.l1_ratio,
             fit_intercept=self.fit_intercept, class_weight=self.class_weight,
         )  # fmt: skip
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -138,9 +138,10 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
 
     _unsaved = ("_multipliers",)  # what `save` leaves out
 
-    @property
-    def _solver_options(self):
-        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _start(self, X, n_outputs, columns, offset=0.0):
         """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""

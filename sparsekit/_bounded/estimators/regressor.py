@@ -266,8 +266,3 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
             self.loss, self.alpha, self.l1_ratio, self.bounds, quantile=self.quantile,
             epsilon=self.epsilon, fit_intercept=self.fit_intercept,
         )  # fmt: skip
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -1,4 +1,6 @@
 """What the kernels' C headers declare: a graph's plan and state, and what works on them."""
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.ref cimport PyObject
 from libc.stdint cimport int32_t
 
 
@@ -54,6 +56,9 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
         int adaptive, exact, quadratic
     ctypedef struct fg_call:
         pass
+    ctypedef struct fg_watch:
+        fg_call *call
+        int is_caller
     int FG_CUSTOM, FG_NO_MEMORY
     double fg_seconds()
     int (*fg_interrupted)(void *)
@@ -66,3 +71,24 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
     int fg_differentiate(const fg_plan *, fg_state *, const double *, const double *, double *, double *, fg_call *,
                          bint)
     void fg_additionals(const fg_plan *, fg_state *, double *)
+    int fg_stopped(fg_watch *, sk_size)
+
+
+cdef inline int is_interrupted(void *held) noexcept with gil:
+    """Whether a signal's handler has raised, mostly KeyboardInterrupt: stored until the end of the call."""
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        (<list> <object> <PyObject *> held).append(error)
+        return 1
+    return 0
+
+
+cdef inline fg_options options_of(dict options):
+    """The options of a solve, by the names of the struct's fields."""
+    cdef fg_options o
+    o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
+    o.step_size, o.relaxation = options["step_size"], options["relaxation"]
+    o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
+    o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
+    return o

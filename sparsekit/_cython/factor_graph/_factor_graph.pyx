@@ -2,7 +2,6 @@
 import numpy as np
 
 cimport cython
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t
@@ -31,16 +30,7 @@ cdef int _ask_python(void *held, sk_size d, sk_size n_add, const double *u, cons
 fg_custom = _ask_python
 
 
-cdef int _is_interrupted(void *held) noexcept with gil:
-    """Whether a signal's handler has raised, mostly KeyboardInterrupt: stored until the end of the call."""
-    try:
-        PyErr_CheckSignals()
-    except BaseException as error:
-        (<list> <object> <PyObject *> held).append(error)
-        return 1
-    return 0
-
-fg_interrupted = _is_interrupted
+fg_interrupted = is_interrupted
 
 
 cdef class Plan:
@@ -324,17 +314,13 @@ def solve_one(States states, Py_ssize_t i, dict options):
 
 cdef _solve(list batches, dict options, bint warm, int n_threads, Py_ssize_t only):
     """All graphs, or the one of the number ``only`` where that is not negative."""
-    cdef fg_options o
+    cdef fg_options o = options_of(options)
     cdef fg_call call
     cdef list interrupts = []
     cdef Py_ssize_t total = 0, i, k = 0
     cdef States batch
     cdef const fg_plan **plans
     cdef fg_state **states
-    o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
-    o.step_size, o.relaxation = options["step_size"], options["relaxation"]
-    o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
-    o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
     for batch in batches:
         total += batch.n if only < 0 else 1
         for oracle in batch.plan.oracles:

@@ -1,18 +1,17 @@
 """Inference over labels with pair scores, for many rows: marginals, and sums over the rows for the pairs."""
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport PyObject
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc
 
+from ._factor_graph cimport (
+    FG_NO_MEMORY, fg_begin_call, fg_call, fg_interrupted, fg_options, fg_stopped, fg_watch, is_interrupted, options_of,
+    sk_size,
+)
+
 cdef extern from "factor_graph/label_graph.h" nogil:
-    ctypedef Py_ssize_t sk_size
-    ctypedef struct fg_options:
-        sk_size max_iter, inner_iter
-        double step_size, relaxation, tol_primal, tol_dual
-        int adaptive, exact, quadratic
     ctypedef struct fg_labels:
         sk_size n_labels, n_pairs
         const sk_size *start
@@ -34,31 +33,11 @@ cdef extern from "factor_graph/label_graph.h" nogil:
         const int32_t *negated
         const double *a
         const double *bound
-    ctypedef struct fg_call:
-        pass
-    ctypedef struct fg_watch:
-        fg_call *call
-        int is_caller
-        sk_size work
-        double due
-    int FG_NO_MEMORY
-    int (*fg_interrupted)(void *)
-    void fg_begin_call(fg_call *, void *, double)
-    int fg_stopped(fg_watch *, sk_size)
     int fg_label_marginals(const fg_labels *, const double *, const fg_options *, double *, double *, int32_t *,
                            sk_size *)
 
 
-cdef int _is_interrupted(void *held) noexcept with gil:
-    """As in _factor_graph: a signal's handler has raised, which is kept for the end of the call."""
-    try:
-        PyErr_CheckSignals()
-    except BaseException as error:
-        (<list> <object> <PyObject *> held).append(error)
-        return 1
-    return 0
-
-fg_interrupted = _is_interrupted
+fg_interrupted = is_interrupted
 
 
 cdef class LabelGraph:
@@ -110,7 +89,7 @@ cdef class LabelGraph:
         passes."""
         cdef Py_ssize_t n = eta.shape[0], K = self.graph.n_labels, i
         cdef fg_labels g = self.graph
-        cdef fg_options o
+        cdef fg_options o = options_of(options)
         cdef double *buffer
         cdef int32_t *queue
         cdef sk_size took
@@ -122,10 +101,6 @@ cdef class LabelGraph:
         if eta.shape[1] != K or mu.shape[0] != n or mu.shape[1] != K or gain.shape[0] < K or loss.shape[0] < K \
                 or plus.shape[0] < g.n_pairs or minus.shape[0] < g.n_pairs:
             raise ValueError("arrays do not have the shapes that the labels ask for")
-        o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
-        o.step_size, o.relaxation = options["step_size"], options["relaxation"]
-        o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
-        o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]
         g.start, g.other, g.pair = &start[0], &other[0], &pair[0]
         g.plus, g.minus, g.gain, g.loss = &plus[0], &minus[0], &gain[0], &loss[0]
         statuses, passes = np.full(n, FG_NO_MEMORY, dtype=np.int32), np.zeros(n, dtype=np.intp)

@@ -296,7 +296,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
     fg_refresh(f, t, v, w, c);
     for (sk_size round = 0; round <= rounds; round++) {
         const double level = fg_minimize_weights(f, t, exact, v, w, c, x, u, watch);
-        double size = 1.0, miss;
+        double size = (double)f->n_on, miss;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
         if (fg_stopped(watch, effort + t->m * (f->d + t->m))) {
@@ -307,7 +307,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
         if ((status = fg_call_oracle(f, t, u, c, work, &best))) break;
         t->spent += 0.25 * (double)(f->d * f->columns);
-        /* scale of rounding errors in the scores */
+        /* scale of rounding errors in the scores, which are sums of n_on parts */
         size += fabs(level) + fabs(best);
         if (!(best > level + FG_SCORE_ROUNDING * size) || fg_is_in_use(f, t)) {
             t->solved = exact;

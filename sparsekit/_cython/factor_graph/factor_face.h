@@ -11,8 +11,6 @@
 #include "factor_graph/factor_equations.h"
 #include "factor_graph/factor_map.h"
 
-/* largest difference that counts as rounding */
-#define FG_TIED 1e-9
 /* the same for weights and losses if no other factor changes the scores: long sentences have weights of all sizes */
 #define FG_NO_WEIGHT_ALONE 1e-15
 #define FG_TIED_SCORE_ALONE 1e-12
@@ -255,43 +253,6 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
     fg_set_ones(t);
     free(buffer);
     return status;
-}
-
-/* Closed forms: a constraint that is met with equality is active even if its multiplier is 0, and so is a bound. */
-#define FG_INSIDE(x) (((x) > FG_TIED) & ((x) < 1.0 - FG_TIED))
-
-static void fg_complete_linear(sk_size d, const double *x, const double *a, const double *ad, double b, double *f,
-                               double *e, double *coef) {
-    double miss = -b, size = fabs(b) + 1.0, slope = 0.0;
-    for (sk_size k = 0; k < d; k++) {
-        miss += a[k] * x[k];
-        size += fabs(a[k] * x[k]);
-        f[k] = FG_INSIDE(x[k]);
-        e[k] = f[k] * ad[k];
-        slope += f[k] * a[k] * ad[k];
-    }
-    *coef = (fabs(miss) <= FG_TIED * size || *coef != 0.0) && slope > 0.0 ? -1.0 / slope : 0.0;
-}
-
-/* the last is the largest of the others or more, and their sum or less */
-static void fg_complete_orout(sk_size d, const double *x, const double *a, const double *ad, const double *w,
-                              const int32_t *negated, double *y, double *f, double *e, double *coef) {
-    double total = 0.0, weight = 0.0, out;
-    for (sk_size k = 0; k < d; k++) y[k] = negated[k] ? 1.0 - x[k] : x[k];
-    for (sk_size k = 0; k < d - 1; k++) total += y[k];
-    out = y[d - 1];
-    *coef = 0.0;
-    if (fabs(total - out) <= FG_TIED * (1.0 + total)) fg_complete_linear(d, y, a, ad, 0.0, f, e, coef);
-    else {
-        for (sk_size k = 0; k < d; k++) {
-            e[k] = FG_INSIDE(out) && fabs(y[k] - out) <= FG_TIED;
-            f[k] = e[k] == 0.0 && FG_INSIDE(y[k]);
-            weight += e[k] * w[k];
-        }
-        *coef = weight > 0.0 ? 1.0 / weight : 0.0;
-    }
-    for (sk_size k = 0; k < d; k++)
-        if (negated[k]) e[k] = -e[k];
 }
 
 /* Pairs with x = y or x = 1 - y. With a score of 0 they are not tied. */

@@ -13,6 +13,7 @@
 #include "factor_graph/factor_watch.h"
 #include "shared/kernels.h"
 #include "numbers.h"
+#include "pair.h"
 
 enum { FG_DENSE, FG_SEQUENCE, FG_TREE, FG_PROJECTIVE, FG_MATCHING, FG_CUSTOM };
 /* a factor of which only a MAP oracle is known */
@@ -100,8 +101,6 @@ typedef struct {
 
 /* Whether a status says that a limit was reached: the current point is then the answer. */
 SK_INLINE int fg_is_limit(int status) { return status == FG_MAX_ITER || status == FG_MAX_TIME; }
-
-SK_INLINE double fg_clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
 
 /* out = mean over its copies of every variable; variables in no factor stay as they are */
 SK_MULTI(void, fg_mean,

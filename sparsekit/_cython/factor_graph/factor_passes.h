@@ -42,10 +42,11 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
                   jacobian ? f + s : NULL, jacobian ? e + s : NULL, t->coef + np + i);
     }
     for (sk_size i = 0; i < g->n_orout; i++) {
-        sk_size s = g->orout[i];
-        fg_orout(g->orout[i + 1] - s, v + s, g->a + s, g->ad + s, g->w + s, g->negated + s,
-                 t->tau + g->n_linear + i, x + s, t->work, jacobian ? f + s : NULL, jacobian ? e + s : NULL,
-                 t->coef + np + g->n_linear + i);
+        const sk_size s = g->orout[i], d = g->orout[i + 1] - s, k = g->n_linear + i;
+        double *fs = jacobian ? f + s : NULL, *es = jacobian ? e + s : NULL, *coef = t->coef + np + k;
+        if (fg_orout(d, v + s, g->w + s, g->negated + s, x + s, t->work, fs, es, coef))
+            fg_linear(d, t->work, g->a + s, g->ad + s, FG_EQUAL, 0.0, t->tau + k, x + s, fs, es, coef);
+        fg_turn_back(d, g->negated + s, x + s, es);
     }
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;

@@ -17,7 +17,7 @@ from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context
 from ..._estimator.used_columns import without_empty_columns
-from ..._fenchel_young.estimators.classifier import pack_table
+from ..._fenchel_young.estimators.classifier import last_table
 from ..._fenchel_young.losses.loss import FenchelYoungLoss
 from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
 from ..._linalg.threads import count_threads
@@ -212,10 +212,6 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         self.verbose = verbose
         self.callback = callback
 
-    @property
-    def _solver_options(self):
-        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -270,7 +266,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
                 "sparsemax", X, Y.argmax(axis=1), Y.shape[1], weight, fit_intercept=self.fit_intercept,
                 n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-            start, shape = self._table(loss.shape, columns, xp), loss.shape
+            start, shape = last_table(self, loss.shape, columns, xp), loss.shape
         alpha, pair_alpha, spectrum = strengths(
             self.alpha, self.pair_alpha, self.loss, loss.design, Y, counts, self.fit_intercept
         )
@@ -341,20 +337,9 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
             raise ValueError(f"row {wrong[0]} of y breaks a factor, {type(wrong[1]).__name__}")
         return labels
 
-    def _table(self, shape, columns, xp=np):
-        """The last fit's table as an array of ``xp``, if asked for, finite and of this shape, else None."""
-        if not self.warm_start or getattr(self, "coef_", None) is None:
-            return None
-        if self.coef_.shape[-1] != columns.n_features:
-            return None
-        table = pack_table(columns.restrict(self.coef_), self.intercept_, self.fit_intercept)
-        if table.shape != shape or not bool(np.isfinite(table).all()):
-            return None
-        return to_host(table) if xp is np else xp.asarray(table)
-
     def _start(self, loss, labels, columns):
-        """The last fit's variables, likewise."""
-        table = self._table(loss.shape, columns)
+        """The last fit's variables, or None as of `last_table`."""
+        table = last_table(self, loss.shape, columns, np)
         if table is None:
             return None
         known = dict(zip(map(tuple, to_host(self.pairs_)), to_host(self.pair_coef_)))

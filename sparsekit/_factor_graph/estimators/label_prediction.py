@@ -66,9 +66,10 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         Returns
         -------
         ndarray of shape (n_samples, n_labels)
-            Numbers between 0 and 1, many of them exactly so.
+            Numbers between 0 and 1, many of them exactly so, in the type of the scores.
         """
-        return self._probabilities(self._scores(X))
+        scores = self._scores(X)
+        return self._probabilities(scores).astype(scores.dtype, copy=False)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """The same as `predict_marginals`; rows sum to 1 where y was of one dimension only.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from ..._arrays import host_only
 from ..._messages import check_nonnegative, numbers, shown
 from .factors import AT_LEAST, AT_MOST, EQUAL, VariablesLike
-from .logic_factors import _Logic
+from .logic_factors import _Logic, factor_doc
 
 
 class _Linear(_Logic):
@@ -29,135 +29,67 @@ class _Linear(_Logic):
 
 
 class Xor(_Linear):
-    """Exactly one variable is on. Alone in a graph it is sparsemax.
-
-    Appendix D.2.1 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "Exactly one variable is on. Alone in a graph it is sparsemax.",
+        "Appendix D.2.1",
+        """
     >>> from sparsekit import FactorGraph, Xor
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.5, 0.3, -1.0])
     >>> graph.add(Xor(u))
     >>> graph.solve()[u].round(3)
     array([0.6, 0.4, 0. ])
-    """
+    """,
+    )
 
 
 class AtMostOne(_Linear):
-    """At most one variable is on.
-
-    Appendix D.2.4 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "At most one variable is on.",
+        "Appendix D.2.4",
+        """
     >>> from sparsekit import FactorGraph, AtMostOne
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.8, -0.2, 0.6])
     >>> graph.add(AtMostOne(u))
     >>> graph.solve()[u].round(3)
     array([0.6, 0. , 0.4])
-    """
+    """,
+    )
 
     _relation = AT_MOST
 
 
 class Or(_Linear):
-    """At least one variable is on.
-
-    Appendix D.2.2 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "At least one variable is on.",
+        "Appendix D.2.2",
+        """
     >>> from sparsekit import FactorGraph, Or
     >>> graph = FactorGraph()
     >>> u = graph.variable([-0.2, -0.6])
     >>> graph.add(Or(u))
     >>> graph.solve()[u].round(3)
     array([0.7, 0.3])
-    """
+    """,
+    )
 
     _relation = AT_LEAST
 
 
 class XorOut(_Linear):
-    """The last variable is the sum of the others, of which at most one is on.
-
-    `Xor` with the last variable negated, Appendix D.2.5 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "The last variable is the sum of the others, of which at most one is on.",
+        "`Xor` with the last variable negated, Appendix D.2.5",
+        """
     >>> from sparsekit import FactorGraph, XorOut
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.8, 0.4, 0.1])
     >>> graph.add(XorOut(u))
     >>> graph.solve()[u].round(3)
     array([0.433, 0.033, 0.467])
-    """
+    """,
+    )
 
     _least = 2
 
@@ -168,35 +100,18 @@ class XorOut(_Linear):
 
 
 class Imply(_Linear):
-    """If all variables but the last are on, so is the last.
-
-    Eqs. (85) and (86) of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "If all variables but the last are on, so is the last.",
+        "Eqs. (85) and (86)",
+        """
     >>> from sparsekit import FactorGraph, Imply
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.9, -0.5])
     >>> graph.add(Imply(u))
     >>> graph.solve()[u].round(3)
     array([0.2, 0.2])
-    """
+    """,
+    )
 
     _relation = AT_LEAST
     _least = 2
@@ -209,39 +124,24 @@ class Imply(_Linear):
 
 
 class Budget(_Linear):
-    """At most ``budget`` variables are on, or exactly so many.
-
-    Appendix D.2.4 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    budget : int, or array-like of int of shape (n,)
-        Between 0 and d.
-    exactly : bool, default=False
-        Whether the budget is to be used up.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "At most ``budget`` variables are on, or exactly so many.",
+        "Appendix D.2.4",
+        """
     >>> from sparsekit import FactorGraph, Budget
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.9, 0.8, 0.7, 0.1])
     >>> graph.add(Budget(u, 2))
     >>> graph.solve()[u].round(3)
     array([0.767, 0.667, 0.567, 0.   ])
-    """
+    """,
+        more="""
+    budget : int, or array-like of int of shape (n,)
+        Between 0 and d.
+    exactly : bool, default=False
+        Whether the budget is to be used up.
+    """,
+    )
 
     def __init__(
         self,
@@ -267,32 +167,10 @@ class Budget(_Linear):
 
 
 class Knapsack(_Linear):
-    """The costs of the variables that are on are at most ``budget``, in the linear relaxation.
-
-    Appendix D.2.3, eq. (80), of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    costs : array-like of shape (d,) or (n, d)
-        Numbers >= 0, paid for a variable that is on; where it is negated, for one that is off.
-    budget : float, or array-like of shape (n,)
-        Number >= 0, in the unit of the costs.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "The costs of the variables that are on are at most ``budget``, in the linear relaxation.",
+        "Appendix D.2.3, eq. (80),",
+        """
     >>> from sparsekit import FactorGraph, Knapsack
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.9, 0.8, 0.7])
@@ -307,7 +185,14 @@ class Knapsack(_Linear):
     >>> graph.add(Knapsack(u, costs=[3.0, 1.0, 2.0], budget=3.0, negated=[False, False, True]))
     >>> graph.solve()[u].round(3)
     array([0.45, 0.65, 0.5 ])
-    """
+    """,
+        more="""
+    costs : array-like of shape (d,) or (n, d)
+        Numbers >= 0, paid for a variable that is on; where it is negated, for one that is off.
+    budget : float, or array-like of shape (n,)
+        Number >= 0, in the unit of the costs.
+    """,
+    )
 
     _relation = AT_MOST
 

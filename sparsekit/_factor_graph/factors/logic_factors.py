@@ -7,6 +7,35 @@ from numpy.typing import ArrayLike
 
 from .factors import Factor, VariablesLike, as_index, as_scores
 
+_DOC = """{what}
+
+    {where} of [1]_.
+
+    Parameters
+    ----------
+    variables : view of shape (d,) or (n, d), or list of views
+        Variables; of two dimensions, each row is a factor.{more}
+    negated : array-like of bool, broadcast to the variables' shape, default=None
+        Which variables count as 1 - x.
+
+    See Also
+    --------
+    FactorGraph : Solves the graph that it is added to.
+
+    References
+    ----------
+    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
+       Structured Prediction", ICML 2020.
+
+    Examples
+    --------{example}
+    """
+
+
+def factor_doc(what, where, example, more=""):
+    """A factor's docstring: what it is, where [1]_ has it, an example, and parameters of its own."""
+    return _DOC.format(what=what, where=where, example=example.rstrip(), more=more.rstrip())
+
 
 class _Logic(Factor):
     """Factors over binary variables, any of which may be negated."""
@@ -35,70 +64,36 @@ class _Logic(Factor):
 
 
 class OrOut(_Logic):
-    """The last variable is on where any of the others is.
-
-    Appendix D.2.6 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "The last variable is on where any of the others is.",
+        "Appendix D.2.6",
+        """
     >>> from sparsekit import FactorGraph, OrOut
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.9, 0.1, 0.2])
     >>> graph.add(OrOut(u))
     >>> graph.solve()[u].round(3)
     array([0.55, 0.1 , 0.55])
-    """
+    """,
+    )
 
     _kind = "orout"
     _least = 2
 
 
 class AndOut(OrOut):
-    """The last variable is on where all of the others are.
-
-    `OrOut` with all variables negated, Appendix D.2.5 of [1]_.
-
-    Parameters
-    ----------
-    variables : view of shape (d,) or (n, d), or list of views
-        Variables; of two dimensions, each row is a factor.
-    negated : array-like of bool, broadcast to the variables' shape, default=None
-        Which variables count as 1 - x.
-
-    See Also
-    --------
-    FactorGraph : Solves the graph that it is added to.
-
-    References
-    ----------
-    .. [1] V. Niculae, A. F. T. Martins, "LP-SparseMAP: Differentiable Relaxed Optimization for Sparse
-       Structured Prediction", ICML 2020.
-
-    Examples
-    --------
+    __doc__ = factor_doc(
+        "The last variable is on where all of the others are.",
+        "`OrOut` with all variables negated, Appendix D.2.5",
+        """
     >>> from sparsekit import FactorGraph, AndOut
     >>> graph = FactorGraph()
     >>> u = graph.variable([0.7, 0.2, 0.3])
     >>> graph.add(AndOut(u))
     >>> graph.solve()[u].round(3)
     array([0.7 , 0.25, 0.25])
-    """
+    """,
+    )
 
     def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
         super().__init__(variables, negated=negated)

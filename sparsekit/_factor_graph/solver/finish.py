@@ -6,7 +6,6 @@ It finds marginals and multipliers; the kernels then start from there, and say w
 import numpy as np
 
 from ..factors.structure_rows import TreeSets
-from ..plan import is_entangled
 from .interior_point import MOST_STEPS, NEAR, project
 from .linear_program import best
 from .polytope import polytope_of
@@ -61,7 +60,7 @@ def _marginals(layout, p, scores, off, most, deadline):
     scores = np.where(off, 0.0, scores)
     target = _with_own(scores, p)
     reduced = presolve(p)
-    if reduced is None or is_entangled(reduced.inner.rows):
+    if reduced is None:
         return None
     inner_target = target[reduced.free]
     try:

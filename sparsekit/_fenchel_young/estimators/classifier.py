@@ -142,10 +142,6 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         self.verbose = verbose
         self.callback = callback
 
-    @property
-    def _solver_options(self):
-        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
@@ -216,7 +212,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
 
         self._run(
             minimize,
-            self._start(loss.shape, columns, xp),
+            last_table(self, loss.shape, columns, xp),
             loss.shape,
             data=given.for_callbacks(),
             attributes=attributes,
@@ -226,21 +222,21 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         )
         return self
 
-    def _start(self, shape, columns, xp):
-        """The last fit's table as an array of ``xp``, if asked for and of the right shape, else None."""
-        if not self.warm_start or getattr(self, "coef_", None) is None:
-            return None
-        if self.coef_.shape[-1] != columns.n_features:
-            return None
-        table = pack_table(columns.restrict(self.coef_), self.intercept_, self.fit_intercept)
-        if table.shape != shape:
-            return None
-        return xp.asarray(table) if xp is not np else to_host(table)
 
+def last_table(model, shape, columns, xp):
+    """The last fit's coefficients (K, p) and intercepts (K,) as the solver's table, an array of ``xp``.
 
-def pack_table(coef, intercept, fit_intercept):
-    """Coefficients (K, p) and intercepts (K,) as the solver's table."""
-    return np.vstack([coef.T, intercept] if fit_intercept else [coef.T]).astype(np.float64)
+    None where it is not asked for, not finite, or not of this shape.
+    """
+    if not model.warm_start or getattr(model, "coef_", None) is None:
+        return None
+    if model.coef_.shape[-1] != columns.n_features:
+        return None
+    coef, intercept = columns.restrict(model.coef_), model.intercept_
+    table = np.vstack([coef.T, intercept] if model.fit_intercept else [coef.T]).astype(np.float64)
+    if table.shape != shape or not bool(np.isfinite(table).all()):
+        return None
+    return to_host(table) if xp is np else xp.asarray(table)
 
 
 class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):

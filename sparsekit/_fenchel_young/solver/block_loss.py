@@ -147,9 +147,7 @@ def minimize_table_on_blocks(
         x, value, G = f.last
         best = f.last if not value > best[1] else best
         optimality, gap = float(np.abs(G).max()) / scale, f.gap(G)
-        if not nit:
-            progress.history.add(limits.seconds, value, optimality)
-        elif progress.report(x.reshape(shape), value, nit, optimality):
+        if progress.report(x.reshape(shape), value, nit, optimality):
             raise Stop(outcome.STOPPED)
         if optimality <= tol and not gap > GAP_FACTOR * tol * value:
             raise Stop(outcome.CONVERGED)

@@ -191,12 +191,6 @@ class FenchelYoungRun:
         f, _, square = self.objective(point, self.alpha)
         return point, not balanced or not self.gap(f, square) > self.enough(f, tol)
 
-    def report(self, T, f, optimality):
-        if self.nit:
-            return self.progress.report(T, f, self.nit, optimality)
-        self.progress.history.add(self.limits.seconds, f, optimality)
-        return False
-
     def result(self, point, scale, status):
         balanced = True
         if self.free and self.alpha > 0.0:
@@ -297,7 +291,7 @@ def minimise(run, x0, tol):
         point = state.point
         f, G, square = run.objective(point, run.alpha)
         optimality, gap = largest(G) / state.scale, run.gap(f, square)
-        if run.report(point.T, f, optimality):
+        if run.progress.report(point.T, f, run.nit, optimality):
             status = outcome.STOPPED
         if optimality <= tol and not gap > run.enough(f, tol):
             proved, certain = run.certify(point, tol)

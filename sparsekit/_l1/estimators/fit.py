@@ -68,13 +68,7 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
 
     @property
     def _solver_options(self):
-        return dict(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            max_time=self.max_time,
-            hessian=self.hessian,
-            memory=self.memory,
-        )
+        return super()._solver_options | dict(hessian=self.hessian, memory=self.memory)
 
     def _minimize(self, X, loss, penalty, x0, *, data, attributes, made_of, scale=1.0, whole=None, unit=None):
         """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.

@@ -226,10 +226,6 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         tags.input_tags.two_d_array = False
         return tags
 
-    @property
-    def _solver_options(self):
-        return dict(tol=self.tol, max_iter=self.max_iter, max_time=self.max_time)
-
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.

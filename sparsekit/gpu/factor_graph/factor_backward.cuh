@@ -14,7 +14,7 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     product(g, t, d, nullptr, t.z);
     __syncthreads();
     if (g.is_separate) { // B is the projection itself
-        SK_SHARE(j, g.n_var) if (is_alone(g, j) && !is_free(t.mu[j])) d[j] = 0.0;
+        SK_SHARE(j, g.n_var) if (is_alone(g, j) && !FG_FREE(t.mu[j])) d[j] = 0.0;
         mean(g, t.z, [&](int j, double b) { d[j] = b; });
         __syncthreads();
         return;
@@ -26,7 +26,7 @@ static __device__ __forceinline__ void project(Team& team, const Plan& g, const 
     mean(g, t.z, [&](int j, double b) { right[j] = d[j] - b; });
     size = team.sum(size);
     conjugate_gradients(team, g, t, 0.0, right, 1e-14 * sqrt(size), y);
-    SK_SHARE(j, g.n_var) d[j] = is_alone(g, j) && !is_free(t.mu[j]) ? 0.0 : d[j] - y[j];
+    SK_SHARE(j, g.n_var) d[j] = is_alone(g, j) && !FG_FREE(t.mu[j]) ? 0.0 : d[j] - y[j];
     __syncthreads();
 }
 

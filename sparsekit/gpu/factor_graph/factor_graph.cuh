@@ -6,6 +6,7 @@
 
 #include "shared/common.cuh"
 #include "numbers.h"
+#include "pair.h"
 
 namespace factors {
 
@@ -162,7 +163,6 @@ struct Team {
 
 #define SK_SHARE(i, n) _Pragma("unroll 1") for (int i = threadIdx.x; i < (n); i += blockDim.x)
 
-static __device__ __forceinline__ double clip(double x) { return x < 0.0 ? 0.0 : (x > 1.0 ? 1.0 : x); }
 
 static __device__ __forceinline__ bool is_alone(const Plan& g, int j) { return g.var_start[j] == g.var_start[j + 1]; }
 

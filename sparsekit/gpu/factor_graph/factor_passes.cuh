@@ -44,16 +44,13 @@ static __device__ __forceinline__ void answer_closed(const Plan& g, const State&
         SK_LANES(k, d) scores(g, t, lo + k);
         if (!line) {
             double* y = t.y + (lo - 2 * g.n_pair);
-            constrained = orout(lanes, d, v, g.w + lo, g.negated + lo, x, y, f, e, coef);
+            constrained = fg_orout(lanes, d, v, g.w + lo, g.negated + lo, x, y, f, e, coef);
             v = y;
         }
         if (constrained)
-            linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : FG_EQUAL, line ? g.bound[i] : 0.0, t.tau + i, x,
-                          f, e, coef);
-        if (!line) SK_LANES(k, d) if (g.negated[lo + k]) {
-            x[k] = 1.0 - x[k];
-            if (jacobian) e[k] = -e[k];
-        }
+            fg_linear(lanes, d, v, g.a + lo, g.ad + lo, line ? g.relation[i] : FG_EQUAL, line ? g.bound[i] : 0.0,
+                      t.tau + i, x, f, e, coef);
+        if (!line) fg_turn_back(lanes, d, g.negated + lo, x, jacobian ? e : nullptr);
     }
 }
 
@@ -166,8 +163,8 @@ static __device__ __forceinline__ double support_closed(const Plan& g, const dou
         const bool line = i < g.n_linear;
         const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);
         const int lo = start[0], d = start[1] - lo;
-        total += line ? linear_support(lanes, d, rho + lo, g.a + lo, g.relation[i], g.bound[i])
-                      : orout_support(lanes, d, rho + lo, g.negated + lo);
+        total += line ? fg_linear_support(lanes, d, rho + lo, g.a + lo, g.relation[i], g.bound[i])
+                      : fg_orout_support(lanes, d, rho + lo, g.negated + lo);
     }
     return lanes.lane() == 0 ? total : 0.0;
 }

@@ -193,8 +193,8 @@ static __device__ __forceinline__ void begin(const Plan& g, const State& t, cons
         SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] = 0.0;
     }
     SK_SHARE(j, g.n_var) {
-        if (is_alone(g, j)) t.mu[j] = t.old[j] = o.quadratic ? clip(t.eta[j]) : (double)(t.eta[j] > 0.0);
-        else if (!report.warm) t.mu[j] = clip(t.eta[j]);
+        if (is_alone(g, j)) t.mu[j] = t.old[j] = o.quadratic ? fg_clip(t.eta[j]) : (double)(t.eta[j] > 0.0);
+        else if (!report.warm) t.mu[j] = fg_clip(t.eta[j]);
     }
     __syncthreads();
 }

@@ -6,6 +6,8 @@ Every sum has one order, none is by atomic additions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._typing import CompressedParts, DeviceArray
@@ -20,7 +22,7 @@ class _ClassOperator(QuadOperator):
     Without an index it multiplies tables of all variables only.
     """
 
-    def __init__(self, P, top, weight, index, diagonal, intercept, ridge, features):
+    def __init__(self, features, P, top, weight, index, diagonal, intercept, ridge):
         self.P, self.top, self.weight, self.index = P, top, weight, index
         self.diagonal, self.size = diagonal, len(index)
         self.intercept, self.ridge, self.features = bool(intercept), float(ridge), int(features)
@@ -65,20 +67,8 @@ class ClassRowOperator(_ClassOperator):
     ``index`` (m,) is feature * K + class, the intercepts being the feature after the last.
     """
 
-    def __init__(
-        self,
-        rows: CompressedParts,
-        columns: CompressedParts,
-        F: int,
-        P: DeviceArray,
-        top: DeviceArray,
-        weight: DeviceArray,
-        index: DeviceArray,
-        diagonal: DeviceArray,
-        intercept: bool,
-        ridge: float,
-    ) -> None:
-        super().__init__(P, top, weight, index, diagonal, intercept, ridge, F)
+    def __init__(self, rows: CompressedParts, columns: CompressedParts, F: int, *model: Any) -> None:
+        super().__init__(F, *model)
         self.rows, self.columns = rows, columns
 
     def _scores(self, table: DeviceArray) -> None:
@@ -91,18 +81,8 @@ class ClassRowOperator(_ClassOperator):
 class ClassDenseOperator(_ClassOperator):
     """H v over a dense float32 copy of the features, by two matrix products."""
 
-    def __init__(
-        self,
-        A: DeviceArray,
-        P: DeviceArray,
-        top: DeviceArray,
-        weight: DeviceArray,
-        index: DeviceArray,
-        diagonal: DeviceArray,
-        intercept: bool,
-        ridge: float,
-    ) -> None:
-        super().__init__(P, top, weight, index, diagonal, intercept, ridge, A.shape[1])
+    def __init__(self, A: DeviceArray, *model: Any) -> None:
+        super().__init__(A.shape[1], *model)
         self.A = A
 
     def _scores(self, table: DeviceArray) -> None:

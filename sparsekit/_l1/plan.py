@@ -31,7 +31,7 @@ INTERIOR_ROWS = 1000
 # Coefficients in use, as a part of the rows, from which a single fit goes on by the interior-point method,
 # and the least number of rows. 30 fits to 240 to 1500 rows take 0.74 of the time with it, down to 0.08, those
 # to 15 to 64 rows up to 4 times as long. Parts of 0.15 to 0.7 take the same time within a tenth.
-CROWDED, CROWDED_ROWS = 0.3, 200
+MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 200
 # Rounds on a working set after which a fit goes on by the interior-point method whatever is in use. Without
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
@@ -71,9 +71,9 @@ def interior_fits(n_rows, l1, n_entries):
     return n_rows <= INTERIOR_ROWS or n_rows**2 <= n_entries
 
 
-def is_crowded(n_rows, n_used):
+def has_many_active(n_rows, n_used):
     """Whether a single fit with so many coefficients in use goes on by the interior-point method."""
-    return n_rows >= CROWDED_ROWS and n_used > CROWDED * n_rows
+    return n_rows >= MANY_ACTIVE_ROWS and MANY_ACTIVE * n_rows < n_used <= n_rows
 
 
 def ridge_keeps_hessian(n_rows, n_columns, is_sparse):

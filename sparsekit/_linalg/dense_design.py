@@ -103,7 +103,7 @@ class DenseDesign(Matrix):
         if self.gram_pays(cols, intercept):
             G, single = self._gram(cols, d, intercept)
             return GramOperator(G, max(ridge, SINGLE_RIDGE) if single else ridge), Columns(self, cols)
-        if m < self.shape[1]:
+        if not is_all(cols, self.shape[1]):
             part = np.ascontiguousarray(self.select(cols).X, dtype=np.float32)
         else:
             part = self.single()

@@ -212,7 +212,7 @@ class DeviceDense(_Device):
             _dense.dense_gram(self.X, cols, d, G)
             return GramOperator(G[0], ridge), Columns(self, cols)
         part = self.X
-        if m < self.shape[1]:
+        if not is_all(cols, self.shape[1]):
             part = np.take(self.X, cols, axis=1).astype(np.float32, copy=False)
         diagonal = np.empty(size, like=d)
         if m:

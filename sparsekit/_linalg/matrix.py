@@ -233,7 +233,7 @@ class Columns:
 
 
 def is_all(columns, p):
-    """Whether distinct ``columns`` are all p of them in their order, as None is."""
+    """Whether distinct ``columns`` are all p of them in their order; None means that they are."""
     return columns is None or (len(columns) == p and bool((columns[1:] > columns[:-1]).all()))
 
 

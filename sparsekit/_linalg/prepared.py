@@ -87,6 +87,10 @@ class Prepared:
         """Sum of the weights of the rows in which each column of a sparse X is stored, (p,)."""
         return self.design.with_values(np.ones(self.X.nnz)).rmatvec(self.weights)
 
+    def _has_full_columns(self, chosen):
+        """Whether products of centred sparse columns lose digits where means are subtracted from sums."""
+        return self.centred and bool(self._filled[chosen].max(initial=0.0) > FULL * self.total)
+
     def weighted(self, u):
         """S u, (n,)."""
         return u if self.s is None else self.s * u
@@ -128,19 +132,32 @@ class Prepared:
         """
         chosen = slice(None) if columns is None else columns
         by_entries = self.is_sparse and self.design.has_few_entries(columns, dtype)
-        if by_entries and self.centred:
-            by_entries = bool(self._filled[chosen].max(initial=0.0) <= FULL * self.total)
+        by_entries = by_entries and not self._has_full_columns(chosen)
         centre = self.means[chosen] if self.centred else None
         return self.design.sandwich(
             self.s, columns, centre=centre, n_new=n_new, dtype=dtype, by_entries=by_entries
         )
 
     def row_gram(self, scale, dtype, by_entries=False):
-        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``; ``by_entries`` as in `Matrix.row_gram`."""
+        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``, and with an intercept one thing more.
+
+        That matrix has the eigenvalue zero for r = S^(1/2) 1. A multiple of r r^T, as large as the others, is
+        added: else a small diagonal is lost in rounding there.
+
+        ``by_entries``: a sparse X whose columns are mostly zero need not become dense. It costs digits.
+        """
         centre = self.means if self.centred else None
+        if by_entries:
+            by_entries = self.is_sparse and self.design.has_few_entries(None, dtype)
+            by_entries = by_entries and not self._has_full_columns(slice(None))
         out = self.design.row_gram(scale, centre=centre, dtype=dtype, by_entries=by_entries)
         if self.root is not None:
             root = self.root.astype(dtype)
             out *= root
             out *= root[:, None]
+        if self.centred:
+            root = np.ones(self.n, dtype=dtype) if self.root is None else self.root.astype(dtype)
+            square = float(root @ root)
+            if square > 0.0:
+                out += dtype(np.trace(out) / (self.n * square)) * np.outer(root, root)
         return out

@@ -366,31 +366,3 @@ def test_infinite_products_of_an_unpenalised_column_are_left_to_oba():
     model = LassoOBA(0.03, penalty_weights=weights).fit(sp.csr_array(X), rng.standard_normal(40))
     assert model.solver_ == "gram, oba"
     assert model.dual_gap_ <= 1e-4 * model.objective_
-
-
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
-@pytest.mark.parametrize("as_format", FORMATS)
-def test_as_many_coefficients_as_rows_are_found_by_the_interior_point_method(as_format, l1_ratio, positive):
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((210, 420)) + rng.standard_normal((210, 1))
-    coef = rng.standard_normal(420)
-    y = X @ (np.abs(coef) if positive else coef) + rng.standard_normal(210)
-    weights = rng.choice([0.0, 1.0, 3.0], 210)
-    alpha = 1e-4 * np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 210
-    options = dict(alpha=alpha, l1_ratio=l1_ratio, positive=positive)
-    model = LassoOBA(solver="interior", **options).fit(as_format(X), y, sample_weight=weights)
-    assert model.solver_ == "interior, gram"
-    assert model.dual_gap_ <= 1e-4 * model.objective_
-    other = LassoOBA(solver="gram", max_iter=1000, **options).fit(X, y, sample_weight=weights)
-    assert model.objective_ == pytest.approx(other.objective_, rel=2e-4)
-    if l1_ratio == 1.0 and not positive:
-        crowded = LassoOBA(alpha).fit(as_format(X), y)
-        assert crowded.solver_ == "interior, gram" and crowded.dual_gap_ <= 1e-4 * crowded.objective_
-
-
-@pytest.mark.parametrize("y", [np.zeros(40), np.ones(40)])
-def test_the_interior_point_method_finds_zero(y):
-    X = np.random.default_rng(0).standard_normal((40, 60))
-    model = LassoOBA(0.1, solver="interior").fit(X, y)
-    assert not model.coef_.any() and model.dual_gap_ == 0.0

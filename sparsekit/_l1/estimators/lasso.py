@@ -78,7 +78,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system.
         "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
         the rows or columns of X. "auto" begins with "gram" where X is in main memory. It goes on with
-        "interior" where about as many columns as rows are in use, with "oba" where the Gram matrix costs
+        "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
     history : bool, default=False

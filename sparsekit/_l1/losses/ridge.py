@@ -16,8 +16,6 @@ class RidgeProblem(Problem):
     A square has a dual of its own, so that the gap needs no more than `duality.duality_gap` does with them.
     """
 
-    has_ridge = True
-
     def __init__(self, problem, l2, x=None):
         self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
         self.several_classes = problem.several_classes

@@ -82,7 +82,7 @@ class LeastSquares:
             self.value_at_zero = 0.5 * float(weighted @ y)
         self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
         self.working, self._model = WorkingColumns(self.rows, has_limits), GramModel(positive)
-        self._system, self._is_inside = None, False
+        self._system = None
         self.go_to(np.zeros(self.p))
 
     def release(self):
@@ -139,7 +139,8 @@ class LeastSquares:
         default. With ``predicted_tol`` only the relative gap counts, which is at most that. ``nit`` and
         ``seconds`` are the iterations and the time before. The callback and the history get the objective
         with the penalties ``reported``, which are (l1, l2) by default. The interior-point method comes
-        first with ``interior=True``, never with None, else where the working set ends without a solution.
+        first with ``interior=True``, never with None, else where the working set ends without a solution, or
+        takes many rounds.
         """
         limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         record = outcome.History(("time", "fun", "optimality", "nnz", "n_free", "n_corrections"), history)
@@ -147,8 +148,9 @@ class LeastSquares:
         strict = Goal(tol * self.origin_scale, 10.0 * tol, end)
         goal = Goal(np.inf, predicted_tol, end) if predicted_tol else strict
         first, is_solved, solver = nit, False, []
-        may_go_inside = interior is not None and self.has_limits
-        may_go_inside = may_go_inside and plan.interior_fits(self.rows.n, l1, self.rows.design.nnz)
+        can_use_interior = interior is not None and self.has_limits
+        can_use_interior = can_use_interior and plan.interior_fits(self.rows.n, l1, self.rows.design.nnz)
+        used_interior = False
         best, rounds = np.inf, 0
         with np.errstate(over="ignore", invalid="ignore"), blas_threads(1):
             if not self.positive and is_ridge(l1, l2, self.rows.n):
@@ -176,15 +178,16 @@ class LeastSquares:
                 if status is not None:
                     break
                 level = l1 if near is None or nit > first else np.minimum(near, l1)
-                joins = self._choose(l1, l2, level)
+                joins = self._choose(l1, l2, level, used_interior)
                 rounds = 0 if fun < best - VALUE_ROUNDING * abs(fun) else rounds + 1
                 best = min(fun, best)
                 is_stuck = joins is None or rounds > (PATIENCE if len(joins) else 0)
-                if may_go_inside and (is_stuck or interior or nit - first >= plan.MANY_ROUNDS):
-                    may_go_inside, best, rounds = False, np.inf, 0
-                    self._go_inside(l1, l2, goal)
+                is_slow = is_stuck or nit - first >= plan.MANY_ROUNDS
+                # with a ridge more columns than rows may be in use, and then OBA is as fast
+                if can_use_interior and (interior or (is_slow and nnz <= self.rows.n)):
+                    can_use_interior, used_interior, rounds = False, True, 0
+                    nit += self._run_interior_point(l1, l2, goal, max_iter - nit)
                     solver.append("interior")
-                    nit += 1
                     continue
                 if is_stuck:
                     # where y is fitted exactly the gap is rounding of its squares
@@ -205,7 +208,7 @@ class LeastSquares:
             solver=tuple(solver) if is_solved else (*solver, "gram"),
         )  # fmt: skip
 
-    def _choose(self, l1, l2, level):
+    def _choose(self, l1, l2, level, used_interior):
         """Columns that join the working set; None where it would be beyond the limits of the plan.
 
         A column violates its condition if its slope exceeds ``level`` (p,).
@@ -217,19 +220,24 @@ class LeastSquares:
         with np.errstate(divide="ignore"):
             ratios = sizes[violating] / l1[violating]
         joins = working.choose(needed, violating, ratios, bool(l2.any()))
-        if len(joins) and not self._is_inside and not working.fits(np.append(working.columns, joins)):
+        if len(joins) and not working.fits(np.append(working.columns, joins), used_interior):
             working.keep(self.w[working.columns] != 0.0)
-            if not working.fits(np.append(working.columns, joins)):
+            if not working.fits(np.append(working.columns, joins), used_interior):
                 return None
         return joins
 
-    def _go_inside(self, l1, l2, goal):
-        """Go to about the solution by the interior-point method; no more columns are in use than fit."""
-        w = interior_point(self.rows, self.y, l1, l2, positive=self.positive, gap_tol=goal.gap, end=goal.end)
-        if w is not None and np.isfinite(w).all():
-            self.working.clear()
-            self._is_inside = True
-            self.go_to(w)
+    def _run_interior_point(self, l1, l2, goal, max_iter):
+        """Go to the end of the interior-point method if it is better; returns its number of iterations."""
+        w, nit = interior_point(
+            self.rows, self.y, l1, l2, positive=self.positive, gap_tol=goal.gap, max_iter=max_iter,
+            end=goal.end,
+        )  # fmt: skip
+        before, fun = self.w, self.objective(l1, l2)
+        self.working.clear()
+        self.go_to(w)
+        if not self.objective(l1, l2) <= fun:
+            self.go_to(before)
+        return nit
 
     def _solve_system(self, l2, goal, strict):
         """Go to about the solution without an L1 penalty; returns whether it is the solution.

@@ -71,10 +71,16 @@ class LeastSquaresSession:
         if start.any() and not squares.certify(l1, l2)[0] <= squares.value_at_zero:
             squares.go_to(np.zeros(p))
         before, interior = None, self.solver == "interior"
-        if interior and not plan.interior_fits(squares.rows.n, l1, squares.rows.design.nnz):
+        if interior and not (l1 > 0.0).all():
             raise ValueError(
-                "solver='interior' needs an L1 penalty of each feature, and no more rows than "
-                f"{plan.INTERIOR_ROWS} or the square root of X's entries; use solver='auto'."
+                "solver='interior' needs an L1 penalty of each feature; "
+                f"{np.count_nonzero(l1 == 0.0)} have none. Use solver='auto'."
+            )
+        if interior and not plan.interior_fits(squares.rows.n, l1, squares.rows.design.nnz):
+            most = max(plan.INTERIOR_ROWS, min(plan.MAX_SIDE, int(squares.rows.design.nnz**0.5)))
+            raise ValueError(
+                f"solver='interior' takes at most {most} rows of such an X, for its memory; got "
+                f"{squares.rows.n}. Use solver='auto'."
             )
         if not interior and not squares.working.has_all and not squares.w.any():
             before = self._approach(l1, l2, max_time=max_time, **options)
@@ -82,7 +88,7 @@ class LeastSquaresSession:
                 before.fun, before.dual_gap, violation = squares.certify(l1, l2)
                 before.optimality = violation / squares.origin_scale
                 return before
-            interior = self._is_crowded()
+            interior = self._has_many_active()
         nit = 0 if before is None else before.nit
         left = None if max_time is None else max(max_time - (time.perf_counter() - begin), 1e-9)
         result = self._solve(
@@ -99,7 +105,7 @@ class LeastSquaresSession:
         penalised, result, history = l1 > 0.0, None, None
         factor = STEP * largest(self.squares.sizes()[penalised] / l1[penalised])
         options = {**options, "predicted_tol": max(STEP, options.get("predicted_tol", 0.0))}
-        while 1.0 < factor < np.inf and time.perf_counter() < end and not self._is_crowded():
+        while 1.0 < factor < np.inf and time.perf_counter() < end and not self._has_many_active():
             result = self.squares.solve(
                 factor * l1, factor * l2, nit=0 if result is None else result.nit, reported=(l1, l2),
                 max_time=end - time.perf_counter(), seconds=time.perf_counter() - begin, interior=None,
@@ -111,8 +117,8 @@ class LeastSquaresSession:
             factor *= STEP
         return result
 
-    def _is_crowded(self):
-        return plan.is_crowded(self.squares.rows.n, np.count_nonzero(self.squares.w))
+    def _has_many_active(self):
+        return plan.has_many_active(self.squares.rows.n, np.count_nonzero(self.squares.w))
 
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
         """As `iterate_path`: results for falling lambdas, each from the last one's solution."""

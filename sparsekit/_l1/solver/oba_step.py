@@ -84,7 +84,7 @@ def choose_variables(state):
     """
     problem, kind, n_unsure = state.problem, state.kind, state.n_unsure
     n_rows, n_used = problem.n_rows or problem.size, state.n_free
-    room = room_for_more(n_rows, n_used, problem.has_ridge)
+    room = room_for_more(n_rows, n_used, problem.l2 is not None)
     most = most_new(n_rows, problem.size, n_used, room)
     if n_unsure > most:
         unsure = np.flatnonzero(kind == 2)

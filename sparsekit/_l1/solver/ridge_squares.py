@@ -197,18 +197,11 @@ class RidgeSystem:
     def _row_products(self):
         """The second system times the least weight, in single precision.
 
-        With an intercept the rows' weights' roots are a vector that B^T S^(1/2) makes zero. Along it the
-        system is as small as the ridge, and lost in rounding. Its square, with the size of the others, is
-        added there. This changes nothing, as y is centred.
+        What `Prepared.row_gram` adds changes nothing, as y is centred.
         """
-        n = self.shape[0]
         ratios = self.least / self.l2
         if self._rows is None or not np.array_equal(self._ratios, ratios):
-            K = self.data.row_gram(ratios, np.float32)
-            if self.data.centred:
-                root = (self.root * np.ones(n)).astype(np.float32)
-                K += (np.trace(K) / (n * (root @ root))) * np.outer(root, root)
-            self._rows, self._ratios = K, ratios
+            self._rows, self._ratios = self.data.row_gram(ratios, np.float32), ratios
         K = self._rows.copy()
-        K[np.diag_indices(n)] += np.float32(self.least)
+        K[np.diag_indices(len(K))] += np.float32(self.least)
         return K

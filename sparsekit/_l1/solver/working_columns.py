@@ -44,10 +44,15 @@ class WorkingColumns:
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.p, dtype=bool)
         self.gram, self.is_finite = np.empty((0, 0)), True
 
-    def fits(self, columns):
-        """Whether a working set is within the limits of the plan."""
+    def fits(self, columns, has_few_rows=False):
+        """Whether a working set is within the limits of the plan.
+
+        ``has_few_rows``: so few that a matrix of the rows fits, and thus one of about as many columns.
+        """
         if self.has_all or not self.has_limits:
             return True
+        if has_few_rows:
+            return plan.working_set_fits(self.rows.n, len(columns), None)
         return plan.working_set_fits(self.rows.n, len(columns), self.rows.count(columns))
 
     def choose(self, needed, violating, ratios, has_ridge):

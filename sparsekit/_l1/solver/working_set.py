@@ -18,15 +18,15 @@ PATIENCE = 3
 def most_new(n_rows, n_columns, n_used, room=0.0):
     """The largest number of variables that join in one iteration: as many as are in use, within limits.
 
-    Without ``room``, that of `room_for_more`, they are fewer. Where a Hessian is kept from penalty to penalty
-    each column costs as long as it is kept: with it paths over 1000 x 5000 take up to 3 times as long.
+    ``room`` is what `room_for_more` returns. Solvers that keep a Hessian from penalty to penalty leave it at
+    0: they pay for each column at each penalty. With it paths over 1000 x 5000 take up to 3 times as long.
     """
     limit = max(NEW_PER_ROOM * room, NEW_PER_ROW * n_rows)
     return max(MIN_NEW, int(min(max(NEW_PART * n_columns, n_used), limit)))
 
 
 def room_for_more(n_rows, n_used, has_ridge):
-    """About how many more variables may be in a solution, ``has_ridge``: of a penalty with an L2 part.
+    """About how many more variables a solution may have; ``has_ridge``: whether there is an L2 penalty.
 
     More variables than rows make a model singular, but not with a ridge: with the last term 21 of 40 elastic
     nets with fewer rows than columns take 0.8 of the time, down to 0.4.

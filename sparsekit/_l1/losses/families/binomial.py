@@ -28,7 +28,7 @@ class Logit(Family):
         return np.log1p(e) + (np.maximum(z, 0.0) - y * z) + entropy(y), (1.0 - y) * p - y * q, minor * major
 
     def behind(self, z, y, zy):
-        # a share between 0 and 1 has a straight part on both sides: beyond zero, and beyond its own z
+        # a share between 0 and 1 has a straight part on both sides: beyond zero, and beyond its link
         above = np.where(y < 1.0, z - np.maximum(zy, 0.0), -np.inf)
         return np.maximum(above, np.where(y > 0.0, np.minimum(zy, 0.0) - z, -np.inf))
 

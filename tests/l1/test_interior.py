@@ -1,0 +1,104 @@
+"""The interior-point method of least squares: the same solutions, early ends, extreme data."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from sparsekit import LassoOBA
+from sparsekit._l1.solver.interior import interior_point
+from sparsekit._linalg.prepared import Prepared
+
+FORMATS = [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array]
+
+
+def data(n, p, seed):
+    rng = np.random.default_rng([n, p, seed])
+    X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
+    w = rng.standard_normal(p) * (rng.random(p) < 0.4)
+    return X, X @ w + rng.standard_normal(n) + 3.0
+
+
+def largest(X, y):
+    return np.abs((y - y.mean()) @ (X - X.mean(axis=0))).max()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("as_format", FORMATS)
+def test_as_many_coefficients_as_rows_are_found_by_the_interior_point_method(as_format, l1_ratio, positive):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((210, 420)) + rng.standard_normal((210, 1))
+    coef = rng.standard_normal(420)
+    y = X @ (np.abs(coef) if positive else coef) + rng.standard_normal(210)
+    weights = rng.choice([0.0, 1.0, 3.0], 210)
+    alpha = 1e-4 * np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / 210
+    options = dict(alpha=alpha, l1_ratio=l1_ratio, positive=positive)
+    model = LassoOBA(solver="interior", **options).fit(as_format(X), y, sample_weight=weights)
+    assert model.solver_ == "interior, gram"
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    other = LassoOBA(solver="gram", max_iter=1000, **options).fit(X, y, sample_weight=weights)
+    assert model.objective_ == pytest.approx(other.objective_, rel=2e-4)
+    if l1_ratio == 1.0 and not positive:
+        crowded = LassoOBA(alpha).fit(as_format(X), y)
+        assert crowded.solver_ == "interior, gram" and crowded.dual_gap_ <= 1e-4 * crowded.objective_
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_nothing_is_in_use_where_the_penalty_is_the_largest(positive):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 60)), np.arange(40.0) - 19.5
+    rows, l1, none = Prepared(X, None, True), np.full(60, 1.001 * largest(X, y)), np.zeros(60)
+    w, _ = interior_point(rows, y, l1, none, positive=positive, gap_tol=1e-4)
+    assert 0.5 * np.sum((y - rows.product(w)[0]) ** 2) + l1 @ np.abs(w) <= 0.5 * y @ y * (1 + 1e-5)
+    w, nit = interior_point(rows, np.zeros(40), l1, none, positive=positive, gap_tol=1e-4)
+    assert nit == 0 and not w.any()
+
+
+def test_time_that_is_up_takes_nothing_away():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 900))
+    y = X[:, :30] @ rng.standard_normal(30) + rng.standard_normal(300)
+    alpha = 1e-4 * np.abs(X.T @ (y - y.mean())).max() / 300
+    for seconds in (0.02, 0.05, 0.1, 0.2):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = LassoOBA(alpha, max_time=seconds, history=True).fit(X, y)
+        assert np.all(np.diff(model.history_["fun"]) <= 1e-9 * model.history_["fun"][0])
+    start = LassoOBA(10.0 * alpha, warm_start=True, solver="interior").fit(X, y)
+    before = 0.5 * np.mean((y - start.predict(X)) ** 2) + alpha * np.abs(start.coef_).sum()
+    with pytest.warns(ConvergenceWarning):
+        start.set_params(alpha=alpha, max_time=1e-9).fit(X, y)
+    assert start.objective_ <= before * (1 + 1e-12)
+
+
+def test_an_interior_point_is_one_of_max_iter_iterations():
+    X, y = data(60, 90, seed=4)
+    alpha = 1e-3 * largest(X, y) / len(y)
+    for most in (1, 3, 6):
+        with pytest.warns(ConvergenceWarning):
+            assert LassoOBA(alpha, solver="interior", max_iter=most).fit(X, y).n_iter_ == most
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_an_interior_point_of_a_full_sparse_matrix(shift):
+    X, y = data(50, 80, seed=5)
+    X = X + shift
+    alpha = 1e-3 * largest(X - shift, y) / len(y)
+    dense, sparse = (
+        LassoOBA(alpha, solver="interior").fit(form(X), y) for form in (np.asarray, sp.csr_array)
+    )
+    assert sparse.dual_gap_ <= 1e-4 * sparse.objective_
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-4)
+
+
+def test_a_very_weak_penalty_with_an_intercept_has_an_interior_point():
+    X, y = data(60, 120, seed=6)
+    rows = Prepared(X, None, True)
+    centred = y - y.mean()
+    l1 = np.full(120, 1e-9 * largest(X, y))
+    w, nit = interior_point(rows, centred, l1, np.zeros(120), positive=False, gap_tol=1e-4)
+    assert 5 <= nit < 40
+    assert 0.5 * np.sum((centred - rows.product(w)[0]) ** 2) + l1 @ np.abs(w) <= 1e-6 * centred @ centred

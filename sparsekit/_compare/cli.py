@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -37,14 +38,37 @@ def main(argv=None):
         0: done. 1: a file could not be used, the comparison was interrupted, or sparsekit failed. 2: wrong
         usage. 141: the output's reader has gone.
     """
-    try:
-        status = _main(argv)
-        sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
-        return status
-    except BrokenPipeError:
-        # what is still buffered goes nowhere, silently
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # what a shell reports of a program that SIGPIPE ended
+    with _open_closed_streams():
+        try:
+            status = _main(argv)
+            sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
+            return status
+        except BrokenPipeError:
+            # what is still buffered goes nowhere, silently
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 141  # what a shell reports of a program that SIGPIPE ended
+
+
+@contextlib.contextmanager
+def _open_closed_streams():
+    """Let streams that the shell closed lead nowhere: as None, many packages fail with them."""
+    with contextlib.ExitStack() as stack:
+        if None in (sys.stdin, sys.stdout, sys.stderr):
+            # a pipe to a solver's process must not get one of the descriptors 0, 1 and 2
+            descriptor = 0
+            while descriptor <= 2:
+                descriptor = os.open(os.devnull, os.O_RDWR)
+                if descriptor <= 2:
+                    os.set_inheritable(descriptor, True)
+            os.close(descriptor)
+        for stream, redirect in (
+            (sys.stdout, contextlib.redirect_stdout),
+            (sys.stderr, contextlib.redirect_stderr),
+        ):
+            if stream is None:
+                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+                stack.enter_context(redirect(stack.enter_context(nowhere)))
+        yield
 
 
 def _main(argv):
@@ -153,10 +177,14 @@ def _compare(args):
         "n_threads": args.n_jobs,
         "fit_intercept": fit_intercept,
     }
+    status = OK
     if args.json is not None:
-        json_output.write_json(args.json, json_output.as_dict(cells, solvers, settings))
+        content = json_output.as_dict(cells, solvers, settings)
+        status = _write("json", args.json, partial(json_output.write_json, content=content))
     if args.plot is not None:
-        plot.plot(cells, args.plot)
+        status = _write("plot", args.plot, partial(plot.plot, cells)) or status
+    if status:
+        return status
     if interrupted:
         return _fail("interrupted", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
@@ -179,7 +207,10 @@ def _compare_paths(args, problems, solvers):
             found.append(run)
             print(paths.table_line(solvers, run, own), flush=True)
     if args.json is not None:
-        json_output.write_json(args.json, [asdict(run) for run in found])
+        content = [asdict(run) for run in found]
+        status = _write("json", args.json, partial(json_output.write_json, content=content))
+        if status:
+            return status
     own = [run for run in found if run.solver == solvers[0].title]
     return FAILED if any(run.failure for run in own) else OK
 
@@ -234,9 +265,19 @@ def _why_not_writable(path):
     target = Path(os.path.realpath(path))  # a link may lead to a file that is still to be made
     if not target.parent.is_dir():
         return "there is no such folder"
-    if target.is_dir() or not os.access(target if target.exists() else target.parent, os.W_OK):
+    is_ring = target.is_symlink()
+    if is_ring or target.is_dir() or not os.access(target if target.exists() else target.parent, os.W_OK):
         return "cannot be written"
     return None
+
+
+def _write(option, path, write):
+    """Write a file; the exit status where that fails, or 0."""
+    try:
+        write(path)
+    except OSError as error:
+        return _fail(f"--{option} {path}: cannot be written: {error.strerror or error}", FAILED)
+    return OK
 
 
 def _grid(args, problem):

@@ -83,8 +83,9 @@ class Isolated:
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-            self._process.start()
+            process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            _start(process)
+            self._process = process
             theirs.close()
         out = self._ask((self.solver, problem.training_part()), None)
         if out.error:
@@ -116,6 +117,19 @@ class Isolated:
             self._pipe.close()
         self._process = None
         self._forget()
+
+
+def _start(process):
+    """Start a process that imports nothing from the working directory, nor does its resource tracker."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        process.start()
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _serve(pipe):

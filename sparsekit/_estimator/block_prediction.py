@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._row_blocks.blocks import LocalBlocks, as_rows
 from .._row_blocks.dask_blocks import DaskBlocks, is_dask
 from .._row_blocks.make import as_row_blocks, comes_in_blocks
-from .checks import check_names
+from .checks import check_names, weight_of_metric
 from .offset import with_rows_offset
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -70,7 +70,8 @@ def score_of_blocks(model: Any, X: Any, y: Any, sample_weight: Any = None, offse
 
         # one by one: Dask warns of arrays next to data frames
         found, y, sample_weight = (compute(part)[0] for part in (found, y, sample_weight))
-    weight = as_rows(sample_weight) if np.ndim(sample_weight) else None
+    weight = weight_of_metric(sample_weight)
+    weight = None if weight is None else as_rows(weight)
     score = r2_score if is_regressor(model) else accuracy_score
     return float(score(y if sp.issparse(y) else as_rows(y), found, sample_weight=weight))
 

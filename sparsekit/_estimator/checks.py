@@ -37,6 +37,23 @@ def as_kernel_input(X):
     return X
 
 
+def weight_of_metric(sample_weight):
+    """Weights of rows for a metric of scikit-learn: one positive number for all of them counts as None.
+
+    Raises
+    ------
+    ValueError
+        If it is one number that is not positive and finite.
+    """
+    if sample_weight is None or np.ndim(sample_weight):
+        return sample_weight
+    if not isinstance(sample_weight, Real) or not 0 < float(sample_weight) < np.inf:
+        raise ValueError(
+            f"sample_weight must be a finite number > 0, or one weight a row; got {shown(sample_weight)}"
+        )
+    return None
+
+
 def check_sample_weight(sample_weight, n_samples):
     """Return the sample weights as float64 of shape (n_samples,), or None for "all equal to one".
 

@@ -17,6 +17,7 @@ from .._linalg.structure import check_sparse
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
+from .checks import weight_of_metric
 from .device_linear import DeviceLinearMixin, VectorModelMixin
 from .labels import refuse_missing_labels
 from .linear_model import vector_parts
@@ -81,7 +82,7 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         if comes_in_blocks(X):
             return score_of_blocks(self, X, y, sample_weight, offset)
         namespace(X=X, y=y, sample_weight=sample_weight)
-        weight = None if np.isscalar(sample_weight) else to_host(sample_weight)
+        weight = weight_of_metric(to_host(sample_weight))
         return r2_score(to_host(y), to_host(self.predict(X, offset=offset)), sample_weight=weight)
 
 
@@ -181,5 +182,5 @@ def accuracy(model: Any, X: MatrixLike, y: Any, sample_weight: Any, **offset: An
     namespace(X=X, y=y, sample_weight=sample_weight)
     refuse_missing_labels(y)
     found = to_host(model.predict(X, **offset))
-    weight = None if np.isscalar(sample_weight) else to_host(sample_weight)
+    weight = weight_of_metric(to_host(sample_weight))
     return float(accuracy_score(check_sparse(to_host(y), "y"), found, sample_weight=weight))

@@ -65,9 +65,10 @@ def read_manifest(folder: str) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{path}: no such file; write_csr and convert_svmlight make such folders"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: damaged ({error})") from error
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    # version 1 had "format" in place of "schema"
+    if not isinstance(found, dict) or found.get("schema", found.get("format")) != SCHEMA:
         raise ValueError(f"{path}: not the manifest of a folder of CSR blocks")
     if found.get("version") != VERSION:
         raise ValueError(f"{path}: has version {shown(found.get('version'))}; this package reads {VERSION}")

@@ -104,10 +104,6 @@ class CSRFolder(BlocksOnDisk):
     def _read_block(self, i: int) -> csr_matrix:
         indptr, indices, data = self._read(i, "indptr", "indices", "data")
         indices -= self._first_index
-        if data.dtype != self.dtype:
-            raise ValueError(
-                f"{block_path(self.path, i)}: holds {data.dtype}, the manifest says {self.dtype}"
-            )
         return self._matrix(i, "X", data, indices, indptr, self.shape[1])
 
     def _read_y(self, i: int) -> Array | csr_matrix | None:
@@ -117,17 +113,24 @@ class CSRFolder(BlocksOnDisk):
             indptr, labels = self._read(i, "y_indptr", "y_indices")
             ones = np.ones(len(labels), dtype=np.int8)
             return self._matrix(i, "y", ones, labels, indptr, self._n_labels)
-        (y,) = self._read(i, "y")
-        rows = self._blocks[i]["rows"]
-        if y.dtype != self._y or y.shape != (rows,):
-            raise ValueError(
-                f"{block_path(self.path, i)}: y is {y.dtype} of shape {y.shape}, and not {self._y} of "
-                f"{rows} rows"
-            )
-        return y
+        return self._read(i, "y")[0]
 
     def _read(self, i: int, *names: str) -> list[Array]:
-        return read_arrays(block_path(self.path, i), self._blocks[i]["bytes"], *names)
+        """Arrays of a block; a ValueError where a type or length is not that of the manifest."""
+        path, block = block_path(self.path, i), self._blocks[i]
+        arrays = read_arrays(path, block["bytes"], *names)
+        types = {"data": self.dtype, "y": self._y}
+        rows, nnz = block["rows"], block["nnz"]
+        lengths = {"indptr": rows + 1, "indices": nnz, "data": nnz, "y": rows, "y_indptr": rows + 1}
+        for name, array in zip(names, arrays, strict=True):
+            dtype = np.dtype(types.get(name, np.int32))
+            length = lengths.get(name, array.size)  # the manifest does not count labels
+            if array.dtype != dtype or array.shape != (length,):
+                raise ValueError(
+                    f"{path}: {name} is {array.dtype} of shape {array.shape}, and not {dtype} of shape "
+                    f"({length},)"
+                )
+        return arrays
 
     def _matrix(
         self, i: int, kind: str, data: Array, indices: Array, indptr: Array, n_columns: int

@@ -124,10 +124,10 @@ def are_numerals(texts):
 
 def whole_number(token):
     """The integer in a text, or None where there is none; of very many digits one beyond every limit."""
-    text = token.decode("utf-8", "replace") if isinstance(token, bytes) else token
     try:
-        return int(text)
+        return int(token)
     except ValueError:
+        text = token.decode("utf-8", "replace") if isinstance(token, bytes) else token
         digits = text.strip().removeprefix("+")
         # Python converts no more than some thousand digits, which takes the square of their number in time
         return 10**30 if len(digits) > 1000 and digits.isascii() and digits.isdigit() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal
@@ -185,13 +186,13 @@ def _problem(line, rules):
             return f"label {shown(label)} is not a whole number"
         if rules.n_labels is not None and float(label) >= rules.n_labels:
             return f"label {numeral(label)} is too large for {rules.n_labels} labels"
+    if tokens and tokens[0].startswith(b"qid") and b":" in tokens[0]:
+        tokens.pop(0)  # scikit-learn takes it there only
     previous = -1
     for token in tokens:
         index, colon, value = token.partition(b":")
         if not colon:
             return f"{shown(token)} is not of the form index:value"
-        if index == b"qid":
-            continue
         column = whole_number(index)
         if column is None:
             return f"index {shown(index)} is not an integer"
@@ -218,6 +219,15 @@ def _not_finite(token, what, dtype):
         return f"{what} is {shown(token)}, not a number"
     if not np.isfinite(value):
         return f"{what} is {shown(token)}, not a finite number"
-    with np.errstate(over="ignore"):
+    if abs(value) <= _largest(dtype):
+        return None
+    with np.errstate(over="ignore"):  # a little more than the largest is rounded to it
         is_too_large = not np.isfinite(np.asarray(value).astype(dtype))
     return f"{what} is {shown(token)}, too large for {np.dtype(dtype)}" if is_too_large else None
+
+
+@cache
+def _largest(dtype):
+    """Largest value of a type, for a quick check; infinite for integers, which any value is cast to."""
+    dtype = np.dtype(dtype)
+    return float(np.finfo(dtype).max) if dtype.kind == "f" else float("inf")

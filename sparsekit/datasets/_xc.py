@@ -26,7 +26,8 @@ def load_xc(
 
     The first line is ``n_samples n_features n_labels``; each following line is one row,
     ``label,label,... index:value index:value ...``, all indices counted from 0 and increasing along a line. A
-    row may have no label (the line starts with a space) and no feature.
+    row may have no label (the line starts with a space) and no feature. A label that stands twice in a row
+    counts once.
 
     Parameters
     ----------
@@ -82,6 +83,9 @@ def load_xc(
             if not lines:
                 problem = f"the file ends after {line_number - 2} rows; its header says {n_samples}"
                 raise FileFormatError(path, line_number, problem)
+            for number, line in enumerate(lines, start=line_number):
+                if b"#" in line or b"qid" in line:
+                    raise FileFormatError(path, number, "this format has no comments (#) and no qid")
             # scikit-learn passes over empty lines, and not over this one
             text = b"".join(line if line.strip() else b"qid:0\n" for line in lines)
             parts.append(read_rows(text, path, line_number, rules))

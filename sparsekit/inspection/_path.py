@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._l1.paths.path_solver import RegularizationPath
+from .._messages import shown
 from ._axes import COLORS, Display, as_label, draws, penalty_axis, with_options
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class RegularizationPathDisplay(Display):
     feature_names : array-like of shape (n_features,), default=None
         Names for the largest coefficients; None: those of the path, else x0, x1 ...
     chosen : float, default=None
-        A value of C, or of alpha, to mark: that which the path's model has.
+        The penalty to mark: C of a path by :func:`~sparsekit.l1_logistic_path`, alpha of any other path.
 
     Attributes
     ----------
@@ -81,7 +83,8 @@ class RegularizationPathDisplay(Display):
         feature_names : array-like of shape (n_features,), default=None
             Names for the largest coefficients; None: those of the path, else x0, x1 ...
         chosen : float, default=None
-            A value of C (logistic paths) or alpha (the others) to mark with a vertical line.
+            The penalty to mark with a vertical line: C of a path by :func:`~sparsekit.l1_logistic_path`,
+            alpha of any other path.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure.
         **plot_options : dict
@@ -95,6 +98,8 @@ class RegularizationPathDisplay(Display):
         ------
         TypeError
             If path is none.
+        ValueError
+            If chosen is not a finite number > 0.
         """
         if not isinstance(path, RegularizationPath) and not _is_table_path(path):
             raise TypeError(
@@ -136,6 +141,8 @@ class RegularizationPathDisplay(Display):
         path = self.path
         is_logistic = _is_logistic(path)
         name, chosen = "C" if is_logistic else "alpha", self.chosen
+        if chosen is not None and not (isinstance(chosen, Real) and 0 < chosen < np.inf):
+            raise ValueError(f"chosen must be a finite number > 0, the path's {name}; got {shown(chosen)}.")
         position = penalty_axis(ax, name, path.Cs if is_logistic else path.alphas)
         coefs = self._target_coefs(target)
         largest = np.abs(coefs).max(axis=1)
@@ -157,7 +164,7 @@ class RegularizationPathDisplay(Display):
                 style = dict(color="0.75", lw=0.7, zorder=2)
             self.lines_ += ax.plot(position, values, **with_options(style, line_options))
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
-        if chosen is not None and 0 < chosen < np.inf:
+        if chosen is not None:
             ax.axvline(
                 penalty_axis(ax, name, chosen), color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}"
             )

@@ -148,8 +148,6 @@ class PerformanceProfileDisplay(Display):
         PerformanceProfileDisplay
         """
         ax = self.ax_
-        from matplotlib.ticker import LogFormatter
-
         if base < 2:
             raise ValueError(f"base must be >= 2; got {shown(base)}.")
         if max_ratio is not None and not 1 < max_ratio < np.inf:
@@ -168,7 +166,6 @@ class PerformanceProfileDisplay(Display):
             style = dict(**line_style(k), lw=1.8, label=name)
             self.lines_ += ax.step(x, y, where="post", **with_options(style, line_options))
         ax.set_xscale("log", base=base)
-        ax.xaxis.set_major_formatter(LogFormatter(base=base))
         # margins for lines at 0 and 1, and at the ratio 1
         ax.set_xlim(end**-0.015, end)
         ax.set_ylim(-0.02, 1.02)

@@ -76,6 +76,16 @@ def test_the_first_line_holds_names_unless_one_is_a_number(tmp_path):
     assert len(io.read_problem(path, test_size=0, header=False).y) == 3
 
 
+def test_an_index_without_a_name_is_no_feature(tmp_path):
+    """As `DataFrame.to_csv` writes it; one that does not count the rows is a feature."""
+    path = write(tmp_path / "t.csv", ",a,y\n2,5,0\n0,6,1\n1,7,1\n")
+    problem = io.read_problem(path, test_size=0)
+    np.testing.assert_array_equal(problem.X, [[5], [6], [7]])
+    assert any("counts the rows" in note for note in problem.notes)
+    problem = io.read_problem(write(tmp_path / "t.csv", ",a,y\n2,5,0\n9,6,1\n"), test_size=0)
+    np.testing.assert_array_equal(problem.X, [[2, 5], [9, 6]])
+
+
 def test_spreadsheets(tmp_path):
     """Marks of byte order, quotes behind a space, empty lines."""
     text = 'size; "où, ""là""";y\r\n1,5; "b; c";no\r\n2,5;d;yes\r\n\r\n'

@@ -182,13 +182,17 @@ def test_number_of_features(tmp_path):
         ("1 2147483648:1", 2, "index 2147483648 is too large for", {}),
         ("1 a:2", 2, "index 'a' is not an integer", {}),
         ("1 7", 2, "'7' is not of the form index:value", {}),
+        ("1 1:2 qid:3 4:5", 2, "index 'qid' is not an integer", {}),
+        ("1 qid:1 qid:2 1:1", 2, "index 'qid' is not an integer", {}),
+        ("1 \u0661:1", 2, "index '\u0661' is not an integer", {}),
+        ("1 qid:3 2:3.4028235e38\n2 1:1e39", 3, "value of index 1 .*float32", {"dtype": np.float32}),
         ("1.5 1:1", 2, "label '1.5' is not a whole number", {"multilabel": True}),
         ("-1 1:1", 2, "label '-1' is not a whole number", {"multilabel": True}),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, text, line, problem, options):
     path, said = tmp_path / "a.svm", f"a.svm, line {line}: .*{problem}"
-    path.write_text(f"1 1:1\n{text}\n")
+    path.write_text(f"1 1:1\n{text}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=said):
         convert_svmlight(path, tmp_path / "folder", block_bytes=20, **options)
     if "multilabel" not in options:  # in memory labels may be any numbers

@@ -10,6 +10,22 @@ from numpy.testing import assert_array_equal
 from sparsekit._storage import npz
 from sparsekit.datasets import open_csr, write_csr
 
+# as the first builds wrote it, of np.eye(2)
+VERSION_1 = {
+    "format": "sparsekit CSR folder", "version": 1, "shape": [2, 2], "nnz": 2, "dtype": "float64",
+    "first_index": 0, "y": None, "n_labels": 0,
+    "blocks": [
+        {
+            "rows": 2, "nnz": 2,
+            "files": {
+                "indptr": {"bytes": 140, "crc32": 2847796226},
+                "indices": {"bytes": 136, "crc32": 4088747643},
+                "data": {"bytes": 144, "crc32": 1806489204},
+            },
+        },
+    ],
+}  # fmt: skip
+
 pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 
@@ -84,6 +100,36 @@ def test_rows_that_are_none_are_found_where_sums_agree(tmp_path, arrays, said):
             opened.block(0)
 
 
+@pytest.mark.parametrize("name", ["indptr", "indices", "data", "y_indptr", "y_indices"])
+@pytest.mark.parametrize("dtype", ["U1", "S1", "bool", "float16", "float32", "float64", "uint8", "int64"])
+def test_arrays_of_other_types_are_refused(tmp_path, name, dtype):
+    """The first index is 1: it is subtracted from the indices."""
+    folder = tmp_path / "folder"
+    write_csr(folder, np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 1], [0, 0]]), dtype=np.float32)
+    manifest_at = folder / "manifest.json"
+    manifest_at.write_text(json.dumps({**json.loads(manifest_at.read_text()), "first_index": 1}))
+    length = 3 if name.endswith("indptr") else 1
+    if (name, dtype) == ("data", "float32"):
+        dtype = "int32"
+    forge(folder / "000000.csr.npz", **{name: np.ones(length, dtype=dtype)})
+    record_size(folder)
+    opened = open_csr(folder)
+    read = opened.block_y if name.startswith("y") else opened.block
+    with pytest.raises(ValueError, match=rf"000000.csr.npz: {name} is .*, and not "):
+        read(0)
+
+
+@pytest.mark.parametrize("change", [{"nnz": 3}, {"nnz": 1}, {"rows": 1}, {"rows": 3}])
+def test_counts_of_the_manifest_are_those_of_the_block(tmp_path, change):
+    write_csr(tmp_path / "folder", np.eye(2))
+    manifest_at = tmp_path / "folder" / "manifest.json"
+    manifest = json.loads(manifest_at.read_text())
+    manifest["blocks"][0] |= change
+    manifest_at.write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"000000.csr.npz: ind\w+ is int32 of shape .*, and not int32 of"):
+        open_csr(tmp_path / "folder").block(0)
+
+
 def record_size(folder):
     manifest_at = folder / "manifest.json"
     manifest = json.loads(manifest_at.read_text())
@@ -104,7 +150,9 @@ def test_targets_that_are_none_are_found(tmp_path, y):
     "content, message",
     [
         ("{", "manifest.json: damaged"),
+        ("[" * 10**5, "manifest.json: damaged"),
         ("[1]", "not the manifest"),
+        (json.dumps(VERSION_1), "manifest.json: has version 1; this package reads 2"),
         ('{"schema": "sparsekit CSR folder", "version": 9}', "has version 9"),
         (lambda m: m.pop("n_features"), "manifest.json: damaged"),
         (lambda m: m.update(dtype="object"), "manifest.json: damaged"),

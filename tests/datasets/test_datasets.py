@@ -112,6 +112,10 @@ def test_xc_many_lines_and_odd_rows(write, suffix):
     assert_array_equal(Y.toarray(), np.array(first_Y)[rows])
 
 
+def test_xc_label_that_stands_twice(write):
+    assert_array_equal(load_xc(write("a.txt", "2 3 2\n1,1 1:1\n0,1,0 0:1\n"))[1].toarray(), [[0, 1], [1, 1]])
+
+
 def test_xc_without_rows(write):
     X, Y = load_xc(write("none.txt", "0 3 2\n"))
     assert X.shape == (0, 3) and Y.shape == (0, 2)
@@ -137,6 +141,12 @@ def test_xc_without_rows(write):
         ("2 3 2\n0 0:1\n0 1 2:1\n", 3, "'1' is not of the form index:value"),
         ("2 3 2\n0 0:1\n0 1:1 1:2\n", 3, "index 1 comes after 1"),
         ("2 3 2\n0 0:1\n1, 1:1\n", 3, "label is '', not a number"),
+        ("3 3 2\n0 0:1\n# hi\n1 1:1\n", 3, "no comments"),
+        ("2 3 2\n0 0:1\n1 1:1 # hi\n", 3, "no comments"),
+        ("2 3 2\n0 0:1\n1 qid:3 1:1\n", 3, "no qid"),
+        ("2 3 2\n0 0:1\nqid:3 1:1\n", 3, "no qid"),
+        ("2 3 2\n0 0:1\n1 \u0661:1\n", 3, "index '\u0661' is not an integer"),
+        ("\u0661 3 2\n0 0:1\n", 1, "the header must be three counts"),
     ],
 )
 def test_xc_errors_name_file_line_and_problem(write, text, line, problem):

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import sparsekit as sk
+from sparsekit.datasets import write_csr
 
 MODELS = [
     sk.L1LogisticOBA(), sk.LassoOBA(0.1), sk.L1LogisticOBACV(Cs=3, cv=3), sk.LassoOBACV(alphas=3, cv=3),
@@ -14,6 +15,7 @@ MODELS = [
     sk.SoftmaxClassifier(), sk.LPSparseMAPClassifier(), sk.ExtremeSoftmaxSGD(learning_rate=0.1, max_iter=2),
 ]  # fmt: skip
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+SCORED = [sk.LassoOBA(0.1), sk.L1LogisticOBA(), sk.BoundedRegressor(), sk.ExtremeSoftmaxSGD(max_iter=2)]
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))
 Y = np.where(X[:, 0] + RNG.standard_normal(60) > 0, 1, -1)
@@ -48,6 +50,19 @@ def test_weights_of_rows(model):
         (np.ones((60, 1)), "1D array or scalar"),
     ):
         refused(model, match, sample_weight=weight)
+
+
+@pytest.mark.parametrize("model", SCORED, ids=lambda model: type(model).__name__)
+def test_one_weight_for_all_rows_in_score(model, tmp_path):
+    """A positive one changes nothing, anything else is refused; of rows in a folder too."""
+    model = clone(model).fit(X, Y)
+    for rows in (X, write_csr(tmp_path / "folder", X)):
+        expected = model.score(rows, Y)
+        for weight in (2.0, 3, np.float32(0.5)):
+            assert model.score(rows, Y, sample_weight=weight) == pytest.approx(expected)
+        for weight in (np.nan, np.inf, -2.0, 0.0, "a"):
+            with pytest.raises(ValueError, match="sample_weight must be a finite number > 0"):
+                model.score(rows, Y, sample_weight=weight)
 
 
 @each_model

@@ -57,6 +57,9 @@ def test_path_display_of_classes_sparse_and_lasso():
         RegularizationPathDisplay.from_path(dense, target=3)
     with pytest.raises(ValueError, match="feature_names"):
         RegularizationPathDisplay.from_path(dense, feature_names=["one"])
+    for chosen in (0, -1.0, np.inf, np.nan, "0.1"):
+        with pytest.raises(ValueError, match="chosen must be a finite number > 0, the path's C; got"):
+            RegularizationPathDisplay.from_path(dense, chosen=chosen)
     path = sparsekit.LassoOBA.path(*load_diabetes(return_X_y=True), n_lambdas=5)
     display = RegularizationPathDisplay.from_path(path)
     assert "alpha" in display.ax_.get_xlabel()

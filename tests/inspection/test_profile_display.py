@@ -66,6 +66,17 @@ def test_profile_table_and_style(tmp_path):
     assert same.plot(legend=False).ax_.get_legend() is None and same.ax_ is not ax
 
 
+def test_ticks_are_named_by_powers_of_the_base():
+    """2 to the 14th is not 16384 rounded to one digit."""
+    display = PerformanceProfileDisplay.from_table([[1.0, 2.0**14], [1.0, 1.0]])
+    display.figure_.canvas.draw()
+    texts = [text.get_text() for text in display.ax_.get_xticklabels()]
+    assert any("2^{12}" in text or "2^{14}" in text for text in texts) and not any(
+        "e+" in text for text in texts
+    )
+    assert "2^{14}" in display.ax_.xaxis.get_major_formatter()(2.0**14)
+
+
 def test_profile_of_one_solver_and_of_ties():
     one = PerformanceProfileDisplay.from_table([[3.0], [np.inf]])
     assert set(one.lines_[0].get_ydata()) == {0.5} and list(one.profiles_) == ["solver 1"]

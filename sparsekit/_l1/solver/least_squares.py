@@ -182,9 +182,8 @@ class LeastSquares:
                 rounds = 0 if fun < best - VALUE_ROUNDING * abs(fun) else rounds + 1
                 best = min(fun, best)
                 is_stuck = joins is None or rounds > (PATIENCE if len(joins) else 0)
-                is_slow = is_stuck or nit - first >= plan.MANY_ROUNDS
-                # with a ridge more columns than rows may be in use, and then OBA is as fast
-                if can_use_interior and (interior or (is_slow and nnz <= self.rows.n)):
+                takes_over = interior or plan.interior_takes_over(self.rows.n, nnz, nit - first, is_stuck)
+                if can_use_interior and takes_over:
                     can_use_interior, used_interior, rounds = False, True, 0
                     nit += self._run_interior_point(l1, l2, goal, max_iter - nit)
                     solver.append("interior")

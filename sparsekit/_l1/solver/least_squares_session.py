@@ -131,7 +131,9 @@ class LeastSquaresSession:
             # the sequential strong rule
             near = None if before is None else np.maximum(2.0 * l1 - before, 0.0)
             left = max(end - time.perf_counter(), 1e-9)
-            result = self._solve(l1, l2, near=near, max_time=left, callback=callback, **options)
+            result = self._solve(
+                l1, l2, near=near, max_time=left, callback=callback, interior=None, **options
+            )
             yield result
             if result.status == outcome.STOPPED:
                 return

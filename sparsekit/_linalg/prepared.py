@@ -139,10 +139,7 @@ class Prepared:
         )
 
     def row_gram(self, scale, dtype, by_entries=False):
-        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``, and with an intercept one thing more.
-
-        That matrix has the eigenvalue zero for r = S^(1/2) 1. A multiple of r r^T, as large as the others, is
-        added: else a small diagonal is lost in rounding there.
+        """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``.
 
         ``by_entries``: a sparse X whose columns are mostly zero need not become dense. It costs digits.
         """
@@ -155,9 +152,13 @@ class Prepared:
             root = self.root.astype(dtype)
             out *= root
             out *= root[:, None]
-        if self.centred:
-            root = np.ones(self.n, dtype=dtype) if self.root is None else self.root.astype(dtype)
-            square = float(root @ root)
-            if square > 0.0:
-                out += dtype(np.trace(out) / (self.n * square)) * np.outer(root, root)
         return out
+
+    def add_intercept(self, K):
+        """Add a multiple of r r^T, r = S^(1/2) 1, to a `row_gram` K, which has the eigenvalue zero there.
+
+        The multiple is as large as the other eigenvalues: else a small diagonal is lost in rounding along r.
+        """
+        if self.centred and self.total > 0.0:
+            root = np.ones(self.n, dtype=K.dtype) if self.root is None else self.root.astype(K.dtype)
+            K += K.dtype.type(np.trace(K) / (self.n * self.total)) * np.outer(root, root)

@@ -116,6 +116,7 @@ class _Point:
         weight = (multiplier / slack).sum(axis=0)
         shrink = 1.0 / (1.0 + self.l2 * weight)
         system = self.rows.row_gram(shrink * weight, np.float64, by_entries=True)
+        self.rows.add_intercept(system)
         system[np.diag_indices(len(self.u))] += 1.0
         solve = positive_solver(system)
 

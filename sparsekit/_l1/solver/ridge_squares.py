@@ -197,11 +197,12 @@ class RidgeSystem:
     def _row_products(self):
         """The second system times the least weight, in single precision.
 
-        What `Prepared.row_gram` adds changes nothing, as y is centred.
+        What `Prepared.add_intercept` adds changes nothing, as y is centred.
         """
         ratios = self.least / self.l2
         if self._rows is None or not np.array_equal(self._ratios, ratios):
             self._rows, self._ratios = self.data.row_gram(ratios, np.float32), ratios
+            self.data.add_intercept(self._rows)
         K = self._rows.copy()
         K[np.diag_indices(len(K))] += np.float32(self.least)
         return K

@@ -76,14 +76,14 @@ def has_many_active(n_rows, n_used):
     return n_rows >= MANY_ACTIVE_ROWS and MANY_ACTIVE * n_rows < n_used <= n_rows
 
 
-def interior_takes_over(n_rows, n_used, n_rounds, is_stuck):
-    """Whether a solve goes on by it: after many rounds, or where the working set can't go on.
+def interior_takes_over(n_rows, n_used, n_rounds, is_full):
+    """Whether a solve goes on by it: after many rounds, or where the working set can't grow.
 
     OBA is faster where fewer columns than half of the rows are in use: from 0.4 of the rows 250 x 5000
     numbers of density 0.05 take 9 times as long. It is too where more are in use than rows, as elastic nets
     may have.
     """
-    return n_used <= n_rows and (n_rounds >= MANY_ROUNDS or (is_stuck and 2 * n_used > n_rows))
+    return n_used <= n_rows and (n_rounds >= MANY_ROUNDS or (is_full and 2 * n_used > n_rows))
 
 
 def ridge_keeps_hessian(n_rows, n_columns, is_sparse):

@@ -182,7 +182,8 @@ class LeastSquares:
                 rounds = 0 if fun < best - VALUE_ROUNDING * abs(fun) else rounds + 1
                 best = min(fun, best)
                 is_stuck = joins is None or rounds > (PATIENCE if len(joins) else 0)
-                takes_over = interior or plan.interior_takes_over(self.rows.n, nnz, nit - first, is_stuck)
+                is_full = is_stuck and not l2.any()  # with a ridge OBA goes on as fast
+                takes_over = interior or plan.interior_takes_over(self.rows.n, nnz, nit - first, is_full)
                 if can_use_interior and takes_over:
                     can_use_interior, used_interior, rounds = False, True, 0
                     nit += self._run_interior_point(l1, l2, goal, max_iter - nit)

@@ -1,7 +1,8 @@
 """Working set: how many variables join it in one iteration, the same for all solvers."""
 
-# At least this many. 10 take 1.02 times the time of 60 fits to up to 300 rows.
-MIN_NEW = 20
+# At least this many. Where as many are in use, limits by rows are at least twice as much: else weighted rows
+# and repeated ones, as in scikit-learn's check, get other working sets.
+MIN_NEW = 10
 # This part of all columns may join whatever is in use. Fits of least squares with 10 to 200 rows a column
 # take 1.3 to 2.5 times as long where all columns may join at once.
 NEW_PART = 0.05
@@ -21,7 +22,7 @@ def most_new(n_rows, n_columns, n_used, room=0.0):
     ``room`` is what `room_for_more` returns. Solvers that keep a Hessian from penalty to penalty leave it at
     0: they pay for each column at each penalty. With it paths over 1000 x 5000 take up to 3 times as long.
     """
-    limit = max(NEW_PER_ROOM * room, NEW_PER_ROW * n_rows)
+    limit = max(NEW_PER_ROOM * room, NEW_PER_ROW * n_rows, 2 * MIN_NEW)
     return max(MIN_NEW, int(min(max(NEW_PART * n_columns, n_used), limit)))
 
 

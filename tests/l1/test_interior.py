@@ -102,3 +102,30 @@ def test_a_very_weak_penalty_with_an_intercept_has_an_interior_point():
     w, nit = interior_point(rows, centred, l1, np.zeros(120), positive=False, gap_tol=1e-4)
     assert 5 <= nit < 40
     assert 0.5 * np.sum((centred - rows.product(w)[0]) ** 2) + l1 @ np.abs(w) <= 1e-6 * centred @ centred
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("as_format", [np.asarray, sp.csr_array])
+def test_an_interior_point_alone_is_near_the_solution(as_format, l1_ratio, positive):
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((60, 400)) * (rng.random((60, 400)) < 0.05)
+    y = X @ (rng.standard_normal(400) * (rng.random(400) < 0.2)) + 0.1 * rng.standard_normal(60)
+    total = 0.01 * largest(X, y)
+    l1, l2 = np.full(400, l1_ratio * total), np.full(400, (1.0 - l1_ratio) * total)
+    rows, centred = Prepared(as_format(X), None, True), y - y.mean()
+    w, nit = interior_point(rows, centred, l1, l2, positive=positive, gap_tol=1e-4)
+    assert nit < 30
+    found = 0.5 * np.sum((centred - rows.product(w)[0]) ** 2) + l1 @ np.abs(w) + 0.5 * l2 @ w**2
+    best = LassoOBA(total / 60, l1_ratio=l1_ratio, positive=positive, solver="oba", tol=1e-8).fit(X, y)
+    assert found == pytest.approx(60 * best.objective_, rel=1e-2)
+
+
+def test_entries_make_the_centred_matrix_of_rows():
+    rng = np.random.default_rng(9)
+    X = rng.random((30, 500)) * (rng.random((30, 500)) < 0.05)
+    rows, scale = Prepared(sp.csr_array(X), None, True), rng.random(500)
+    B = X - X.mean(axis=0)
+    np.testing.assert_allclose(
+        rows.row_gram(scale, np.float64, by_entries=True), (B * scale) @ B.T, atol=1e-10
+    )

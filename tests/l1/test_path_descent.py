@@ -1,9 +1,12 @@
 """Paths of least squares: by a Gram matrix of all columns, by working sets, against OBA on the loss."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
 from sparsekit._l1.solver import gram_path as squares
@@ -81,3 +84,38 @@ def test_what_is_left_of_nearly_noiseless_data_is_no_rounding(fit):
     expected = 0.5 * np.mean((y - X @ coef - b) ** 2) + alpha * np.abs(coef).sum()
     assert value == pytest.approx(expected, rel=1e-8)
     assert 0 <= gap <= 100 * tol * value
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("shape", [(80, 20), (30, 200)])
+def test_a_path_of_one_penalty_is_a_fit(shape, positive):
+    X, y, weight = data(*shape)
+    for alpha, l1_ratio in ((0.3, 1.0), (0.01, 0.5), (0.1, 0.0)):
+        fit = LassoOBA(alpha, l1_ratio=l1_ratio, positive=positive).fit(X, y, sample_weight=weight)
+        path = lasso_path(X, y, alphas=[alpha], l1_ratio=l1_ratio, positive=positive, sample_weight=weight)
+        assert_array_equal(path.coef(0), fit.coef_)
+        assert path.n_iters[0] == fit.n_iter_
+
+
+def test_faces_without_a_unique_minimiser():
+    """Correlated columns, of which as many are in use as there are rows, take thousands of sweeps."""
+    rng = np.random.default_rng(5)
+    X = 3.0 * rng.standard_normal((100, 1)) + rng.standard_normal((100, 150))
+    y = X @ rng.standard_normal(150) + rng.standard_normal(100)
+    alphas = np.geomspace(1.0, 1e-5, 20) * lasso_path(X, y, n_lambdas=1).lambda_max
+    path = lasso_path(X, y, alphas=alphas)
+    assert not path.statuses.any() and (path.dual_gaps <= 1e-4 * path.objectives).all()
+    for k in (5, 12, 19):
+        fit = LassoOBA(alphas[k], tol=1e-8).fit(X, y)
+        assert path.objectives[k] == pytest.approx(fit.objective_, rel=2e-4)
+
+
+def test_what_sweeps_leave_unsolved_is_solved_on_the_rows_of_the_fold():
+    X, y, _ = data(90, 80)
+    alphas = np.geomspace(1.0, 1e-6, 2)
+    folds = [(np.flatnonzero(np.arange(90) % 3 != k), np.arange(k, 90, 3)) for k in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        short = LassoOBACV(alphas=alphas, cv=folds, max_iter=1).fit(X, y)
+    whole = LassoOBACV(alphas=alphas, cv=folds).fit(X, y)
+    assert_allclose(short.mse_path_, whole.mse_path_, rtol=1e-3)

@@ -24,8 +24,9 @@ cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
 cdef int _SWEEPS_A_CHECK = 4
 # evaluations of the non-zero variables, at most, before the working set is swept again
 cdef int _MOST_CHECKS = 100
-# sweeps of one round, at most
-cdef int _MOST_SWEEPS = 20000
+# Sweeps of one round, at most. With 20000 cross-validation over 240 x 300 with a correlation of 0.9 takes 15 times as
+# long: its faces are singular.
+cdef int _MOST_SWEEPS = 200
 # nanoseconds, roughly, between two checks for signals and for the time limit
 cdef double _NS_WITHOUT_CHECK = 2e6
 # variables of the largest face on which a solution is polished

@@ -99,6 +99,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         folds, score_params = ([], {}) if by_criterion else self._folds(whole, given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
+        whole.has_l1 = ratios[-1] > 0.0
         if not by_criterion:
             whole.prepare(folds)
         search = Search(whole, self._solver_options())

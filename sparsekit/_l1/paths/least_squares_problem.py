@@ -35,8 +35,8 @@ class LeastSquaresProblem(PathProblem):
 
     dispersion_is_known = False
     moments = None
-    has_rows = True  # whether X is the rows, and not those of all
-    lazily = False  # whether paths are mostly left before their end
+    rows = None  # those of X that are the problem's, or all
+    n_penalties = np.inf  # of its path; those of cross-validation are many
 
     def __init__(
         self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
@@ -85,8 +85,7 @@ class LeastSquaresProblem(PathProblem):
         else:
             train, test = fold
             part = copy.copy(self)
-            part.has_rows = False
-            part.values = self.values[train]
+            part.rows, part.values = train, self.values[train]
             part.weight = None if self.weight is None else self.weight[train]
             part.shift = None if self.shift is None else self.shift[train]
             part.n_threads = 1
@@ -113,10 +112,8 @@ class LeastSquaresProblem(PathProblem):
         if isinstance(loss, GramPath) and callback is not None:
             loss = self._least_squares()  # whose iterations a callback can follow
         if isinstance(loss, GramPath):
-            results = loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
-            )
-            return self._refined(results, loss, l1, lambdas, options, max_time) if self.has_rows else results
+            results = loss.iterate(l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time)
+            return self._solved(results, loss, l1, lambdas, options, max_time)
         if isinstance(loss, LeastSquaresSession):
             return loss.iterate(
                 l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
@@ -124,28 +121,33 @@ class LeastSquaresProblem(PathProblem):
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
     def regularization_path(self, penalties, n_penalties, eps, options, **others):
+        self.n_penalties = n_penalties if penalties is None else len(penalties)
+        self.has_l1 = self.l1_ratio > 0.0
         path = super().regularization_path(penalties, n_penalties, eps, options, **others)
         path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
         return path
 
-    def _refined(self, results, solver, v, lambdas, options, max_time):
-        """The results, those that the Gram matrix does not prove solved again by `LeastSquaresSession`."""
-        squares, end = None, np.inf if max_time is None else time.perf_counter() + max_time
-        for result, lam in zip(results, lambdas):
-            ended = result.status in (outcome.STOPPED, outcome.MAX_TIME)
-            if not (ended or options.get("predicted_tol") or solver.is_certified(result, options["tol"])):
-                squares = self._least_squares() if squares is None else squares
-                l2 = (1.0 - self.l1_ratio) * lam * v
-                nit, left = result.nit, None if max_time is None else max(end - time.perf_counter(), 1e-9)
-                result = squares.minimize(self.l1_ratio * lam * v, result.x, l2=l2, max_time=left, **options)
-                result.nit += nit
+    def _solved(self, results, solver, v, lambdas, options, max_time):
+        """The results; from the first one on that the Gram matrix does not solve those of a session."""
+        end = np.inf if max_time is None else time.perf_counter() + max_time
+        for at, result in enumerate(results):
+            is_solved = result.success
+            if not options.get("predicted_tol"):
+                is_solved = solver.is_certified(result, options["tol"])
+            if not is_solved and result.status not in (outcome.STOPPED, outcome.MAX_TIME):
+                left = None if max_time is None else max(end - time.perf_counter(), 1e-9)
+                yield from self._least_squares().iterate(
+                    v, lambdas[at:], result.x, options, l1_ratio=self.l1_ratio, max_time=left
+                )
+                return
             yield result
 
     def _can_use_gram(self):
         # without a penalty the solution of least norm is asked for, which a Gram matrix alone does not give
         n, p = self.X.shape
         is_unique = n >= p or bool(np.any(self.penalty))
-        return is_unique and plan.path_takes_gram(n, p, getattr(self.X, "nnz", None))
+        entries = getattr(self.X, "nnz", None)
+        return is_unique and plan.path_takes_gram(n, p, entries, self.n_penalties, self.has_l1)
 
     def _solver(self):
         """The solver of paths, whose Gram matrix is known or is worth to be made."""
@@ -159,8 +161,9 @@ class LeastSquaresProblem(PathProblem):
         return self._least_squares()
 
     def _least_squares(self):
+        X = self.X if self.rows is None else self.X[self.rows]
         return LeastSquaresSession(
-            self.X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
+            X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
         )
 
     def fold_scorer(self, rows, y, model, scorer, score_params):

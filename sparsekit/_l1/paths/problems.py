@@ -56,6 +56,7 @@ class PathProblem:
     n_outputs = 1
     scale = 1.0
     dispersion_is_known = True
+    has_l1 = True  # whether one of its paths has an L1 penalty
     starts_between = False  # whether the fit to all rows starts between the folds' solutions
 
     def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):

@@ -121,12 +121,19 @@ class LeastSquaresSession:
         return plan.has_many_active(self.squares.rows.n, np.count_nonzero(self.squares.w))
 
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
-        """As `iterate_path`: results for falling lambdas, each from the last one's solution."""
+        """As `iterate_path`: results for falling lambdas, each from the last one's solution.
+
+        A path of one penalty is a fit.
+        """
         options = _without_hessian(options)
         end = np.inf if max_time is None else time.perf_counter() + max_time
         self.squares.go_to(x0[: self.p].copy())
-        before = None
-        for lam in np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v))):
+        before, lambdas = None, np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
+        if len(lambdas) == 1:
+            l1, l2 = (l1_ratio * lambdas[0]) * v, ((1.0 - l1_ratio) * lambdas[0]) * v
+            yield self.minimize(l1, x0, l2=l2, max_time=max_time, callback=callback, **options)
+            return
+        for lam in lambdas:
             l1, l2 = (l1_ratio * lam) * v, ((1.0 - l1_ratio) * lam) * v
             # the sequential strong rule
             near = None if before is None else np.maximum(2.0 * l1 - before, 0.0)

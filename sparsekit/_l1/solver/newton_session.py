@@ -103,7 +103,7 @@ class NewtonSession:
             violation = measure(self.x, self.g + l2 * self.x, l1)
             run.least_reduction = PREDICTED_PART * run.predicted_tol * abs(fun)
             is_predicted = run.nit and multiplier == 1.0 and self.predicted <= run.least_reduction
-            if run.status is None and is_predicted and not self._has_violation_outside(l1):
+            if run.status is None and is_predicted and not self._violation_outside(l1):
                 run.status, message = outcome.CONVERGED, CONVERGED_BY_PREDICTION
             if run.status is None and violation <= goal:
                 gap = self._gap(l1, l2)
@@ -115,14 +115,12 @@ class NewtonSession:
             slow = 0 if violation < best or multiplier > 1.0 else slow + 1
             best = min(best, violation)
             run.check_limits()
+            # what is left to other columns need not be known better than they are
+            target = max(goal, STEP * self._violation_outside(multiplier * l1))
             if run.status is None and (slow > PATIENCE or not self._add_columns(l1, multiplier * level)):
                 run.status = outcome.NO_PROGRESS
             if run.status is not None:
                 break
-            target = goal
-            if multiplier > 1.0:
-                g = self.g + multiplier * l2 * self.x
-                target = max(target, STEP * measure(self.x, g, multiplier * l1))
             self._minimize_on_columns(multiplier * l1, multiplier * l2, target, run)
             self.g = self.problem.gradient(self.g)
             level = l1
@@ -154,9 +152,10 @@ class NewtonSession:
         penalised = l1 > 0.0
         return max(1.0, STEP * min(multiplier, largest(np.abs(self.g[penalised]) / l1[penalised])))
 
-    def _has_violation_outside(self, l1):
-        """Whether a column outside the working set violates its optimality condition."""
-        return bool((~self.hessian.is_used & (np.abs(self.g[: self.p]) > l1[: self.p])).any())
+    def _violation_outside(self, l1):
+        """The largest violation of an optimality condition by a column outside the working set."""
+        violations = np.abs(self.g[: self.p]) - l1[: self.p]
+        return max(0.0, largest(violations[~self.hessian.is_used]))
 
     def _add_columns(self, l1, level):
         """Add the columns whose slopes exceed ``level``; whether that is within the limits of the plan."""

@@ -10,10 +10,8 @@ from ._square_columns cimport GramColumns
 cdef int _FIRST_SWEEPS = 4
 # relative addition to the diagonal of a face's matrix, which may be singular
 cdef double _RIDGE = 1e-12
-# steps on faces in a row, at most, of which each but the last meets a zero; larger faces get one
+# steps on faces in a row, at most, of which each but the last meets a zero
 cdef int _MOST_CROSSINGS = 20
-# variables of the largest face with that many steps
-cdef int _SMALL_FACE = 100
 
 
 cdef double sweeps_of_a_face(GramColumns c, int k) noexcept nogil:
@@ -56,11 +54,11 @@ cdef bint step_on_faces(GramColumns c, const double[::1] l1, const double[::1] l
 cdef bint _step(GramColumns c, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
                 int* face, double* H, double* d, double* old) noexcept nogil:
     # face, d, old (n_some) and H (n_some, n_some) are workspace
-    cdef int i, k = 0, at, info = 0, one = 1, crossings = 0, most = _MOST_CROSSINGS if n_some <= _SMALL_FACE else 1
+    cdef int i, k = 0, at, info = 0, one = 1, crossings = 0
     cdef double t, ratio, sign, before
     cdef char uplo = b'U'
     cdef Py_ssize_t j
-    while crossings < most:
+    while crossings < _MOST_CROSSINGS:
         k = 0
         for i in range(n_some):
             if c.x[some[i]] != 0.0:

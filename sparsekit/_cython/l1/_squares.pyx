@@ -22,15 +22,11 @@ CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
 cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
 # sweeps over the non-zero variables between two evaluations of their optimality
 cdef int _SWEEPS_A_CHECK = 4
-# evaluations of the non-zero variables, at most, before the working set is swept again
-cdef int _MOST_CHECKS = 100
 # Sweeps of one round, at most. With 20000 cross-validation over 240 x 300 with a correlation of 0.9 takes 15 times as
 # long: its faces are singular.
 cdef int _MOST_SWEEPS = 200
 # nanoseconds, roughly, between two checks for signals and for the time limit
 cdef double _NS_WITHOUT_CHECK = 2e6
-# variables of the largest face on which a solution is polished
-cdef int _MOST_POLISHED = 300
 # gap and optimality of a solved working set, as a part of what is allowed for all variables
 cdef double _PART_OF_TOL = 0.5
 # a derivative without a penalty counts as zero below this part of ||y||
@@ -240,7 +236,7 @@ cdef class Descent:
             if self.columns.x[j] != 0.0:
                 face[k] = <int>j
                 k += 1
-        if k == 0 or k > _MOST_POLISHED:
+        if k == 0:
             return 0
         step_on_faces(self.columns, l1, l2, positive, face, k)
         self._begin(l1, l2, positive, fun, gap, worst)
@@ -250,7 +246,7 @@ cdef class Descent:
                       int* active, double tol, double gap_tol, double end) except -1 nogil:
         # Sweeps over the set, each followed by sweeps and steps on its non-zero variables until these are solved.
         # The interpreter's lock is taken only every _NS_WITHOUT_CHECK: folds in threads would block each other.
-        cdef int sweeps = 0, k, n_active = 0, since = 0, checks
+        cdef int sweeps = 0, k, n_active = 0, since = 0
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
         cdef bint may_step = True, stepped
         while sweeps < _MOST_SWEEPS:
@@ -263,7 +259,7 @@ cdef class Descent:
                     n_active += 1
             sweeps += 1
             stepped = False
-            for checks in range(_MOST_CHECKS):
+            while sweeps < _MOST_SWEEPS:
                 moved_on = 0.0
                 for k in range(_SWEEPS_A_CHECK):
                     moved_on = self._sweep(l1, l2, positive, active, n_active)
@@ -290,8 +286,6 @@ cdef class Descent:
                         PyErr_CheckSignals()
                         if time.perf_counter() >= end:
                             return _OUT_OF_TIME
-                if sweeps >= _MOST_SWEEPS:
-                    break
             self._evaluate(l1, l2, positive, some, n_some, &fun, &gap, &worst)
             if worst <= _PART_OF_TOL * tol and gap <= _PART_OF_TOL * gap_tol * fun:
                 return _CONVERGED

@@ -1,4 +1,4 @@
-"""The problem of least squares whose paths cross-validation solves, by a Gram matrix where it fits."""
+"""The problem of least squares whose paths cross-validation solves, by a Gram matrix of few columns."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ _KEPT = 2 * 10**7
 class LeastSquaresProblem(PathProblem):
     """The Lasso, whose loss is a mean: a part of the rows has a scale of its own.
 
-    Its paths are those of `GramPath` where a Gram matrix of all columns is within the limits of `plan`. That
-    needs main memory and second derivatives (``hessian="exact"``). The matrix is made once, and a fold's is
-    that of all rows less its left-out ones'. Other paths are those of `LeastSquaresSession`, or of
-    `minimize_oba`.
+    Its paths are those of `GramPath` where `plan` says so. That needs main memory and second derivatives
+    (``hessian="exact"``). The Gram matrix is made once, and a fold's is that of all rows less its left-out
+    ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
     """
 
     dispersion_is_known = False

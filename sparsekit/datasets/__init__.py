@@ -1,6 +1,5 @@
 """Loaders of the usual formats, data on disk, and generators of the problems of the papers."""
 
-from ._arff import load_arff
 from ._convert_svmlight import convert_svmlight
 from ._csr_folder import CSRFolder
 from ._generators import make_oba_synthetic, make_spelled_digits
@@ -16,7 +15,6 @@ __all__ = [
     "CSRFolder",
     "ParquetTable",
     "convert_svmlight",
-    "load_arff",
     "load_svmlight",
     "load_xc",
     "make_listops",

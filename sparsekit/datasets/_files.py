@@ -5,9 +5,7 @@ import codecs
 import gzip
 import io
 import lzma
-import math
 import os
-import re
 import zlib
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -23,8 +21,6 @@ _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 # Largest number of columns of a file if the user gives none. Public sets have fewer, and vectors of this
 # length fit into memory.
 WIDEST = 500_000_000
-# a number in decimal notation; "01" is a name, and so is "nan"
-_NUMERAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class FileFormatError(ValueError):
@@ -115,11 +111,6 @@ def _past_mark(file):
     if file.peek(len(mark)).startswith(mark):
         file.read(len(mark))
     return file
-
-
-def are_numerals(texts):
-    """Whether all texts are finite numbers in decimal notation, without leading zeros."""
-    return all(_NUMERAL.fullmatch(text) and math.isfinite(float(text)) for text in texts)
 
 
 def whole_number(token):

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer
 
 from sparsekit import datasets
-from sparsekit.datasets import load_arff, load_svmlight, load_xc, make_oba_synthetic, make_spelled_digits
+from sparsekit.datasets import load_svmlight, load_xc, make_oba_synthetic, make_spelled_digits
 
 # svmlight
 
@@ -41,7 +41,7 @@ def test_svmlight_options(write):
     assert_array_equal(X.toarray(), [[1, 0], [0, 2]])
 
 
-@pytest.mark.parametrize("load", [load_svmlight, load_xc, load_arff])
+@pytest.mark.parametrize("load", [load_svmlight, load_xc])
 def test_missing_and_damaged_files(tmp_path, load):
     with pytest.raises(FileNotFoundError, match="absent"):
         load(tmp_path / "absent.txt")
@@ -50,8 +50,7 @@ def test_missing_and_damaged_files(tmp_path, load):
         path.write_bytes(b"1 1:1\n")
         with pytest.raises(ValueError, match=says(path, None, "damaged or not compressed")):
             load(path)
-        arff = "@attribute a numeric\n@data\n" + "1\n" * 5000
-        valid = {load_svmlight: "1 1:1\n", load_xc: "5000 2 2\n" + "1 1:1\n" * 5000, load_arff: arff}
+        valid = {load_svmlight: "1 1:1\n", load_xc: "5000 2 2\n" + "1 1:1\n" * 5000}
         cut = tmp_path / f"cut{suffix}"
         cut.write_bytes(COMPRESS[suffix](valid[load].encode())[:-12])
         with pytest.raises(ValueError, match=says(cut, None, "damaged or not compressed")):
@@ -160,7 +159,6 @@ def test_byte_order_marks_are_skipped(write, tmp_path, suffix):
     def marked(name, text):
         return write(name + suffix, b"\xef\xbb\xbf" + text.encode())
 
-    assert load_arff(marked("b.arff", "@attribute x numeric\n@data\n1\n")).data.tolist() == [[1]]
     X, y = load_svmlight(marked("b.svm", "1 1:2\n-1 2:3\n"))
     assert X.toarray().tolist() == [[2, 0], [0, 3]] and y.tolist() == [1, -1]
     X, Y = load_xc(marked("b.txt", "1 2 2\n0 1:3\n"))

@@ -7,54 +7,7 @@ from dataset_files import packed, says
 from sparsekit._compare import io as compare_io
 from sparsekit._compare import matrix_files
 from sparsekit._compare.tables import DataError
-from sparsekit.datasets import _files, load_arff, load_svmlight, load_xc
-
-HEAD = b"@relation r\n@attribute a numeric\n@attribute b {x,'y z'}\n@data\n"
-
-
-LONG = 10**6
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"'x'," + b" " * LONG + b"x y",
-        b"1" + b" " * LONG + b"'",
-        b"'" + rb"\'" * LONG,
-        b"{0 1," + b" " * LONG + b"x}",
-        b"{0 " + b"1 " * LONG + b"'}",
-        b"'1'" + b",1" * LONG,
-        b'"' * (LONG + 1),
-    ],
-    ids=range(7),
-)
-def test_arff_lines_of_a_megabyte(tmp_path, line):
-    """50 kB took 15 s, and this 400 times as long: it would end by the limit of tests."""
-    path = packed(tmp_path, "long.arff", HEAD + line + b"\n")
-    with pytest.raises(ValueError, match=says(path, 5, "")):
-        load_arff(path)
-
-
-@pytest.mark.parametrize(
-    "kind", [b"{a" + b" " * LONG + b"'}", b" " * LONG + b"numeri", b"{" + b"'a" * LONG + b"}"], ids=range(3)
-)
-def test_arff_declarations_of_a_megabyte(tmp_path, kind):
-    path = packed(tmp_path, "long.arff", b"@relation r\n@attribute a " + kind + b"\n@data\n1\n")
-    with pytest.raises(ValueError, match=says(path, 2, "attribute")):
-        load_arff(path)
-
-
-def test_arff_numbers_without_end(tmp_path):
-    path = packed(tmp_path, "huge.arff", HEAD + b"{0 1, " + b"9" * 100_000 + b" x}\n")
-    with pytest.raises(ValueError, match=says(path, 5, r"index 999.*only 2 attributes")):
-        load_arff(path)
-    path = packed(tmp_path, "large.arff", HEAD + b"1e999,x\n")
-    with pytest.raises(ValueError, match=says(path, 5, "'1e999', no int64")):
-        load_arff(path, dtype=np.int64)
-    path = packed(tmp_path, "sparse.arff", HEAD + b"{0 1e999}\n")
-    with pytest.raises(ValueError, match="does not fit into int64"):
-        load_arff(path, dtype=np.int64)
-
+from sparsekit.datasets import _files, load_svmlight, load_xc
 
 NINES = b"9" * 10_000
 
@@ -89,7 +42,7 @@ def test_svmlight_is_as_wide_as_the_user_says(tmp_path):
     assert load_svmlight(path, n_features=10**9)[0].shape == (2, 10**9)
 
 
-LOADERS = {"bomb.svm": load_svmlight, "bomb.txt": load_xc, "bomb.arff": load_arff}
+LOADERS = {"bomb.svm": load_svmlight, "bomb.txt": load_xc}
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])

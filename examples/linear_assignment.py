@@ -5,7 +5,7 @@ LP-SparseMAP over assignments, with gradients in PyTorch.
 
 ::
 
-    python examples/linear_assignment.py [--plot graph.png]
+    python examples/linear_assignment.py [--plot marginals.png]
 
 The first program of Appendix F of the LP-SparseMAP paper. Every row of a 3 x 5 matrix gets exactly one
 column, by an Xor factor a row. Every column goes to at most one row, by an AtMostOne factor a column. Needs
@@ -24,7 +24,7 @@ def main():
     parser.add_argument("--rows", type=int, default=3)
     parser.add_argument("--columns", type=int, default=5)
     parser.add_argument("--seed", type=int, default=9)
-    parser.add_argument("--plot", metavar="FILE", help="where to draw the graph and its marginals")
+    parser.add_argument("--plot", metavar="FILE", help="where to draw the marginals")
     options = parser.parse_args()
     try:
         import torch
@@ -50,9 +50,9 @@ def main():
     print("gradient of the last one of the first row\n", eta.grad, sep="")
 
     if options.plot:
-        from sparsekit.inspection import FactorGraphDisplay
+        from sparsekit.inspection import AttentionDisplay
 
-        display = FactorGraphDisplay.from_graph(graph, mu.detach())
+        display = AttentionDisplay.from_weights(mu.detach(), title="marginals")
         display.figure_.savefig(options.plot, dpi=100, bbox_inches="tight")
 
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from .._arrays import host_only
+from .._linalg.structure import check_sparse
+from .._messages import check_nonnegative
 from ._axes import Display, as_texts, draws
-from ._cells import check_weights, draw_cells, frame_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
+# smallest value of a sequential colour map that differs visibly from the blank of a zero
+_FAINTEST = 0.18
+
 
 @dataclass(eq=False, repr=False)
 class AttentionDisplay(Display):
     """What each query attends to: a table of weights whose exact zeros are blank.
 
-    Make one with `from_weights`, not directly.
+    It draws the probabilities of a classifier as well: a row a query, a class a key. Make one with
+    `from_weights`, not directly.
 
     Parameters
     ----------
@@ -65,7 +72,7 @@ class AttentionDisplay(Display):
     @classmethod
     def from_weights(
         cls,
-        weights: ArrayLike,
+        weights: ArrayLike | sp.sparray | sp.spmatrix,
         queries: Sequence[str] | None = None,
         keys: Sequence[str] | None = None,
         *,
@@ -76,7 +83,7 @@ class AttentionDisplay(Display):
 
         Parameters
         ----------
-        weights : array-like of shape (n_queries, n_keys)
+        weights : {array-like, sparse matrix} of shape (n_queries, n_keys)
             Weights >= 0, a row a query; of PyTorch a tensor without a gradient, on the CPU.
         queries : sequence of str of length n_queries, default=None
             Labels of the rows; they may repeat, as words do. None: their numbers.
@@ -96,7 +103,7 @@ class AttentionDisplay(Display):
         ValueError
             If weights are not finite or negative, or labels do not fit.
         """
-        table = check_weights(weights, "weights", "(n_queries, n_keys)")
+        table = _check_weights(weights)
         labels = [
             as_texts(range(count) if given is None else given, count, argument, "labels")
             for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape)
@@ -144,14 +151,14 @@ class AttentionDisplay(Display):
                 raise ValueError(
                     f"frames must be a number of a key, below {n_keys}, for each of the {n_queries} queries."
                 )
-        self.image_ = draw_cells(
+        self.image_ = _draw_cells(
             ax, self.weights, cmap=cmap, vmax=max(1.0, self.weights.max()) if vmax is None else vmax,
             row_labels=self.queries, column_labels=self.keys,
         )  # fmt: skip
         self.frames_ = []
         if frames is not None:
             wanted = np.flatnonzero(frames >= 0)
-            self.frames_ = frame_cells(ax, wanted, frames[wanted])
+            self.frames_ = _frame_cells(ax, wanted, frames[wanted])
         ax.set_xlabel("key")
         ax.set_ylabel("query")
         if title is not None:
@@ -160,3 +167,75 @@ class AttentionDisplay(Display):
         if colorbar:
             self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label="weight (blank: 0)")
         return self
+
+
+def _weights_map(name):
+    """The colour map without its palest part, and blank for masked values."""
+    import matplotlib as mpl
+    from matplotlib.colors import ListedColormap
+
+    colors = mpl.colormaps[name](np.linspace(_FAINTEST, 1.0, 256))
+    return ListedColormap(colors, name=f"{name}_from_{_FAINTEST}").with_extremes(bad="white")
+
+
+def _draw_cells(ax, weights, *, cmap, vmax, row_labels, column_labels):
+    """The image of weights >= 0: zeros blank, a thin grid between the cells, labels of rows and columns."""
+    image = ax.imshow(
+        np.ma.masked_equal(weights, 0.0), cmap=_weights_map(cmap), vmin=0.0, vmax=vmax, aspect="auto",
+        interpolation="none",
+    )  # fmt: skip
+    n_rows, n_columns = weights.shape
+    ax.set_xticks(np.arange(n_columns - 1) + 0.5, minor=True)
+    ax.set_yticks(np.arange(n_rows - 1) + 0.5, minor=True)
+    ax.grid(which="minor", color="0.9", linewidth=0.6)
+    ax.tick_params(which="minor", length=0)
+    width, height = ax.get_window_extent().size * 72 / ax.figure.dpi
+    size = float(np.clip(0.8 * height / n_rows, 5.0, 10.0))
+    ax.set_yticks(range(n_rows), row_labels, fontsize=size)
+    # as wide as a letter, of 0.6 of its height, times the longest label
+    longest = max((len(_visible(label)) for label in column_labels), default=1)
+    upright = longest * 0.6 * 9.0 > 0.95 * width / n_columns
+    size = float(np.clip(0.8 * width / n_columns, 5.0, 10.0)) if upright else 10.0
+    ax.set_xticks(range(n_columns), column_labels, rotation=90 if upright else 0, fontsize=size)
+    for text in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+        text.set_parse_math(False)  # labels are words of users' data: a $ is a $
+    return image
+
+
+def _frame_cells(ax, rows, columns, color="#D55E00"):
+    """Frames around cells; returns their patches."""
+    from matplotlib.patches import Rectangle
+
+    return [
+        ax.add_patch(
+            Rectangle(
+                (column - 0.45, row - 0.45), 0.9, 0.9, fill=False, edgecolor=color, linewidth=1.6, zorder=3
+            )
+        )
+        for row, column in zip(rows, columns)
+    ]
+
+
+def _visible(label):
+    """A label's letters without the marks of mathematical text."""
+    label = str(label)
+    return "".join(letter for letter in label if letter not in "$_{}^") if "$" in label else label
+
+
+def _check_weights(weights):
+    """Weights as a float array of two dimensions.
+
+    Raises
+    ------
+    ValueError
+        If they are of another shape, empty, not finite or negative.
+    """
+    host_only(weights=weights)
+    weights = check_sparse(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
+    if weights.dtype.kind not in "biuf":
+        raise TypeError(f"weights must hold numbers; got {weights.dtype}.")
+    if weights.ndim != 2 or not weights.size:
+        raise ValueError(f"weights must have the shape (n_queries, n_keys), neither 0; got {weights.shape}.")
+    weights = weights.astype(np.float64)
+    check_nonnegative(weights, "weights")
+    return weights

@@ -199,7 +199,6 @@ def test_weights_of_another_shape():
         lambda X: inspection.ParametricPlotDisplay.from_estimator(
             VARIANTS["L1LogisticOBA"].fit(A, LABELS), VARIANTS["L1LogisticOBA"], X, LABELS
         ),
-        lambda X: inspection.SupportDisplay.from_estimator(fitted(VARIANTS["SparsemaxClassifier"]), X),
     ],
 )  # fmt: skip
 def test_functions(call):

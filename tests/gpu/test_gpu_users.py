@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 import sparsekit as sk
-from sparsekit.inspection import SupportDisplay, sharpness
+from sparsekit.inspection import AttentionDisplay, sharpness
 from sparsekit.metrics import jensen_shannon_divergence, kkt_violation, precision_at_k
 
 pytestmark = pytest.mark.thorough
@@ -34,7 +34,7 @@ def test_arrays_that_belong_in_main_memory(cupy):
         ("p", lambda: jensen_shannon_divergence(np.ones((1, 5)) / 5, five[None] / 5)),
         ("y_top", lambda: precision_at_k(y, cupy.asarray(y)[:, None])),
         ("coef", lambda: kkt_violation(five, five, 1.0)),
-        ("P", lambda: SupportDisplay.from_probabilities(sk.sparsemax(dX))),
+        ("weights", lambda: AttentionDisplay.from_weights(sk.sparsemax(dX))),
         ("x", lambda: sharpness(lambda x: float(x @ x), five)),
     ]:
         with pytest.raises(TypeError, match=rf"{name} is on the GPU.*cupy\.asnumpy\({name}\)"):

@@ -224,7 +224,7 @@ def draw(torch, pair, data, results, path):
     figure = plt.figure(figsize=(11, 9), layout="constrained")
     axes = figure.subplot_mosaic([["line", "arc"], ["minima", "minima"]])
     for curve in ("line", "arc"):
-        ParametricPlotDisplay.from_estimator(
+        ParametricPlotDisplay.from_modules(
             pair[0], pair[1], X, y, X_test=X_test, y_test=y_test, loss=torch.nn.functional.cross_entropy,
             curve=curve, names=(SMALL, BIG), ax=axes[curve],
         )  # fmt: skip

@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
 from .._messages import shown
-from .._typing import MatrixLike
 from ._axes import Display, draws, with_options
-from ._training import training_function, unwrap
-from ._training_function import TrainingFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from sklearn.base import BaseEstimator
+    from torch import Tensor
     from torch.nn import Module
 
-    from .._typing import MatrixLike
+    from ._torch import TrainingFunction
 
 
 @dataclass(eq=False, repr=False)
@@ -34,7 +30,7 @@ class ParametricPlotDisplay(Display):
               \sin(\tfrac{\alpha \pi}{2})\, x_2 + \cos(\tfrac{\alpha \pi}{2})\, x_1 \quad \text{(arc)}.
 
     A sharp minimum is a narrow valley at its end of the curve, a flat one a wide valley. Make one with
-    `from_estimator` or `from_function`, not directly.
+    `from_modules` or `from_function`, not directly.
 
     Parameters
     ----------
@@ -43,9 +39,7 @@ class ParametricPlotDisplay(Display):
     loss : ndarray of shape (n_points,)
         The function there.
     test_loss, score, test_score : ndarray of shape (n_points,), default=None
-        The function on test data; accuracy (or R^2) on training and test data.
-    score_name : str, default="accuracy"
-        What the scores are.
+        The function on test data; accuracy on training and test data.
     curve : {"line", "arc"}, default="line"
 
     Attributes
@@ -82,7 +76,6 @@ class ParametricPlotDisplay(Display):
     test_loss: ArrayLike | None = None
     score: ArrayLike | None = None
     test_score: ArrayLike | None = None
-    score_name: str = "accuracy"
     curve: Literal["line", "arc"] = "line"
 
     @classmethod
@@ -141,37 +134,37 @@ class ParametricPlotDisplay(Display):
         return cls(alphas, values(fun), test_loss=test_loss, curve=curve).plot(ax, **plot_options)
 
     @classmethod
-    def from_estimator(
+    def from_modules(
         cls,
-        first: BaseEstimator | Module,
-        second: BaseEstimator | Module,
-        X: MatrixLike,
-        y: MatrixLike,
+        first: Module,
+        second: Module,
+        X: ArrayLike | Tensor,
+        y: ArrayLike | Tensor,
         *,
-        X_test: MatrixLike | None = None,
-        y_test: MatrixLike | None = None,
-        loss: Callable[..., Any] | None = None,
+        loss: Callable[..., Any],
+        X_test: ArrayLike | Tensor | None = None,
+        y_test: ArrayLike | Tensor | None = None,
         batch_size: int | None = None,
         curve: Literal["line", "arc"] = "line",
         alphas: ArrayLike | None = None,
         ax: Axes | None = None,
         **plot_options: Any,
     ) -> ParametricPlotDisplay:
-        """Evaluate and draw what two fitted models of one shape minimised.
+        """Evaluate and draw what two trained PyTorch modules of one shape minimised.
 
         Parameters
         ----------
-        first, second : fitted estimators that `sharpness` takes, or torch.nn.Module
-            The solutions, of the same class and shape. Other parameters (the strength of a penalty) are those
-            of the first. Batch normalisation gets its averages anew at every point, from the rows X.
-        X, y : array-like of shape (n_samples, n_features) and (n_samples,)
+        first, second : torch.nn.Module
+            The solutions, of the same class and shape. Batch normalisation gets its averages anew at every
+            point, from the rows X.
+        X, y : array-like or tensor of shape (n_samples, ...)
             Training data.
-        X_test, y_test : array-like, default=None
+        loss : callable
+            ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
+        X_test, y_test : array-like or tensor, default=None
             Test data.
-        loss : callable, default=None
-            For modules: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
         batch_size : int, default=None
-            For modules: rows that go through them at once; None: 8192.
+            Rows that go through a module at once; None: 8192.
         curve : {"line", "arc"}, default="line"
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
@@ -187,36 +180,30 @@ class ParametricPlotDisplay(Display):
         Raises
         ------
         TypeError
-            If the models are not of one class, or of none that is known.
+            If the modules are not of one class.
         ValueError
             If their parameters differ in shape, or an argument is out of its range.
         """
-        kinds = [type(unwrap(model)[0]) for model in (first, second)]
-        if kinds[0] is not kinds[1]:
-            raise TypeError(f"Both must be of one class; got {kinds[0].__name__} and {kinds[1].__name__}.")
+        from ._torch import check_alike, module_function, normalized_copy
+
+        if type(first) is not type(second):
+            raise TypeError(
+                f"Both must be of one class; got {type(first).__name__} and {type(second).__name__}."
+            )
         if (X_test is None) != (y_test is None):
             raise ValueError("X_test and y_test go together.")
-        options = {"loss": loss, "batch_size": batch_size}
-        ends = [training_function(model, X, y, **options) for model in (first, second)]
-        points, alphas = _curve(ends[0].x, ends[1].x, curve, alphas)
-        model, adapt = first, None
-        if hasattr(first, "named_parameters"):
-            from ._torch import check_alike, normalized_copy
-
-            check_alike(first, second)
-            model, adapt = normalized_copy(first, X, batch_size)
-            ends[0] = training_function(model, X, y, **options)
-        else:
-            _check_end(*ends)
-        functions = [ends[0]]
-        if X_test is not None:
-            functions.append(training_function(model, X_test, y_test, **options))
+        one, other = (module_function(module, X, y, loss, batch_size).x for module in (first, second))
+        points, alphas = _curve(one, other, curve, alphas)
+        check_alike(first, second)
+        module, adapt = normalized_copy(first, X, batch_size)
+        functions = [module_function(module, X, y, loss, batch_size)]
+        if X_test is not None and y_test is not None:
+            functions.append(module_function(module, X_test, y_test, loss, batch_size))
         measured = _measure(functions, points, adapt)
         scores = [None if np.isnan(part[:, 1]).all() else part[:, 1] for part in measured]
         display = cls(
             alphas, measured[0][:, 0], test_loss=measured[1][:, 0] if len(measured) > 1 else None,
-            score=scores[0], test_score=scores[1] if len(scores) > 1 else None,
-            score_name=ends[0].score_name, curve=curve,
+            score=scores[0], test_score=scores[1] if len(scores) > 1 else None, curve=curve,
         )  # fmt: skip
         return display.plot(ax, **plot_options)
 
@@ -268,9 +255,9 @@ class ParametricPlotDisplay(Display):
         self.score_ax_ = None
         if self.score is not None or self.test_score is not None:
             self.score_ax_ = ax.twinx()
-            draw(self.score_ax_, "score", "C1", "-", f"training {self.score_name}")
-            draw(self.score_ax_, "test_score", "C1", "--", f"test {self.score_name}")
-            self.score_ax_.set_ylabel(self.score_name, color="C1")
+            draw(self.score_ax_, "score", "C1", "-", "training accuracy")
+            draw(self.score_ax_, "test_score", "C1", "--", "test accuracy")
+            self.score_ax_.set_ylabel("accuracy", color="C1")
             self.score_ax_.tick_params(axis="y", colors="C1")
         for position, name in enumerate(names):
             ax.axvline(position, color="0.7", lw=0.8, zorder=0)
@@ -284,16 +271,6 @@ class ParametricPlotDisplay(Display):
             loc="upper center", bbox_to_anchor=(0.5, -0.16),
         )  # fmt: skip
         return self
-
-
-def _check_end(first: TrainingFunction, second: TrainingFunction) -> None:
-    """The first model with the second's parameters has to be the second."""
-    there, own = (function.measure(second.x)[1] for function in (first, second))
-    if abs(there - own) > 1e-6:
-        raise ValueError(
-            f"With the second's parameters the first has the {first.score_name} {there:.6g}, the second "
-            f"{own:.6g}: they differ in more than parameters (transformers before them, thresholds)."
-        )
 
 
 def _curve(first, second, curve, alphas):
@@ -314,12 +291,11 @@ def _curve(first, second, curve, alphas):
 
 
 def _measure(
-    functions: list[TrainingFunction], points: list[np.ndarray], adapt: Callable[[np.ndarray], None] | None
+    functions: list[TrainingFunction], points: list[np.ndarray], adapt: Callable[[np.ndarray], None]
 ) -> list[np.ndarray]:
     """Loss and score of each function at each point, an array (n_points, 2) for each."""
     measured = []
     for x in points:
-        if adapt is not None:
-            adapt(x)
+        adapt(x)
         measured.append([function.measure(x) for function in functions])
     return list(np.moveaxis(np.array(measured, dtype=np.float64), 1, 0))

@@ -13,22 +13,19 @@ from sklearn.utils import check_random_state
 from .._arrays import host_only
 from .._bounded.solver.minimize_nqn import DIFFERENCE, minimize_nqn
 from .._messages import check_whole, numbers, plain, shown
-from ._training import training_function
 
 if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
+    from torch import Tensor
     from torch.nn import Module
-
-    from .._typing import MatrixLike
 
 # smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
 _NEAR = 0.5
 
 
 def sharpness(
-    fun: Callable[..., Any] | BaseEstimator | Module,
-    x: MatrixLike,
-    y: ArrayLike | None = None,
+    fun: Callable[..., Any] | Module,
+    x: ArrayLike | Tensor,
+    y: ArrayLike | Tensor | None = None,
     *,
     epsilon: float | ArrayLike = 1e-3,
     n_directions: int | None = None,
@@ -38,7 +35,6 @@ def sharpness(
     n_starts: int = 1,
     jac: Callable[..., ArrayLike] | bool | None = None,
     loss: Callable[..., Any] | None = None,
-    sample_weight: ArrayLike | None = None,
     batch_size: int | None = None,
     random_state: int | np.random.RandomState | None = None,
     return_result: bool = False,
@@ -56,17 +52,14 @@ def sharpness(
 
     Parameters
     ----------
-    fun : callable, estimator or torch.nn.Module
+    fun : callable or torch.nn.Module
         - A callable: ``fun(x)`` returns f, or f and its gradient with ``jac=True``.
-        - A fitted L1LogisticOBA, LassoOBA, SparsemaxClassifier, SoftmaxClassifier or one of their ``...CV``,
-          or a pipeline or a search that ends in one. f is its objective as a function of coefficients and
-          intercepts. It is on the scale of the mean loss of a row, penalty included.
         - A PyTorch module: f is the mean of ``loss`` over the rows, as a function of the parameters that are
           trained. It is evaluated in ``eval`` mode and left as it is.
-    x : array-like of shape (n,), or X of shape (n_samples, n_features)
-        The point; for an estimator or a module its data (for a module any tensor or array of rows).
-    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-        The targets of an estimator or a module.
+    x : array-like of shape (n,), or X of shape (n_samples, ...)
+        The point; for a module its data, any tensor or array of rows.
+    y : array-like or tensor of shape (n_samples, ...), default=None
+        The targets of a module.
     epsilon : float or array-like of shape (n_epsilons,), default=1e-3
         Half the width of the box, relative to :math:`|A^+ x| + 1`; several are done one after the other, each
         from where the smaller one has led.
@@ -88,8 +81,6 @@ def sharpness(
         direction).
     loss : callable, default=None
         For a module: ``loss(output, y)`` returns the mean loss of the rows, or one number a row.
-    sample_weight : array-like of shape (n_samples,), default=None
-        For an estimator: weights of the rows.
     batch_size : int, default=None
         For a module: rows that go through it at once; None: 8192.
     random_state : int, RandomState instance or None, default=None
@@ -111,7 +102,7 @@ def sharpness(
     Raises
     ------
     TypeError
-        If ``fun`` is none of the three, an argument does not go with it or is no whole number.
+        If ``fun`` is neither, an argument does not go with it or is no whole number.
     ValueError
         If an argument is out of its range, or f(x) is not finite or at most -1.
 
@@ -149,25 +140,23 @@ def sharpness(
     max_iter, n_starts = check_whole(max_iter, "max_iter", 1), check_whole(n_starts, "n_starts", 1)
     radii = _check_epsilon(epsilon)
     rng = check_random_state(plain(random_state))
-    is_function = callable(fun) and not hasattr(fun, "fit") and not hasattr(fun, "named_parameters")
-    if is_function:
-        given_for_models = {"y": y, "loss": loss, "sample_weight": sample_weight, "batch_size": batch_size}
-        for name, given in given_for_models.items():
+    if hasattr(fun, "named_parameters"):
+        from ._torch import module_function
+
+        if y is None:
+            raise TypeError("A module needs its data: sharpness(module, X, y, loss=loss).")
+        if jac is not None:
+            raise TypeError("jac goes with a function; modules have their own gradient.")
+        trained = module_function(fun, x, y, loss, batch_size)
+        function, x = trained.fun, trained.x
+    elif callable(fun):
+        for name, given in {"y": y, "loss": loss, "batch_size": batch_size}.items():
             if given is not None:
-                raise TypeError(f"{name} goes with an estimator or a module; fun is a function.")
+                raise TypeError(f"{name} goes with a module; fun is a function.")
         function = _user_function(fun, jac)
         x = _check_point(x)
-    elif hasattr(fun, "fit") or hasattr(fun, "named_parameters"):
-        if y is None:
-            raise TypeError("An estimator or a module needs its data: sharpness(model, X, y).")
-        if jac is not None:
-            raise TypeError("jac goes with a function; estimators and modules have their own gradient.")
-        model = training_function(fun, x, y, loss=loss, sample_weight=sample_weight, batch_size=batch_size)
-        function, x = model.fun, model.x
     else:
-        raise TypeError(
-            f"fun must be a callable, a fitted estimator or a PyTorch module; got {type(fun).__name__}."
-        )
+        raise TypeError(f"fun must be a callable or a PyTorch module; got {type(fun).__name__}.")
     A = _directions(directions, n_directions, len(x), rng)
     result = _maximise(_Box(function, x, A), radii, max_iter, method, n_starts, rng)
     if np.ndim(epsilon) == 0:

@@ -5,19 +5,33 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._messages import check_whole, shown
-from ._training_function import TrainingFunction
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
 BATCH_SIZE = 8192
+
+
+@dataclass
+class TrainingFunction:
+    """f(x), its gradient, and how good the module with parameters x is.
+
+    x : the trained parameters, float64 (n,).
+    fun : maps x to f and its gradient (n,).
+    measure : maps x to f and the accuracy, NaN where there is none.
+    """
+
+    x: np.ndarray
+    fun: Callable[[np.ndarray], tuple[float, np.ndarray]]
+    measure: Callable[[np.ndarray], tuple[float, float]]
 
 
 def module_function(

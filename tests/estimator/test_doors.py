@@ -196,13 +196,11 @@ def test_weights_of_another_shape():
         lambda X: optimize.LeastSquaresLoss(X, NUMBERS),
         lambda X: optimize.ProbitLoss(X, np.where(LABELS > 0, 1.0, -1.0)),
         lambda X: metrics.precision_at_k(X, np.zeros((N, 1), dtype=int)),
-        lambda X: inspection.ParametricPlotDisplay.from_estimator(
-            VARIANTS["L1LogisticOBA"].fit(A, LABELS), VARIANTS["L1LogisticOBA"], X, LABELS
-        ),
+        lambda X: inspection.AttentionDisplay.from_weights(X),
     ],
 )  # fmt: skip
 def test_functions(call):
     for said, X in matrices(A):
-        with pytest.raises(ValueError, match=r"(X|y_true) is no valid CS[RC] matrix: "):
+        with pytest.raises(ValueError, match=r"(X|y_true|the weights) is no valid CS[RC] matrix: "):
             call(X)
             pytest.fail(said)

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import scale
 
-from sparsekit import SoftmaxClassifier
 from sparsekit.inspection import ParametricPlotDisplay, sharpness
-from sparsekit.inspection._training import training_function
+from sparsekit.inspection._torch import module_function
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 functional = torch.nn.functional
@@ -55,7 +55,7 @@ def test_value_gradient_and_accuracy(data):
     X, y = data[0].double(), data[1]
     net = network(dtype=torch.float64)
     net[1].running_mean += 0.3
-    f = training_function(net, X, y, loss=functional.cross_entropy, batch_size=40)
+    f = module_function(net, X, y, functional.cross_entropy, batch_size=40)
     rng = np.random.default_rng(0)
     d = rng.standard_normal(len(f.x))
     x = f.x + 0.1 * d
@@ -67,7 +67,7 @@ def test_value_gradient_and_accuracy(data):
     assert plain_loss(net, X, y)(x) == pytest.approx(value, rel=1e-12)
     assert accuracy == float((net(X).argmax(1) == y).double().mean())
     # a loss of one number a row is averaged
-    rows = training_function(net, X, y, loss=lambda z, y: functional.cross_entropy(z, y, reduction="none"))
+    rows = module_function(net, X, y, loss=lambda z, y: functional.cross_entropy(z, y, reduction="none"))
     assert rows.fun(x)[0] == pytest.approx(value)
 
 
@@ -75,15 +75,21 @@ def test_value_gradient_and_accuracy(data):
 def test_a_linear_module_is_softmax_regression(method):
     X, y = load_iris(return_X_y=True)
     X = scale(X)
-    model = SoftmaxClassifier(alpha=0.0, max_iter=3, tol=1e-1).fit(X, y)
+    Y = np.eye(3)[y]
+    torch.manual_seed(0)
     net = torch.nn.Linear(4, 3, dtype=torch.float64)
-    with torch.no_grad():
-        net.weight.copy_(torch.tensor(model.coef_))
-        net.bias.copy_(torch.tensor(model.intercept_))
-    options = dict(epsilon=[1e-3, 1e-2], method=method, n_starts=3)
-    ours = sharpness(model, X, y, **options, random_state=0)
-    theirs = sharpness(net, X, y, loss=functional.cross_entropy, **options, random_state=0)
-    np.testing.assert_allclose(theirs, ours, rtol=1e-2)
+
+    def softmax_regression(x):
+        W, b = x[:12].reshape(3, 4), x[12:]
+        P = softmax(X @ W.T + b, axis=1)
+        R = (P - Y) / len(X)
+        return -np.log(P[Y > 0]).mean(), np.concatenate([(R.T @ X).ravel(), R.sum(axis=0)])
+
+    options = dict(epsilon=[1e-3, 1e-2], method=method, n_starts=3, random_state=0)
+    x = torch.nn.utils.parameters_to_vector(net.parameters()).detach().numpy()
+    ours = sharpness(softmax_regression, x, jac=True, **options)
+    theirs = sharpness(net, X, y, loss=functional.cross_entropy, **options)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-6)
 
 
 def test_the_module_stays_as_it_is(data):
@@ -98,7 +104,7 @@ def test_the_module_stays_as_it_is(data):
     numpy_input = sharpness(net, X.double().numpy(), y.numpy(), n_directions=10, random_state=0, **options)
     tensor_input = sharpness(net, X, y, n_directions=10, random_state=0, **options)
     assert numpy_input == pytest.approx(tensor_input, rel=1e-3) and tensor_input > 0
-    ParametricPlotDisplay.from_estimator(net, other, X, y, alphas=[0.5], **options)
+    ParametricPlotDisplay.from_modules(net, other, X, y, alphas=[0.5], **options)
     for name, value in net.state_dict().items():
         assert torch.equal(value, state[name]), name
     assert [part.training for part in net.modules()] == modes
@@ -108,9 +114,9 @@ def test_the_module_stays_as_it_is(data):
 def test_only_trained_parameters_move(data):
     X, y = data
     net = trained(data)
-    whole = training_function(net, X, y, loss=functional.cross_entropy)
+    whole = module_function(net, X, y, loss=functional.cross_entropy)
     net[0].requires_grad_(False)
-    part = training_function(net, X, y, loss=functional.cross_entropy)
+    part = module_function(net, X, y, loss=functional.cross_entropy)
     assert len(whole.x) - len(part.x) == 25
     assert part.fun(part.x)[0] == whole.fun(whole.x)[0]
 
@@ -119,7 +125,7 @@ def test_parametric_plot_adapts_batch_normalisation(data):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
     X, y = data
     first, second = trained(data, 0), trained(data, 1)
-    display = ParametricPlotDisplay.from_estimator(
+    display = ParametricPlotDisplay.from_modules(
         first, second, X, y, X_test=X[:50], y_test=y[:50], loss=functional.cross_entropy, alphas=[0, 0.4, 1]
     )
     between = network()
@@ -146,9 +152,9 @@ def test_modules_that_differ_elsewhere_are_refused(data):
     for net in (first, second):
         net[0].requires_grad_(False)
     with pytest.raises(ValueError, match=r"differ in '0\.(weight|bias)', which is not trained"):
-        ParametricPlotDisplay.from_estimator(first, second, X, y, loss=functional.cross_entropy)
+        ParametricPlotDisplay.from_modules(first, second, X, y, loss=functional.cross_entropy)
     second[0].load_state_dict(first[0].state_dict())
-    display = ParametricPlotDisplay.from_estimator(
+    display = ParametricPlotDisplay.from_modules(
         first, second, X, y, loss=functional.cross_entropy, alphas=[1]
     )
     second[1].momentum = None
@@ -171,7 +177,7 @@ def test_pictures_of_networks_with_dropout_are_the_same_twice(data):
     state = torch.get_rng_state()
     losses = [
         # 50 + 50 + 50 rows, not 149 and one, of which there is no variance
-        ParametricPlotDisplay.from_estimator(
+        ParametricPlotDisplay.from_modules(
             *nets, X, y, loss=functional.cross_entropy, alphas=[0.5], batch_size=149
         ).loss
         for _ in range(2)
@@ -208,7 +214,7 @@ def test_what_comes_out_and_goes_in_may_be_of_any_kind(data):
     several = Several()
     loss = lambda output, y: functional.cross_entropy(output[0], y)  # noqa: E731
     assert sharpness(several, X, y, loss=loss, random_state=0) == expected
-    f = training_function(several, X, y, loss=loss)
+    f = module_function(several, X, y, loss=loss)
     assert np.isnan(f.measure(f.x)[1])
 
 
@@ -217,7 +223,7 @@ def test_shared_parameters_move_together(data):
     torch.manual_seed(0)
     layer = torch.nn.Linear(4, 4)
     net = torch.nn.Sequential(layer, torch.nn.Tanh(), layer, torch.nn.Linear(4, 3)).double()
-    f = training_function(net, X.double(), y, loss=functional.cross_entropy)
+    f = module_function(net, X.double(), y, loss=functional.cross_entropy)
     assert len(f.x) == 20 + 15
     d = np.random.default_rng(0).standard_normal(35)
     slope = (f.fun(f.x + 1e-6 * d)[0] - f.fun(f.x - 1e-6 * d)[0]) / 2e-6
@@ -232,11 +238,9 @@ def test_regression_has_no_accuracy(data):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
     X = data[0]
     net = torch.nn.Linear(4, 1)
-    f = training_function(net, X, X[:, :1], loss=functional.mse_loss)
+    f = module_function(net, X, X[:, :1], loss=functional.mse_loss)
     assert np.isnan(f.measure(f.x)[1])
-    display = ParametricPlotDisplay.from_estimator(
-        net, net, X, X[:, :1], loss=functional.mse_loss, alphas=[0]
-    )
+    display = ParametricPlotDisplay.from_modules(net, net, X, X[:, :1], loss=functional.mse_loss, alphas=[0])
     assert display.score_ax_ is None and display.loss[0] == pytest.approx(f.fun(f.x)[0])
 
 
@@ -247,8 +251,15 @@ def test_bad_input(data):
         sharpness(net, X, y)
     with pytest.raises(TypeError, match="needs its data"):
         sharpness(net, X)
-    with pytest.raises(TypeError, match="weight the rows of a module in its loss"):
-        sharpness(net, X, y, loss=functional.cross_entropy, sample_weight=np.ones(150))
+    with pytest.raises(ValueError, match="go together"):
+        ParametricPlotDisplay.from_modules(net, net, X, y, loss=functional.cross_entropy, X_test=X)
+    with pytest.raises(TypeError, match="one class; got Sequential and Linear"):
+        ParametricPlotDisplay.from_modules(net, net[0], X, y, loss=functional.cross_entropy)
+    wider = torch.nn.Sequential(*net, torch.nn.Linear(3, 3))
+    with pytest.raises(ValueError, match=r"one shape \(n,\)"):
+        ParametricPlotDisplay.from_modules(net, wider, X, y, loss=functional.cross_entropy)
+    with pytest.raises(TypeError, match="jac goes with a function"):
+        sharpness(net, X, y, loss=functional.cross_entropy, jac=True)
     with pytest.raises(ValueError, match="as many rows"):
         sharpness(net, X, y[:3], loss=functional.cross_entropy)
     for size in (0, 2.7, "a"):

@@ -16,7 +16,6 @@ from sklearn.model_selection import StratifiedKFold
 import sparsekit as sk
 from sparsekit._l1.losses import null_intercept as null_intercept_module
 from sparsekit._l1.losses.null_intercept import null_intercept
-from sparsekit.inspection import sharpness
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, ProbitLoss, minimize_oba
 
 
@@ -176,8 +175,6 @@ def test_a_model_that_had_an_offset_asks_for_one(K):
         model.score(X, y)
     with pytest.raises(ValueError, match=r"adds an offset to each row\. Set needs_offset_ = False"):
         model.to_sklearn()
-    with pytest.raises(ValueError, match="fitted with an offset"):
-        sharpness(model, X, y)
     zero = {name: getattr(model, name)(X, offset=0) for name in methods}
     accuracy = model.score(X, y, offset=0.0)
     model.needs_offset_ = False

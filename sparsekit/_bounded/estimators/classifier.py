@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -43,6 +44,7 @@ def _has_probabilities(estimator):
     return True
 
 
+@dataclass(eq=False, repr=False)
 class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
@@ -124,44 +126,27 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     (0.981, 0.0)
     """
 
+    loss: ClassificationLoss = "log_loss"
+    _: KW_ONLY
+    bounds: CoefficientBounds = (-np.inf, np.inf)
+    alpha: float = 1e-4
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    class_weight: ClassWeight = None
+    tol: float = BoundedOptions.tol
+    max_iter: int = BoundedOptions.max_iter
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(ClassificationLoss)))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        loss: ClassificationLoss = "log_loss",
-        *,
-        bounds: CoefficientBounds = (-np.inf, np.inf),
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.0,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = BoundedOptions.tol,
-        max_iter: int = BoundedOptions.max_iter,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.loss = loss
-        self.bounds = bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

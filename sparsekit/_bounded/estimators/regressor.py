@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Literal, Self, get_args
 
@@ -32,6 +33,7 @@ from .fit import (
 RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
 
 
+@dataclass(eq=False, repr=False)
 class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
@@ -146,47 +148,29 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     array([  0., 400.])
     """
 
+    loss: RegressionLoss = "absolute"
+    _: KW_ONLY
+    bounds: CoefficientBounds = (-np.inf, np.inf)
+    alpha: float = 0.0
+    l1_ratio: float = 0.0
+    quantile: float = 0.5
+    epsilon: float = 0.1
+    fit_intercept: bool = True
+    tol: float = BoundedOptions.tol
+    max_iter: int = BoundedOptions.max_iter
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(RegressionLoss)))],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "epsilon": [Interval(Real, 0, None, closed="left")],
         **CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        loss: RegressionLoss = "absolute",
-        *,
-        bounds: CoefficientBounds = (-np.inf, np.inf),
-        alpha: float = 0.0,
-        l1_ratio: float = 0.0,
-        quantile: float = 0.5,
-        epsilon: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = BoundedOptions.tol,
-        max_iter: int = BoundedOptions.max_iter,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.loss = loss
-        self.bounds = bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

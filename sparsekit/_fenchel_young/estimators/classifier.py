@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -97,8 +98,24 @@ _PARAMETERS = """
 """
 
 
+@dataclass(eq=False, repr=False)
 class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
     """What sparsemax and softmax regression share: everything but the map."""
+
+    alpha: float = 1e-4
+    _: KW_ONLY
+    fit_intercept: bool = True
+    penalize_intercept: bool = True
+    threshold: float | None = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -110,37 +127,6 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         "history": ["boolean"],
         **SOLVER_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = True,
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:

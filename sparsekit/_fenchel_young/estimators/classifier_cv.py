@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -57,10 +58,24 @@ def _divergence_score(estimator, X, y, sample_weight=None):
     return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
 
 
+@dataclass(eq=False, repr=False)
 class _FenchelYoungClassifierCV(
     CrossValidationMixin, CallbackSupportMixin, FenchelYoungClassifierMixin, BaseEstimator
 ):
     """What the two classifiers with cross-validation share."""
+
+    alphas: ArrayLike | None = None
+    _: KW_ONLY
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    fit_intercept: bool = True
+    penalize_intercept: bool = True
+    threshold: float | None = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
 
     _default_scoring = staticmethod(_divergence_score)
 
@@ -75,33 +90,6 @@ class _FenchelYoungClassifierCV(
         **OPTIONS,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        alphas: ArrayLike | None = None,
-        *,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = True,
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -30,6 +31,7 @@ from .fit import OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
 
 
+@dataclass(eq=False, repr=False)
 class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -142,6 +144,28 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     (array([0]), True)
     """
 
+    family: FamilyName = "poisson"
+    _: KW_ONLY
+    link: Link = "auto"
+    power: float = 1.5
+    dispersion: float = 1.0
+    epsilon: float = 1.35
+    alpha: float = 1.0
+    l1_ratio: float = 1.0
+    positive: bool = False
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         **FAMILY_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -154,51 +178,6 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     }
 
     path = staticmethod(glm_path)
-
-    def __init__(
-        self,
-        family: FamilyName = "poisson",
-        *,
-        link: Link = "auto",
-        power: float = 1.5,
-        dispersion: float = 1.0,
-        epsilon: float = 1.35,
-        alpha: float = 1.0,
-        l1_ratio: float = 1.0,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.power = power
-        self.dispersion = dispersion
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

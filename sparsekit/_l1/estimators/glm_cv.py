@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -33,6 +34,7 @@ from .glm import GLMOBA
 from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
 
 
+@dataclass(eq=False, repr=False)
 class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """Generalised linear model with alpha chosen by cross-validation or by a criterion.
 
@@ -126,6 +128,31 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     (array([0]), True)
     """
 
+    family: FamilyName = "poisson"
+    _: KW_ONLY
+    link: Link = "auto"
+    power: float = 1.5
+    dispersion: float = 1.0
+    epsilon: float = 1.35
+    alphas: int | ArrayLike = 50
+    eps: float = 1e-3
+    l1_ratio: float | ArrayLike = 1.0
+    positive: bool = False
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    selection: Selection = "best"
+    relaxed: bool = False
+    refit: bool = True
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    verbose: int = 0
+
     _penalty = "alpha"
     _own_score = GLMPredictionMixin.score
     _scored_decrease = 1.0  # as of the Lasso: near ties of alphas
@@ -135,57 +162,6 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         **CV_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        family: FamilyName = "poisson",
-        *,
-        link: Link = "auto",
-        power: float = 1.5,
-        dispersion: float = 1.0,
-        epsilon: float = 1.35,
-        alphas: int | ArrayLike = 50,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        positive: bool = False,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.power = power
-        self.dispersion = dispersion
-        self.epsilon = epsilon
-        self.alphas = alphas
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Literal, Self
 
@@ -28,6 +29,7 @@ from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
 
 
+@dataclass(eq=False, repr=False)
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
@@ -145,6 +147,24 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     (4, 0.455)
     """
 
+    alpha: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    positive: bool = False
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    solver: Literal["auto", "gram", "interior", "oba"] = "auto"
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -158,43 +178,6 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     }
 
     path = staticmethod(lasso_path)
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        solver: Literal["auto", "gram", "interior", "oba"] = "auto",
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.solver = solver
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,7 @@ from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .lasso import LassoOBA
 
 
+@dataclass(eq=False, repr=False)
 class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
 
@@ -144,6 +146,26 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     (True, (100, 5))
     """
 
+    alphas: int | ArrayLike = 100
+    _: KW_ONLY
+    eps: float = 1e-3
+    l1_ratio: float | ArrayLike = 1.0
+    positive: bool = False
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    selection: Selection = "best"
+    relaxed: bool = False
+    refit: bool = True
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    verbose: int = 0
+
     _penalty = "alpha"
     _own_score = OffsetRegressionMixin.score
 
@@ -152,47 +174,6 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         "positive": ["boolean"],
         **CV_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        alphas: int | ArrayLike = 100,
-        *,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        positive: bool = False,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Self
 
@@ -27,6 +28,7 @@ from .fit import OBAEstimatorMixin
 from .prediction import L1LogisticClassifierMixin
 
 
+@dataclass(eq=False, repr=False)
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
     r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
 
@@ -151,6 +153,23 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     (8, 0.974)
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -161,41 +180,6 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         "history": ["boolean"],
         **OBA_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

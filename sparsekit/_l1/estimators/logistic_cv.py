@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -34,6 +35,7 @@ from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 
 
+@dataclass(eq=False, repr=False)
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation or by a criterion.
 
@@ -143,6 +145,26 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     True
     """
 
+    Cs: int | ArrayLike = 10
+    _: KW_ONLY
+    eps: float = 1e-3
+    l1_ratio: float | ArrayLike = 1.0
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    selection: Selection = "best"
+    relaxed: bool = False
+    refit: bool = True
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    verbose: int = 0
+
     _penalty = "C"
     _own_score = L1LogisticClassifierMixin.score
     _widens = True
@@ -152,47 +174,6 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CV_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 10,
-        *,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

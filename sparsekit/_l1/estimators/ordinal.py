@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -28,6 +29,7 @@ from .fit import OBAEstimatorMixin
 from .ordinal_prediction import OrdinalPredictionMixin
 
 
+@dataclass(eq=False, repr=False)
 class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -134,6 +136,23 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     (array([0]), ['bad', 'fair', 'good'], True)
     """
 
+    alpha: float = 0.01
+    _: KW_ONLY
+    l1_ratio: float = 1.0
+    categories: ArrayLike | None = None
+    penalty_weights: PenaltyWeights = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
@@ -145,41 +164,6 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         **OBA_CONSTRAINTS,
     }
     fit_intercept = False  # thresholds stand for it
-
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        *,
-        l1_ratio: float = 1.0,
-        categories: ArrayLike | None = None,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.categories = categories
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -30,6 +31,7 @@ from .sequences import read, read_labels, sequence_weights
 from .stream import TaggerStreamMixin
 
 
+@dataclass(eq=False, repr=False)
 class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
 
@@ -164,6 +166,25 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
     [['DET', 'NOUN', 'VERB']]
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf"
+    l1_ratio: float = 0.0
+    constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None
+    all_possible_states: bool = True
+    all_possible_transitions: bool = True
+    fit_ends: bool = True
+    class_weight: ClassWeight = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    max_time: float | None = None
+    warm_start: bool = False
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
+
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(FIT_LOSSES))],
@@ -178,45 +199,6 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         "history": ["boolean"],
         **SOLVER_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf",
-        l1_ratio: float = 0.0,
-        constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None,
-        all_possible_states: bool = True,
-        all_possible_transitions: bool = True,
-        fit_ends: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.l1_ratio = l1_ratio
-        self.constraints = constraints
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.fit_ends = fit_ends
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -59,7 +59,33 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
 
 
 class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
-    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
+    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes.
+
+    Parameters
+    ----------
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per iteration to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each iteration with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
+        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
+        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+    """
 
     n_iter_: Any  # of one problem, or of each of several
     tol: Any

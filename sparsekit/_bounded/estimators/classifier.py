@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted
 
 from ..._arrays import namespace
+from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import available_if, fit_context
@@ -32,6 +33,7 @@ from .fit import (
     normalized,
     used_columns,
 )
+from .regressor import BoundedRegressor
 
 ClassificationLoss = Literal["log_loss", "hinge", "squared_hinge", "modified_huber"]
 
@@ -44,6 +46,7 @@ def _has_probabilities(estimator):
     return True
 
 
+@shares_entries(BoundedRegressor, OffsetClassificationMixin.decision_function)
 @dataclass(eq=False, repr=False)
 class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
@@ -74,17 +77,13 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         might be a pair for each feature.
     alpha : float, default=1e-4
         Strength of the penalty, >= 0. At 0 separable data have no solution.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
-    fit_intercept : bool, default=True
-        Whether to fit the intercept.
+    {l1_ratio, fit_intercept}
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.
     tol, max_iter, max_time : default=1e-6, 10000, None
         As in :class:`BoundedRegressor`; they hold for each of the one-against-rest problems.
-    warm_start, n_jobs, history, verbose, callback : default=False, None, False, 0, None
-        As in :class:`BoundedRegressor`.
+    {warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -104,10 +103,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         As in :class:`BoundedRegressor`; ``output`` is the problem's number.
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`BoundedRegressor`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -149,6 +145,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     }
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(BoundedRegressor.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -161,8 +158,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             and sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
             Class labels of any kind (numbers, bools, strings; on a GPU numbers).
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
             Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
             classes a column for each. Predictions need theirs then.
@@ -176,13 +172,11 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         ValueError
             If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
             infinity, or fewer than two classes have a positive weight.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
+        {TypeError}
 
         Warns
         -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+        {sklearn.exceptions.ConvergenceWarning}
         """
         names = _get_feature_names(X)
         given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
@@ -232,9 +226,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {X, offset}
 
         Returns
         -------
@@ -257,9 +249,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {X, offset}
 
         Returns
         -------

@@ -13,6 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names
 
 from ..._arrays import namespace
+from ..._docstrings import shares_entries
+from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
@@ -33,6 +35,7 @@ from .fit import (
 RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
 
 
+@shares_entries(SolverEstimatorMixin)
 @dataclass(eq=False, repr=False)
 class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
@@ -75,21 +78,11 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         gap is at most that.
     max_iter : int, default=10000
         Largest number of iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
+    {max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients where their shape fits; otherwise from zero, or the bound next
         to it.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per iteration.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each iteration with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
-        fit, without a warning, by returning True or raising StopIteration.
+    {n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -113,10 +106,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     needs_offset_ : bool
         Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
         zero, for tools that cannot hand one on.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------

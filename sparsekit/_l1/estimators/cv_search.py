@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import as_like, is_device, namespace, to_host
+from ..._docstrings import shares_entries
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
@@ -25,6 +26,7 @@ from ..._estimator.cross_validation import (
 )
 from ..._estimator.monitor import PartsMonitor
 from ..._estimator.offset import with_rows_offset
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._messages import numbers, shown
 from ..._typing import MatrixLike, Offset
 from ..paths.path_solver import penalty_grid
@@ -168,6 +170,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             )
         return result
 
+    @shares_entries(CrossValidationMixin.score, OffsetClassificationMixin.decision_function)
     def score(
         self,
         X: MatrixLike,
@@ -183,16 +186,10 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
+        {X}
         y : array-like of shape (n_samples,)
             True labels or values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
+        {sample_weight, offset, **score_params}
 
         Returns
         -------

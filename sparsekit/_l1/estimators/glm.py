@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from ..._arrays import as_like
+from ..._docstrings import shares_entries
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -29,8 +30,10 @@ from ..paths.glm_path import glm_path
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
+from .lasso import LassoOBA
 
 
+@shares_entries(LassoOBA)
 @dataclass(eq=False, repr=False)
 class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
@@ -60,66 +63,24 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         Of "negative-binomial", whose variance is mean + dispersion * mean ** 2; above 0.
     epsilon : float, default=1.35
         Residual from which the loss of "huber" is straight, in the unit of y.
-    alpha : float, default=1.0
-        Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
-        ``penalty_weights`` multiply both.
+    {alpha, l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free).
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
+    {fit_intercept, penalty_weights}
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
         most that, or a warning says why not. The optimality measure of :class:`LassoOBA` must be at most tol
         too. It is relative to the largest entry of the gradient of the model of the intercept alone. Families
         without a certificate stop by this measure.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        As in :class:`L1LogisticOBA`.
+    {max_iter, max_time, warm_start, n_jobs, hessian, memory, history, verbose, callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients, in the dtype of X (float32 or float64).
-    intercept_ : float
-        Intercept; 0.0 if ``fit_intercept=False``.
-    n_iter_ : int
-        Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
-    objective_ : float
-        Value of the objective above.
+    {coef_, intercept_, n_iter_, optimality_, objective_}
     dual_gap_ : float
         Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum. NaN
         for the links probit and cloglog, whose dual has no formula.
-    history_ : dict of ndarray
-        Only with ``history=True``, as in :class:`LassoOBA`.
-    n_rounds_ : int
-        Only of a fit to X in blocks: passes over them.
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {history_, n_rounds_, needs_offset_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -180,6 +141,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     path = staticmethod(glm_path)
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(LassoOBA.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -192,8 +154,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
             folder on disk, is fitted in blocks of rows. Of CuPy, the other arrays must be there too.
         y : array-like of shape (n_samples,)
             Targets in the family's range.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
             then. With X in blocks a Dask array or series with the rows of X is as good.
@@ -207,16 +168,11 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has a
             value that the family lacks, or the best intercept is infinite (counts that are all zero).
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
+        {TypeError, RuntimeError}
 
         Warns
         -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+        {sklearn.exceptions.ConvergenceWarning}
         """
         family = self._make_family()
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
+from ..._docstrings import shares_entries
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import fit_context
@@ -32,8 +33,10 @@ from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .glm import GLMOBA
 from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
+from .lasso_cv import LassoOBACV
 
 
+@shares_entries(LassoOBACV)
 @dataclass(eq=False, repr=False)
 class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """Generalised linear model with alpha chosen by cross-validation or by a criterion.
@@ -47,63 +50,32 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         As in :class:`GLMOBA`.
     alphas : int or array-like, default=50
         Values of alpha > 0 to try, in any order. An integer asks for a grid, as in :class:`LassoOBACV`.
-    eps : float, default=1e-3
-        Ratio of the grid's ends where alphas is an integer, in (0, 1).
-    l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, or several to choose among, as in :class:`LassoOBACV`.
+    {eps, l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`GLMOBA`.
-    cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
+    {cv}
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is minus the mean unit deviance of the left-out rows.
-    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        The alpha that ``alpha_`` is: the best mean score, or the "one standard error" choice, as in
-        :class:`LassoOBACV`. Or the least value of a criterion on one path on all rows, see Notes.
-    relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects.
-    refit : bool, default=True
-        Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
-    fit_intercept, penalty_weights : default=True, None
-        As in :class:`GLMOBA`.
+    {selection, relaxed, refit}
+    {fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`GLMOBA`. With ``refit`` the folds, which are only scored, are solved less exactly, as in
         :class:`LassoOBACV`.
-    max_time : float, default=None
-        Largest time in seconds of each path.
-    n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads.
-    hessian, memory : default="exact", 10
-        As in :class:`GLMOBA`.
-    verbose : int, default=0
-        1 prints a line to the standard output as each fold ends.
+    {max_time, n_jobs}
+    {hessian, memory}
+    {verbose}
 
     Attributes
     ----------
-    alpha_ : float
-        The chosen alpha.
-    alpha_best_, alpha_1se_ : float
-        The choices of the two rules of ``selection``.
+    {alpha_, alpha_best_, alpha_1se_}
     alphas_ : ndarray of shape (n_alphas,)
         The values tried with ``l1_ratio_``, falling.
     scores_ : ndarray of shape (n_folds, n_alphas)
         Score of each fold's left-out part with ``l1_ratio_``.
-    mean_score_, se_ : ndarray of shape (n_alphas,)
-        Mean of the scores over the folds, and its standard error.
-    l1_ratio_ : float
-        The chosen l1_ratio.
-    l1_ratios_ : ndarray of shape (n_ratios,)
-        Those tried, rising.
-    l1_ratio_scores_ : ndarray of shape (n_ratios,)
-        The best mean score of each.
+    {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`GLMOBA`.
-    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
-        As in :class:`LassoOBACV`.
-    n_iter_ : ndarray of shape (n_folds,) or (1,)
-        Outer iterations of each fold's whole paths, or of those on all rows.
-    optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`GLMOBA`; not with ``refit=False``.
+    {criterion_, n_iter_, optimality_, objective_, dual_gap_}
 
     See Also
     --------
@@ -164,6 +136,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(LassoOBACV.fit)
     def fit(
         self,
         X: MatrixLike,
@@ -181,13 +154,10 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
             scorer gets left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Targets in the family's range.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`GLMOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+        {**params}
 
         Returns
         -------
@@ -203,8 +173,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached, or with ``relaxed=True`` features separate the
             classes of binomial targets.
-        UserWarning
-            If the least value of a criterion is that of the smallest alpha.
+        {UserWarning}
         """
         _raise_for_params(params, self, "fit")
         family = self._make_family()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from ..._arrays import namespace, to_host
+from ..._docstrings import shares_entries
 from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
@@ -25,6 +26,7 @@ from ..losses.family_loss import deviance, null_predictor
 FAMILY_PARAMETERS: tuple[str, ...] = ("power", "dispersion", "epsilon")
 
 
+@shares_entries(OffsetRegressionMixin.predict, OffsetRegressionMixin.score)
 class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
     """Prediction of means with a fitted generalised linear model."""
 
@@ -41,10 +43,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
+        {X, offset}
 
         Returns
         -------
@@ -58,8 +57,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
+        {X}
         offset : float or array-like of shape (n_samples,), default=None
             What is added to the linear predictor, as log(exposure). None is zero, and a ValueError of a model
             that was fitted with an offset (see ``needs_offset_``).
@@ -85,14 +83,10 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
+        {X}
         y : array-like of shape (n_samples,)
             Targets in the family's range.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
+        {sample_weight, offset}
 
         Returns
         -------

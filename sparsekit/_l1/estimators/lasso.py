@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._arrays import as_like
+from ..._docstrings import shares_entries
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -27,8 +28,10 @@ from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
+from .logistic import L1LogisticOBA
 
 
+@shares_entries(L1LogisticOBA)
 @dataclass(eq=False, repr=False)
 class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
@@ -46,36 +49,18 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     ----------
     alpha : float, default=1.0
         Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (the Lasso); the rest is half the squares. The
-        ``penalty_weights`` multiply both.
+    {l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
         least squares. They have no model by L-BFGS: ``hessian="lbfgs"`` is an error.
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
-        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
-        where that has the names of all features. None: all one.
+    {fit_intercept, penalty_weights}
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
         most that, or a warning says why not. The optimality measure must be at most tol too. It is the
         largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
         largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
         :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
+    {max_iter, max_time, warm_start, n_jobs, hessian, memory}
     solver : {"auto", "gram", "interior", "oba"}, default="auto"
         "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system.
         "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
@@ -83,12 +68,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        As in :class:`L1LogisticOBA`.
+    {history, verbose, callback}
 
     Attributes
     ----------
@@ -98,25 +78,13 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Intercept; 0.0 if ``fit_intercept=False``.
     n_iter_ : int
         Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
+    {optimality_}
     objective_ : float
         Value of the objective above.
-    dual_gap_ : float
-        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
-    history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
-        every outer iteration.
+    {dual_gap_, history_}
     solver_ : str
         What ran: "newton" (a linear system), "gram", "interior", "oba", or several, as in "gram, oba".
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_rounds_ : int
-        Only of a fit to X in blocks: passes over them.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {needs_offset_, n_rounds_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -180,6 +148,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     path = staticmethod(lasso_path)
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(L1LogisticOBA.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -193,8 +162,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             data frame, or a folder on disk, is fitted in blocks of rows.
         y : array-like of shape (n_samples,)
             Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
             theirs then. With X in blocks a Dask array or series with the rows of X is as good.
@@ -207,16 +175,11 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
+        {TypeError, RuntimeError}
 
         Warns
         -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+        {sklearn.exceptions.ConvergenceWarning}
         """
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         # (the objective is a mean)

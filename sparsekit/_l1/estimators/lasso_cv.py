@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
+from ..._docstrings import shares_entries
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
@@ -31,8 +32,10 @@ from ..paths.least_squares_problem import LeastSquaresProblem
 from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .lasso import LassoOBA
+from .logistic_cv import L1LogisticOBACV
 
 
+@shares_entries(L1LogisticOBACV)
 @dataclass(eq=False, repr=False)
 class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
@@ -50,10 +53,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         of 1e-3, where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
     eps : float, default=1e-3
         Ratio of the grid's ends where alphas is an integer, in (0, 1).
-    l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among.
-        ``l1_ratio_`` is the one with the best mean score of any alpha; ties go to the larger one. Then
-        ``selection`` chooses alpha for it. Each value costs a path in every fold.
+    {l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`.
     cv : int, cross-validation generator or iterable, default=None
@@ -70,20 +70,13 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
-    fit_intercept, penalty_weights : default=True, None
-        As in :class:`LassoOBA`.
+    {fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
         gap is at most 30 tol of the objective.
-    max_time : float, default=None
-        Largest time in seconds of each path.
-    n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
-        under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory : default="exact", 10
-        As in :class:`LassoOBA`.
-    verbose : int, default=0
-        1 prints a line to the standard output as each fold ends.
+    {max_time, n_jobs}
+    {hessian, memory}
+    {verbose}
 
     Attributes
     ----------
@@ -100,21 +93,13 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         Score of each fold's left-out part with ``l1_ratio_``: with ``scoring=None`` minus the error.
     mean_score_, se_ : ndarray of shape (n_alphas,)
         Mean of the scores over the folds, and its standard error.
-    l1_ratio_ : float
-        The chosen l1_ratio.
-    l1_ratios_ : ndarray of shape (n_ratios,)
-        Those tried, rising.
-    l1_ratio_scores_ : ndarray of shape (n_ratios,)
-        The best mean score of each.
+    {l1_ratio_, l1_ratios_, l1_ratio_scores_}
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`LassoOBA`.
     criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
         The criterion of each alpha, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
         criterion; the attributes above that have scores, and alphas by the rules of folds, are missing then.
-    n_iter_ : ndarray of shape (n_folds,) or (1,)
-        Outer iterations of each fold's whole paths, or of those on all rows.
-    optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`LassoOBA`; not with ``refit=False``.
+    {n_iter_, optimality_, objective_, dual_gap_}
 
     See Also
     --------
@@ -176,6 +161,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     }
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(L1LogisticOBACV.fit)
     def fit(
         self,
         X: MatrixLike,
@@ -193,13 +179,10 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
             Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+        {**params}
 
         Returns
         -------

@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._arrays import as_like
+from ..._docstrings import shares_entries
+from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.decorators import fit_context
 from ..._estimator.offset import check_offset
@@ -28,6 +30,7 @@ from .fit import OBAEstimatorMixin
 from .prediction import L1LogisticClassifierMixin
 
 
+@shares_entries(SolverEstimatorMixin)
 @dataclass(eq=False, repr=False)
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
     r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
@@ -71,25 +74,12 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         at zero (with an ``offset`` that of the model of the intercept alone).
     max_iter : int, default=200
         Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
+    {max_time, warm_start, n_jobs}
     hessian : {"exact", "lbfgs"}, default="exact"
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each outer iteration with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
-        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
-        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+    {history, verbose, callback}
 
     Attributes
     ----------
@@ -116,10 +106,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         zero, for tools that cannot hand one on.
     n_rounds_ : int
         Only of a fit to X in blocks: passes over them.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
+from ..._docstrings import shares_entries
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import fit_context
@@ -35,6 +36,7 @@ from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 
 
+@shares_entries(L1LogisticOBA)
 @dataclass(eq=False, repr=False)
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation or by a criterion.
@@ -54,9 +56,9 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
-        ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
-        ``selection`` chooses C for it. Each costs a path in every fold.
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone), or several to choose among.
+        ``l1_ratio_`` is the one with the best mean score of any penalty; ties go to the larger one. Then
+        ``selection`` chooses the penalty for it. Each value costs a path in every fold.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
     scoring : str or callable, default=None
@@ -75,8 +77,9 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``. A class that
         the training part of a fold lacks has the intercept -inf there and in the average. It is never
         predicted.
-    fit_intercept, penalty_weights, class_weight : default=True, None, None
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+    {fit_intercept, penalty_weights}
+    class_weight : dict or "balanced", default=None
+        As in :class:`L1LogisticOBA`; "balanced" counts the whole data.
     tol, max_iter : default=1e-5, 200
         As in :class:`L1LogisticOBA`. With ``refit`` the folds are only scored. They are solved to ten times
         tol, or until the predicted reduction is less than 30 tol of the objective.
@@ -85,8 +88,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
         under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory : default="exact", 10
-        As in :class:`L1LogisticOBA`.
+    {hessian, memory}
     verbose : int, default=0
         1 prints a line to the standard output as each fold ends.
 
@@ -120,7 +122,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     n_iter_ : ndarray of shape (n_folds,) or (1,)
         Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`L1LogisticOBA`; not with ``refit=False``.
+        Of the final fit; not with ``refit=False``.
 
     See Also
     --------

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..._docstrings import shares_entries
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
@@ -26,9 +27,12 @@ from ..paths.coefficients import penalty_of
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.centred_loss import centre_of, subtract_centre
 from .fit import OBAEstimatorMixin
+from .lasso import LassoOBA
+from .logistic import L1LogisticOBA
 from .ordinal_prediction import OrdinalPredictionMixin
 
 
+@shares_entries(LassoOBA, L1LogisticOBA)
 @dataclass(eq=False, repr=False)
 class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
@@ -51,35 +55,19 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     ----------
     alpha : float, default=0.01
         Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone).
+    {l1_ratio}
     categories : array-like of shape (n_categories,), default=None
         The labels in their order. None: that of an ordered categorical y of pandas, else sorted. Numbers
         sort as meant; most words do not ("high" < "low" < "medium").
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
-    class_weight : dict or "balanced", default=None
-        Factors of the sample weights by class, as in scikit-learn.
+    {penalty_weights, class_weight}
     tol : float, default=1e-5
         As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
         the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone,
         at the mean of the offset.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
+    {max_iter, max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients and thresholds where their shapes fit.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
+    {n_jobs, hessian, memory, history, verbose}
     callback : callable, default=None
         As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
         without features, at the mean of the offset.
@@ -94,22 +82,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Sorted labels, the columns of probabilities; those without a row of positive weight are left out.
     ranks_ : ndarray of shape (n_classes,)
         Position of each of ``classes_`` in the order: 0 for the lowest.
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_iter_ : int
-        Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
-    objective_ : float
-        Value of the objective above.
-    dual_gap_ : float
-        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
-    history_ : dict of ndarray
-        Only with ``history=True``, as in :class:`LassoOBA`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {needs_offset_, n_iter_, optimality_, objective_, dual_gap_, history_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -166,6 +140,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     fit_intercept = False  # thresholds stand for it
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(LassoOBA.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -178,8 +153,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             memory.
         y : array-like of shape (n_samples,)
             Class labels: numbers, bools or strings.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's score. Predictions need theirs then.
 
@@ -198,8 +172,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 
         Warns
         -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+        {sklearn.exceptions.ConvergenceWarning}
         """
         refuse_device(
             type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight, offset=offset

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.device_linear import VectorModelMixin, refuse_device
 from ..._estimator.linear_model import no_counterpart
@@ -22,6 +23,7 @@ from ..._typing import Array, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import log_probabilities
 
 
+@shares_entries()
 class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin):
     """Prediction of ordered classes; probabilities hold for scores of any size."""
 
@@ -58,10 +60,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict_linear`.
+        {X, offset}
 
         Returns
         -------
@@ -76,10 +75,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict_linear`.
+        {X, offset}
 
         Returns
         -------
@@ -94,10 +90,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict_linear`.
+        {X, offset}
 
         Returns
         -------
@@ -115,10 +108,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict_linear`.
+        {X, offset}
 
         Returns
         -------
@@ -134,14 +124,12 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
+        {X}
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict_linear`.
+        {offset}
 
         Returns
         -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.penalty_name import PenaltyNameMixin
@@ -12,6 +13,7 @@ from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import FloatArray, MatrixLike, Offset
 
 
+@shares_entries(OffsetClassificationMixin.decision_function)
 class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
 
@@ -21,10 +23,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `decision_function`.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {X, offset}
 
         Returns
         -------
@@ -44,10 +43,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `decision_function`.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {X, offset}
 
         Returns
         -------

@@ -26,8 +26,8 @@ class LinearLoss:
     Parameters
     ----------
     X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked on where
-        they are; y and sample_weight must be there too.
+        Rows x_i, float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked
+        on where they are; y and sample_weight must be there too.
     y : array-like of shape (n,)
         Targets; for the two-class losses -1 or +1.
     sample_weight : array-like of shape (n,), default=None
@@ -37,7 +37,17 @@ class LinearLoss:
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What is added to each row's predictor, o_i; None means zeros.
+        What is added to each row's predictor: a column of X whose coefficient is 1.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
     """
 
     curvature: Any = None  # sup l''

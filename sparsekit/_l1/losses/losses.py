@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import to_host
+from ..._docstrings import shares_entries
 from ..._linalg.special import entropies
 from ..._messages import shown
 from ..._typing import FloatArray
@@ -12,6 +13,7 @@ from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
 
 
+@shares_entries(LinearLoss)
 class LogisticLoss(LinearLoss):
     r"""Logistic loss of two classes.
 
@@ -22,28 +24,15 @@ class LogisticLoss(LinearLoss):
 
     Parameters
     ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets, -1 or +1.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {X, y, sample_weight, fit_intercept, n_threads, offset}
 
     Attributes
     ----------
-    n_variables : int
-        Length of x.
+    {n_variables}
 
     Raises
     ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {ValueError}
 
     See Also
     --------
@@ -90,6 +79,7 @@ class LogisticLoss(LinearLoss):
         return float(np.sum(s * (entropies(t) + entropies(1 - t)) + self._of_offset(theta)))
 
 
+@shares_entries(LinearLoss)
 class LeastSquaresLoss(LinearLoss):
     r"""Half the weighted sum of squares.
 
@@ -100,28 +90,15 @@ class LeastSquaresLoss(LinearLoss):
 
     Parameters
     ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {X, y, sample_weight, fit_intercept, n_threads, offset}
 
     Attributes
     ----------
-    n_variables : int
-        Length of x.
+    {n_variables}
 
     Raises
     ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {ValueError}
 
     See Also
     --------
@@ -157,6 +134,7 @@ class LeastSquaresLoss(LinearLoss):
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())
 
 
+@shares_entries(LinearLoss)
 class ProbitLoss(LinearLoss):
     r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
 
@@ -167,28 +145,15 @@ class ProbitLoss(LinearLoss):
 
     Parameters
     ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets, -1 or +1.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {X, y, sample_weight, fit_intercept, n_threads, offset}
 
     Attributes
     ----------
-    n_variables : int
-        Length of x.
+    {n_variables}
 
     Raises
     ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {ValueError}
 
     See Also
     --------

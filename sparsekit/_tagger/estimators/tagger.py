@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from ..._docstrings import shares_entries
 from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context
@@ -31,6 +32,7 @@ from .sequences import read, read_labels, sequence_weights
 from .stream import TaggerStreamMixin
 
 
+@shares_entries(SolverEstimatorMixin)
 @dataclass(eq=False, repr=False)
 class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
@@ -85,22 +87,14 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         when the share of wrong labels in a pass is at most tol, or decreases by at most tol in five passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
+    {max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
     random_state : int, RandomState instance or None, default=None
         Order of the sequences in each pass of the perceptron.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all. Results do not depend on it.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per step to the standard output.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each step with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
-        StopIteration stops the fit.
+    {history, verbose, callback}
 
     Attributes
     ----------

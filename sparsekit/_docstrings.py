@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _ENTRY = re.compile(r"^(\S[^:\n]*).*(?:\n +\S.*)+", re.MULTILINE)
-_NAMED = re.compile(r"^( *)\{([\w*.]+(?:, [\w*.]+)*)\}$", re.MULTILINE)
+_SECTION = re.compile(r"^(\w[\w ]*)\n---+\n(?:(?!.*\n---+\n).*\n?)*", re.MULTILINE)
+_NAMED = re.compile(r"^( *)\{([\w*. ]+(?:, [\w*. ]+)*)\}$", re.MULTILINE)
 
 
 def shares_entries(*sources: Any) -> Callable[[T], T]:
     """Decorator of a function or a class: a line ``{tol, max_iter}`` of a docstring stands for two entries.
 
-    An entry is what a section of numpydoc says of a parameter, an attribute or an error. It is that of the
-    first of ``sources`` whose docstring has it. Methods of a class are sources of one another.
+    An entry is what a section of numpydoc says of a parameter, an attribute or an error; ``{Raises}`` is a
+    whole section. It is that of the first of ``sources`` whose docstring has it. Methods of a class are
+    sources of one another.
 
     Raises
     ------
@@ -34,7 +37,7 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
 
         def texts(match: re.Match[str]) -> str:
             found = dict.fromkeys(entries[name] for name in match[2].split(", "))
-            return "\n".join(match[1] + line for text in found for line in text.split("\n"))
+            return textwrap.indent("\n".join(found), match[1])
 
         for one in (target, *methods):
             if one.__doc__:  # there is none where Python is run with -OO
@@ -48,7 +51,8 @@ def _entries(sources: Any) -> dict[str, str]:
     """Name -> text, from the line that begins with the name: it and all after it that are further in."""
     found: dict[str, str] = {}
     for source in sources:
-        for match in _ENTRY.finditer(inspect.cleandoc(source.__doc__ or "")):
+        doc = inspect.cleandoc(source.__doc__ or "")
+        for match in (*_ENTRY.finditer(doc), *_SECTION.finditer(doc)):
             for name in match[1].strip().split(", "):
-                found.setdefault(name, match[0])
+                found.setdefault(name, match[0].strip())
     return found

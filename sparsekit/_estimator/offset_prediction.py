@@ -117,9 +117,7 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
     def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
         """Class of each row.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------

@@ -46,7 +46,7 @@ def _has_probabilities(estimator):
     return True
 
 
-@shares_entries(BoundedRegressor, OffsetClassificationMixin.decision_function)
+@shares_entries(OffsetClassificationMixin.decision_function, BoundedRegressor)
 @dataclass(eq=False, repr=False)
 class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
@@ -163,9 +163,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
             classes a column for each. Predictions need theirs then.
 
-        Returns
-        -------
-        self : BoundedClassifier
+        {Returns}
 
         Raises
         ------
@@ -174,9 +172,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             infinity, or fewer than two classes have a positive weight.
         {TypeError}
 
-        Warns
-        -----
-        {sklearn.exceptions.ConvergenceWarning}
+        {Warns}
         """
         names = _get_feature_names(X)
         given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
@@ -224,9 +220,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
         clipped to [0, 1] (Zhang 2004). Of more than two classes the numbers are divided by their sum.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------
@@ -247,9 +241,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------

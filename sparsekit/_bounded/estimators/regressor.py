@@ -183,7 +183,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
 
         Returns
         -------
-        self : BoundedRegressor
+        self
 
         Raises
         ------

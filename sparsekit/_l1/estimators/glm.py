@@ -149,9 +149,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, used without a copy as in :class:`L1LogisticOBA`. A Dask array or data frame, or a
-            folder on disk, is fitted in blocks of rows. Of CuPy, the other arrays must be there too.
+        {X}
         y : array-like of shape (n_samples,)
             Targets in the family's range.
         {sample_weight}
@@ -159,9 +157,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
             Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
             then. With X in blocks a Dask array or series with the rows of X is as good.
 
-        Returns
-        -------
-        self : GLMOBA
+        {Returns}
 
         Raises
         ------
@@ -170,9 +166,7 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
             value that the family lacks, or the best intercept is infinite (counts that are all zero).
         {TypeError, RuntimeError}
 
-        Warns
-        -----
-        {sklearn.exceptions.ConvergenceWarning}
+        {Warns}
         """
         family = self._make_family()
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)

@@ -159,14 +159,11 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
             As in :meth:`GLMOBA.fit`; the folds are fitted and scored with their rows of it.
         {**params}
 
-        Returns
-        -------
-        self : GLMOBACV
+        {Returns}
 
         Raises
         ------
-        ValueError
-            As :meth:`GLMOBA.fit`, or if all rows of a fold's training part or of its left-out part weigh 0.
+        {ValueError}
 
         Warns
         -----

@@ -41,13 +41,9 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Linear predictor ``X w + b + offset``, on the scale of the link.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        {Returns}
         """
         return super().predict(X, offset)
 

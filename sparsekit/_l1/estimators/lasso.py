@@ -156,10 +156,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, used without a copy as in :class:`L1LogisticOBA`. A CuPy array or sparse matrix is
-            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too. A Dask array or
-            data frame, or a folder on disk, is fitted in blocks of rows.
+        {X}
         y : array-like of shape (n_samples,)
             Target values.
         {sample_weight}
@@ -167,9 +164,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
             theirs then. With X in blocks a Dask array or series with the rows of X is as good.
 
-        Returns
-        -------
-        self : LassoOBA
+        {Returns}
 
         Raises
         ------
@@ -177,9 +172,7 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
         {TypeError, RuntimeError}
 
-        Warns
-        -----
-        {sklearn.exceptions.ConvergenceWarning}
+        {Warns}
         """
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         # (the objective is a mean)

@@ -184,14 +184,13 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
         {**params}
 
-        Returns
-        -------
-        self : LassoOBACV
+        {Returns}
 
         Raises
         ------
         ValueError
-            As :meth:`LassoOBA.fit`, or if all rows of a fold's training part or of its left-out part weigh 0.
+            As the model for one alpha, or if all rows of a fold's training part, or of its left-out part,
+            weigh 0.
 
         Warns
         -----

@@ -191,7 +191,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
         Returns
         -------
-        self : L1LogisticOBA
+        self
 
         Raises
         ------

@@ -205,7 +205,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 
         Returns
         -------
-        self : L1LogisticOBACV
+        self
 
         Raises
         ------

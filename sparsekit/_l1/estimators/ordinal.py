@@ -157,9 +157,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's score. Predictions need theirs then.
 
-        Returns
-        -------
-        self : OrdinalOBA
+        {Returns}
 
         Raises
         ------
@@ -170,9 +168,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         TypeError
             If an array is on a GPU.
 
-        Warns
-        -----
-        {sklearn.exceptions.ConvergenceWarning}
+        {Warns}
         """
         refuse_device(
             type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight, offset=offset

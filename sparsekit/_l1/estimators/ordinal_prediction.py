@@ -58,9 +58,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
     def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------
@@ -73,9 +71,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
     def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Probability of each class.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------
@@ -88,9 +84,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
     def decision_function(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Of two classes the log-odds of the second; of more the logarithms of the probabilities.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------
@@ -106,13 +100,9 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
     def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
         """Most probable class of each row.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
-        Returns
-        -------
-        ndarray of shape (n_samples,)
+        {Returns}
         """
         places = self.predict_log_proba(X, offset).argmax(axis=1)
         return self.classes_[places]

@@ -21,9 +21,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
     def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Probability of each class.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------
@@ -41,9 +39,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
     def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
-        Parameters
-        ----------
-        {X, offset}
+        {Parameters}
 
         Returns
         -------

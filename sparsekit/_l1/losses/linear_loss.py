@@ -48,6 +48,10 @@ class LinearLoss:
     ------
     ValueError
         If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
     """
 
     curvature: Any = None  # sup l''

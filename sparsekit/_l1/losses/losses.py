@@ -22,21 +22,13 @@ class LogisticLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    {X, y, sample_weight, fit_intercept, n_threads, offset}
+    {Parameters}
 
-    Attributes
-    ----------
-    {n_variables}
+    {Attributes}
 
-    Raises
-    ------
-    {ValueError}
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------
@@ -88,21 +80,13 @@ class LeastSquaresLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    {X, y, sample_weight, fit_intercept, n_threads, offset}
+    {Parameters}
 
-    Attributes
-    ----------
-    {n_variables}
+    {Attributes}
 
-    Raises
-    ------
-    {ValueError}
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------
@@ -143,21 +127,13 @@ class ProbitLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    {X, y, sample_weight, fit_intercept, n_threads, offset}
+    {Parameters}
 
-    Attributes
-    ----------
-    {n_variables}
+    {Attributes}
 
-    Raises
-    ------
-    {ValueError}
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from ..._arrays import as_like, host_only, namespace, to_host
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.checks import by_feature
-from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
@@ -137,11 +137,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
 
     _unsaved = ("_multipliers",)  # what `save` leaves out
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _start(self, X, n_outputs, columns, offset=0.0):
         """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""

@@ -109,7 +109,6 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = False
         tags.classifier_tags.multi_label = True
         return tags

@@ -76,13 +76,13 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
-    def _search(self, whole, given, y, model, params, scorer, metadata):
+    def _search(self, whole, inputs, y, model, params, scorer):
         """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
 
         Parameters
         ----------
         whole : PathProblem
-        given : TrainingData
+        inputs : FitInputs
             What the problem is made of.
         y : ndarray of shape (n_samples,)
             Targets for splitters and scorers.
@@ -91,13 +91,13 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         params : dict
             Metadata for the splitter and the scorer.
         scorer : callable or None
-        metadata : dict or None
-            For callbacks.
         """
+        given, metadata = inputs.given, inputs.given.for_callbacks()["metadata"]
         X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA
         check_selection(self.selection, ratios, self.refit, self.relaxed)
         for name in (*_FITTED, f"{self._penalty}_best_", f"{self._penalty}_1se_"):
             vars(self).pop(name, None)  # what this fit may not have
+        self.needs_offset_ = inputs.offset is not None
         folds, score_params = ([], {}) if by_criterion else self._folds(whole, given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)

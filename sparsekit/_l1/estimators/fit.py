@@ -1,16 +1,20 @@
 """What the estimators of OBA share: the solver's parameters, its call, and the warning of a large gap."""
 
+import math
 import warnings
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..._arrays import as_like
 from ..._estimator.base import SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import in_type
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..losses.block_problem import BlockProblem
 from ..losses.rounding import GAP_ROUNDING
+from ..paths.coefficients import pack, unpack
 from ..paths.magnitudes import check_result, named_overflow
 from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
@@ -70,12 +74,40 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     def _solver_options(self):
         return super()._solver_options | dict(hessian=self.hessian, memory=self.memory)
 
-    def _minimize(self, X, loss, penalty, x0, *, data, attributes, made_of, scale=1.0, whole=None, unit=None):
-        """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.
+    def _last_variables(self, inputs, base=0.0):
+        """The last fit's solution for ``inputs``, its intercept less ``base``, where X is.
+
+        None (zero) where it is not asked for or not of the right shape.
+        """
+        coef = getattr(self, "coef_", None)
+        if not self.warm_start or coef is None:
+            return None
+        # of a vector a sparse one is a row
+        if (math.prod(coef.shape[:-1]), coef.shape[-1]) != (inputs.n_outputs, inputs.columns.n_features):
+            return None
+        x = pack(inputs.columns.restrict(coef), self.intercept_ - base, self.fit_intercept)
+        return as_like(x, inputs.X)
+
+    def _attributes_of_numbers(self, inputs, base):
+        """The function from variables to attributes of a regression, whose intercept is ``base`` larger."""
+        (_, n_features), dtype, fit_intercept = inputs.X.shape, inputs.X.dtype, self.fit_intercept
+
+        def attributes(x):
+            coef, intercept = unpack(x, 1, n_features, fit_intercept)
+            return {
+                "coef_": inputs.columns.expand(in_type(coef[0], dtype)),
+                "intercept_": in_type(intercept[:1] + base, dtype)[0],
+            }
+
+        return attributes
+
+    def _minimize(self, inputs, loss, penalty, x0, *, attributes, made_of, scale, unit=None):
+        """Minimise ``loss``, of `FitInputs`, plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
         ``made_of`` are the arrays of the loss other than X, or None for each. ``unit`` is that of tol, or
         None for the solver's own. The others are those of `_run`.
         """
+        X = inputs.X
         l1, extra = mixed(loss.l1_vector(penalty), self.l1_ratio)
         if unit is not None:
             extra["unit"] = unit
@@ -98,7 +130,13 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
 
         with named_overflow(X):
             result = self._run(
-                minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale, whole=whole
+                minimize,
+                x0,
+                loss.n_variables,
+                data=inputs.given.for_callbacks(),
+                attributes=lambda x: {**attributes(x), "needs_offset_": inputs.offset is not None},
+                scale=scale,
+                whole=lambda x: inputs.columns.expand_variables(x, inputs.n_outputs),
             )
         if isinstance(loss, BlockProblem):
             self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted

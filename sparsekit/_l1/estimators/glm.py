@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Self
@@ -12,24 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import as_like
 from ..._docstrings import shares_entries
-from ..._estimator.checks import in_type, in_units
+from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
 from ..._estimator.training_data import with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
-from ..paths.coefficients import pack, penalty_of, unpack
-from ..paths.data_losses import weights_in_units
 from ..paths.family_losses import family_loss_of, null_offset
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
+from .inputs import FitInputs
 from .lasso import LassoOBA
 
 
@@ -170,46 +163,22 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         """
         family = self._make_family()
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        n_samples, n_features = X.shape
-        total = float(n_samples) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
-        target, dtype, fit_intercept = (
-            given.values.astype(np.float64, copy=False),
-            X.dtype,
-            self.fit_intercept,
-        )
-        given.offset = offset = check_offset(given.offset, X)
+        inputs = FitInputs(self, given, in_units)
+        X, weight, total = inputs.X, inputs.weight, inputs.total
+        target = given.values.astype(np.float64, copy=False)
         family.check(target)
-        null, shift = null_offset(family, target, weight, unless_zero(offset), fit_intercept)
+        null, shift = null_offset(family, target, weight, inputs.shift, self.fit_intercept)
         loss = family_loss_of(
-            family, X, target, weight, fit_intercept, count_threads(self.n_jobs), shift, self.positive, null
+            family, X, target, weight, self.fit_intercept, inputs.n_threads, shift, self.positive, null
         )
-
-        def attributes(x):
-            coef, intercept = unpack(x, 1, n_features, fit_intercept)
-            return {
-                "coef_": columns.expand(in_type(coef[0], dtype)),
-                "intercept_": in_type(intercept[:1] + null, dtype)[0],
-                "needs_offset_": offset is not None,
-            }
-
-        x0, last = None, getattr(self, "coef_", None)
-        # of the shape, as a sparse one's size is the number of its entries
-        if self.warm_start and last is not None and math.prod(last.shape) == columns.n_features:
-            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept), X)
         self._minimize(
-            X,
+            inputs,
             loss,
-            penalty,
-            x0,
-            data=given.for_callbacks(),
-            attributes=attributes,
+            inputs.penalty(self.alpha * total),
+            self._last_variables(inputs, null),
+            attributes=self._attributes_of_numbers(inputs, null),
             made_of=(target, weight, shift),
             scale=total,
-            whole=lambda x: columns.expand_variables(x, 1),
         )
         self.n_iter_ = int(self.n_iter_[0])
         return self

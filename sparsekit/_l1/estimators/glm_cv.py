@@ -14,25 +14,19 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.training_data import given_metadata, with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
+from ..._estimator.training_data import with_numbers
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..losses.family_loss import deviance
-from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import FamilyBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import weights_in_units
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
 from .glm import GLMOBA
 from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
+from .inputs import FitInputs
 from .lasso_cv import LassoOBACV
 
 
@@ -178,30 +172,16 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
         y = given.values.astype(np.float64, copy=False)
         family.check(y)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        offset = check_offset(given.offset, X)
-        make = FamilyBlockProblem if isinstance(X, BlockedMatrix) else FamilyProblem
-        whole = make(
-            X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), family, self.positive,
-            unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
-        self.needs_offset_ = offset is not None
+        inputs = FitInputs(self, given, in_units)
+        whole = inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
         parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, to_host(y), model, params, scorer, metadata)
+        return self._search(whole, inputs, to_host(y), model, params, scorer)
 
     _default_scoring = "neg_mean_squared_error"
-
-    def _alpha_and_ratio(self):
-        return self.alpha_, self.l1_ratio_
 
 
 def minus_mean_deviance(model, X, y, sample_weight=None):

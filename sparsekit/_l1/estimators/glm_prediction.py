@@ -13,9 +13,9 @@ from ..._docstrings import shares_entries
 from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
+from ..._estimator.linear_model import PenaltyNameMixin, chosen
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.sklearn_counterparts import family_counterpart
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import FloatArray, MatrixLike, Offset
@@ -121,16 +121,11 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         with np.errstate(over="ignore"):
             return float(np.maximum(1.0 - total / reference, -most))
 
-    def _alpha_and_ratio(self):
-        """The penalty of the fitted model."""
-        return self.alpha, self.l1_ratio
-
     def _counterpart(self):
-        return family_counterpart(self, self._make_family(), *self._alpha_and_ratio())
+        return family_counterpart(self, self._make_family(), chosen(self, "alpha"), chosen(self, "l1_ratio"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         try:
             tags.target_tags.positive_only = bool(self._make_family().lowest == 0.0)
         except (KeyError, TypeError, ValueError):  # parameters that a fit will refuse

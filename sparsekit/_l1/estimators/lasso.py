@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar, Literal, Self
@@ -11,29 +10,35 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import as_like
 from ..._docstrings import shares_entries
-from ..._estimator.checks import in_type, in_units
+from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
+from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..paths.coefficients import center_target, pack, penalty_of, unpack
-from ..paths.data_losses import check_positive, least_squares_of, weights_in_units
+from ..paths.coefficients import center_target
+from ..paths.data_losses import check_positive, least_squares_of
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
+from .inputs import FitInputs
 from .logistic import L1LogisticOBA
+
+
+class LassoPredictionMixin(OffsetRegressionMixin):
+    """Prediction with a fitted Lasso."""
+
+    def _counterpart(self):
+        alpha, ratio = chosen(self, "alpha"), chosen(self, "l1_ratio")
+        return lasso_counterpart(alpha, ratio, fit_intercept=self.fit_intercept, positive=self.positive)
 
 
 @shares_entries(L1LogisticOBA)
 @dataclass(eq=False, repr=False)
-class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
+class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
@@ -175,64 +180,28 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         {Warns}
         """
         given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        # (the objective is a mean)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        n_samples, n_features = X.shape
-        total = float(n_samples) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
-        fit_intercept = self.fit_intercept
-        dtype = X.dtype
-        given.offset = offset = check_offset(given.offset, X)
-        target = given.values if offset is None else given.values - offset
-        target, mean = center_target(target, weight, fit_intercept, dtype)
-
-        def attributes(x):
-            coef, intercept = unpack(x, 1, n_features, fit_intercept)
-            return {
-                "coef_": columns.expand(in_type(coef[0], dtype)),
-                "intercept_": in_type(intercept[:1] + mean, dtype)[0],
-                "needs_offset_": offset is not None,
-            }
-
-        threads = count_threads(self.n_jobs)
+        inputs = FitInputs(self, given, in_units)  # (the objective is a mean)
+        X, weight, total = inputs.X, inputs.weight, inputs.total
+        target = given.values if inputs.offset is None else given.values - inputs.offset
+        target, mean = center_target(target, weight, self.fit_intercept, X.dtype)
         if self.positive:
             check_positive(self.hessian)
         with named_overflow(X):
             loss = least_squares_of(
-                X, target, mean, weight, fit_intercept, threads, self.positive, self.hessian, self.solver
-            )
-        x0 = None
-        last = getattr(self, "coef_", None)
-        # of the shape, as a sparse one's size is the number of its entries
-        fits = last is not None and math.prod(last.shape) == columns.n_features
-        if self.warm_start and fits:
-            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
+                X, target, mean, weight, self.fit_intercept, inputs.n_threads, self.positive, self.hessian,
+                self.solver,
+            )  # fmt: skip
         result = self._minimize(
-            X,
+            inputs,
             loss,
-            penalty,
-            x0,
-            data=given.for_callbacks(),
-            attributes=attributes,
+            inputs.penalty(self.alpha * total),
+            self._last_variables(inputs, mean),
+            attributes=self._attributes_of_numbers(inputs, mean),
             made_of=(target, weight),
             scale=total,
-            whole=lambda x: columns.expand_variables(x, 1),
         )
         self.n_iter_ = int(self.n_iter_[0])
         self.solver_ = ", ".join(result.get("solver", ("oba",)))
         if self.verbose:
             print(f"LassoOBA: solved by {self.solver_}")
         return self
-
-    def _counterpart(self):
-        positive = getattr(self, "positive", False)  # models that were saved before there was one
-        return lasso_counterpart(
-            self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept, positive=positive
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -14,30 +14,23 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_units
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import lasso_counterpart
-from ..._estimator.training_data import given_metadata, with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
+from ..._estimator.training_data import with_numbers
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import LeastSquaresBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import check_positive, weights_in_units
+from ..paths.data_losses import check_positive
 from ..paths.least_squares_problem import LeastSquaresProblem
 from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
-from .lasso import LassoOBA
+from .inputs import FitInputs
+from .lasso import LassoOBA, LassoPredictionMixin
 from .logistic_cv import L1LogisticOBACV
 
 
 @shares_entries(L1LogisticOBACV)
 @dataclass(eq=False, repr=False)
-class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
+class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
 
     The objective is that of :class:`LassoOBA`, whose loss is a mean, in every fold as in the final fit. Each
@@ -152,7 +145,7 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     verbose: int = 0
 
     _penalty = "alpha"
-    _own_score = OffsetRegressionMixin.score
+    _own_score = LassoPredictionMixin.score
 
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -204,23 +197,14 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.own_weight, in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
+        inputs = FitInputs(self, given, in_units)
         if self.positive:
             check_positive(self.hessian)
-        make = LeastSquaresBlockProblem if isinstance(X, BlockedMatrix) else LeastSquaresProblem
-        offset = check_offset(given.offset, X)
-        whole = make(
-            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), self.positive,
-            self.hessian, unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
-        self.needs_offset_ = offset is not None
+        whole = inputs.problem(
+            LeastSquaresProblem, LeastSquaresBlockProblem, given.values, self.positive, self.hessian
+        )
         scorer = None if self.scoring is None else self._get_scorer()
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, to_host(given.y), LassoOBA(), params, scorer, metadata)
+        return self._search(whole, inputs, to_host(given.y), LassoOBA(), params, scorer)
 
     _default_scoring = "neg_mean_squared_error"
     # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).
@@ -239,13 +223,3 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             self.mse_path_ = -np.moveaxis(scores, 0, -1)
             if len(penalties) == 1:
                 self.mse_path_ = self.mse_path_[0]
-
-    def _counterpart(self):
-        return lasso_counterpart(
-            self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept, positive=self.positive
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

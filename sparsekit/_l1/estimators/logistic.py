@@ -10,23 +10,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import as_like
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
-from ..paths.coefficients import pack, penalty_of, unpack
-from ..paths.data_losses import logistic_of, start_at_null, weights_in_units
+from ..paths.coefficients import unpack
+from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.magnitudes import sum_in_units
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fit import OBAEstimatorMixin
+from .inputs import FitInputs
 from .prediction import L1LogisticClassifierMixin
 
 
@@ -210,56 +205,29 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             If the fit stopped before ``tol`` was reached.
         """
         given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
-        classes, (X, columns) = given.classes, without_empty_columns(given.X)
-        n_features = X.shape[1]
-        names = getattr(self, "feature_names_in_", None)
-        weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0 / self.C / unit, names))
+        classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        given.offset = offset = check_offset(given.offset, X, n_outputs)
-        fit_intercept = self.fit_intercept
-        dtype = X.dtype
+        inputs = FitInputs(self, given, sum_in_units, n_outputs)
+        X, weight, shift = inputs.X, inputs.weight, inputs.shift
+        penalty = inputs.penalty(1.0 / self.C / inputs.unit)
+        n_features, fit_intercept, dtype = X.shape[1], self.fit_intercept, X.dtype
 
         def attributes(x):
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
-            return {
-                "coef_": columns.expand(coef),
-                "intercept_": intercept,
-                "classes_": classes,
-                "needs_offset_": offset is not None,
-            }
+            return {"coef_": inputs.columns.expand(coef), "intercept_": intercept, "classes_": classes}
 
-        threads = count_threads(self.n_jobs)
-        shift = unless_zero(offset)
-        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
-        start, unit_of_tol = self._start(X, n_outputs, columns), None
+        loss = logistic_of(X, codes, classes, weight, fit_intercept, inputs.n_threads, shift)
+        start, unit_of_tol = self._last_variables(inputs), None
         if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
-            start, unit_of_tol = start_at_null(
-                loss, start, n_features, given.values, weight, len(classes), shift
-            )
+            start, unit_of_tol = start_at_null(loss, start, n_features, codes, weight, len(classes), shift)
         self._minimize(
-            X,
+            inputs,
             loss,
             penalty,
             start,
-            data=given.for_callbacks(),
             attributes=attributes,
-            made_of=(given.values, weight, shift),
-            scale=1.0 / unit,
-            whole=lambda x: columns.expand_variables(x, n_outputs),
+            made_of=(codes, weight, shift),
+            scale=1.0 / inputs.unit,
             unit=unit_of_tol,
         )
         return self
-
-    def _counterpart(self):
-        return logistic_counterpart(
-            self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
-        )
-
-    def _start(self, X, n_outputs, columns):
-        """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
-        if not self.warm_start or getattr(self, "coef_", None) is None:
-            return None
-        if self.coef_.shape != (n_outputs, columns.n_features):
-            return None
-        return as_like(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)

@@ -14,24 +14,16 @@ from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.sklearn_counterparts import logistic_counterpart
-from ..._estimator.training_data import given_metadata
 from ..._estimator.training_data import with_labels as with_class_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
 from ..._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import LogisticBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import weights_in_units
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
 from ..paths.settings import MAX_BYTES, MAX_ITER, MEMORY, TOL
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
+from .inputs import FitInputs
 from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 
@@ -226,24 +218,13 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
         classes, codes = to_host(given.classes), to_host(given.values)
-        weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
-        offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
-        whole = make(
-            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), classes, unit,
-            unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
+        inputs = FitInputs(self, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
+        whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
         model = L1LogisticOBA()
         self.classes_, model.classes_ = given.classes, classes
-        self.needs_offset_ = offset is not None
         scorer = with_labels(self._get_scorer(), classes)
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, classes[codes], model, params, scorer, metadata)
+        return self._search(whole, inputs, classes[codes], model, params, scorer)
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -270,10 +251,4 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             "beyond it.",
             UserWarning,
             stacklevel=6,
-        )
-
-    def _counterpart(self):
-        ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one
-        return logistic_counterpart(
-            ratio, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )

@@ -15,18 +15,14 @@ from ..._docstrings import shares_entries
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.offset import check_offset
 from ..._estimator.training_data import with_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
 from ..losses.ordinal import OrdinalLoss
-from ..paths.coefficients import penalty_of
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.centred_loss import centre_of, subtract_centre
 from .fit import OBAEstimatorMixin
+from .inputs import FitInputs
 from .lasso import LassoOBA
 from .logistic import L1LogisticOBA
 from .ordinal_prediction import OrdinalPredictionMixin
@@ -175,20 +171,15 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         )
         order = declared_order(y) if self.categories is None else self.categories
         given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = in_units(given.weight)
+        inputs = FitInputs(self, given, in_units)
+        X, weight, columns, total = inputs.X, inputs.weight, inputs.columns, inputs.total
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
         p, dtype = X.shape[1], X.dtype
-        total = float(len(codes)) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
         # thresholds take what is subtracted from columns far from zero, as an intercept does
         centre = centre_of(X, weight)
         own = X if centre is None else subtract_centre(X, centre)
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
-        given.offset = offset = check_offset(given.offset, X)
-        shift = unless_zero(offset)
-        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs), shift)
+        loss = OrdinalLoss(own, codes, weight, inputs.n_threads, inputs.shift)
 
         def attributes(x):
             return {
@@ -196,7 +187,6 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 "thresholds_": x[p:] + loss.null + centre @ x[:p],
                 "classes_": classes,
                 "ranks_": ranks,
-                "needs_offset_": offset is not None,
             }
 
         x0 = None
@@ -206,9 +196,14 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 coef = columns.restrict(coef)
                 x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
         self._minimize(
-            X, loss, penalty, x0, data=given.for_callbacks(), attributes=attributes, scale=total,
-            made_of=(codes, weight, shift), whole=lambda x: np.concatenate([columns.expand(x[:p]), x[p:]]),
-        )  # fmt: skip
+            inputs,
+            loss,
+            inputs.penalty(self.alpha * total),
+            x0,
+            attributes=attributes,
+            made_of=(codes, weight, inputs.shift),
+            scale=total,
+        )
         self.n_iter_ = int(self.n_iter_[0])
         return self
 

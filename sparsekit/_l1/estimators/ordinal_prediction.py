@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.device_linear import VectorModelMixin, refuse_device
-from ..._estimator.linear_model import no_counterpart
+from ..._estimator.linear_model import PenaltyNameMixin, no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.offset_prediction import accuracy
-from ..._estimator.penalty_name import PenaltyNameMixin
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
 from ..._typing import Array, FloatArray, MatrixLike, Offset
@@ -132,6 +131,5 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags.poor_score = True  # of classes without an order, as scikit-learn's checks have
         return tags

@@ -7,8 +7,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
+from ..._estimator.linear_model import PenaltyNameMixin, chosen
 from ..._estimator.offset_prediction import OffsetClassificationMixin
-from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import FloatArray, MatrixLike, Offset
 
@@ -51,7 +52,8 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _counterpart(self):
+        ratio, C = chosen(self, "l1_ratio"), float(chosen(self, "C"))
+        return logistic_counterpart(
+            ratio, C=C, fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )

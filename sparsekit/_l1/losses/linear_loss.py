@@ -20,7 +20,77 @@ from ..._typing import Array, FloatArray, SparseMatrix
 from .linear_problem import LinearProblem, RowState
 
 
-class LinearLoss:
+class RowLoss:
+    """A sum over rows of losses of scores that are linear in the variables, with an offset or without."""
+
+    n_variables: int
+    s: Any  # weights of the rows, or an empty array
+    offset: Any
+    _product: Any  # the scores without the offset
+    problem: Any  # the problem that solvers work on
+    _curve: Any  # from scores and a change of them to that of the derivatives, to first order
+
+    def predictor(self, x: ArrayLike) -> FloatArray:
+        """Predictor z = X w + b, and the offset.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One number a row.
+        """
+        z = self._product(x)
+        if self.offset is not None:
+            z += self.offset
+        return z
+
+    def gradient(self, x: ArrayLike) -> FloatArray:
+        """Gradient of f at x.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            Derivatives.
+        """
+        namespace(X=self.s, x=x)
+        problem = self.problem()
+        problem.start(x)
+        return problem.gradient()
+
+    def hessian_product(self, x: ArrayLike, subset: ArrayLike, v: ArrayLike) -> FloatArray:
+        """Product of the Hessian at x with a vector, on a subset of the variables.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+        subset : array-like of int of shape (m,)
+            Distinct variables.
+        v : array-like of shape (m,)
+            What is multiplied.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            ``H[subset][:, subset] @ v``.
+        """
+        subset = namespace(X=self.s, subset=subset).asarray(subset)
+        full = np.zeros(self.n_variables, like=self.s)
+        full[subset] = v
+        theta = self._curve(self.predictor(x), self._product(full))
+        return self.problem().gradient_of(theta)[subset]
+
+
+class LinearLoss(RowLoss):
     """sum_i s_i l(x_i.w + b + o_i, y_i), the base of the losses of this file.
 
     Parameters
@@ -152,24 +222,6 @@ class LinearLoss:
         out[: self.n_features] = l1
         return out
 
-    def predictor(self, x: ArrayLike) -> FloatArray:
-        """Predictor z = X w + b, and the offset.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            One number a row.
-        """
-        z = self._product(x)
-        if self.offset is not None:
-            z += self.offset
-        return z
-
     def _product(self, x):
         """X w + b, which is linear in x, (n,)."""
         x = namespace(X=self.y, x=x).ascontiguousarray(x, dtype=np.float64)
@@ -201,52 +253,6 @@ class LinearLoss:
         """
         return self._value(self.predictor(x), self.y, self.s)
 
-    def gradient(self, x: ArrayLike) -> FloatArray:
-        """Gradient of f at x.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            Derivatives.
-        """
-        namespace(X=self.y, x=x)
-        problem = self.problem()
-        problem.start(x)
-        return problem.gradient()
-
-    def hessian_product(self, x: ArrayLike, subset: ArrayLike, v: ArrayLike) -> FloatArray:
-        """Product of the Hessian at x with a vector, on a subset of the variables.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-        subset : array-like of int of shape (m,)
-            Distinct variables.
-        v : array-like of shape (m,)
-            What is multiplied.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            ``H[subset][:, subset] @ v``.
-        """
-        subset = namespace(X=self.y, subset=subset).asarray(subset)
-        full = np.zeros(self.n_variables, like=self.y)
-        full[subset] = v
-        _, _, d = self.derivatives(self.predictor(x))
-        z = d * self._product(full)
-        out = np.empty(self.n_variables, like=self.y)
-        self.design.private().rmatvec(z, out[: self.n_features])
-        if self.fit_intercept:
-            out[-1] = z.sum()
-        return out[subset]
-
     def derivatives(
         self, z: FloatArray, u: FloatArray | None = None, d: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
@@ -254,6 +260,9 @@ class LinearLoss:
         u = np.empty_like(z) if u is None else u
         d = np.empty_like(z) if d is None else d
         return self._derivatives(z, self.y, self.s, u, d), u, d
+
+    def _curve(self, z, dz):
+        return self.derivatives(z)[2] * dz
 
     def problem(self) -> LinearProblem:
         """The problem that solvers work on."""

@@ -24,12 +24,13 @@ from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
+from .linear_loss import RowLoss
 from .losses import LogisticLoss
 from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import Selection
 
 
-class MultinomialLoss:
+class MultinomialLoss(RowLoss):
     """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K.
 
     Parameters
@@ -107,13 +108,6 @@ class MultinomialLoss:
         out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
         return out
 
-    def predictor(self, x):
-        """Scores Z = X W + b and the offset, (n, K)."""
-        Z = self._product(x)
-        if self.offset is not None:
-            Z += self.offset
-        return Z
-
     def _product(self, x):
         """X W + b, which is linear in x, (n, K)."""
         p, K = self.n_features, self.n_classes
@@ -128,20 +122,6 @@ class MultinomialLoss:
     def value(self, x):
         """f(x)."""
         return self.derivatives(self.predictor(x))[0]
-
-    def gradient(self, x):
-        """grad f(x), (n_variables,)."""
-        problem = self.problem()
-        problem.start(x)
-        return problem.gradient()
-
-    def hessian_product(self, x, subset, v):
-        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
-        subset = namespace(X=self.s, subset=subset).asarray(subset)
-        full = np.zeros(self.n_variables, like=self.s)
-        full[subset] = v
-        S = self.curve(self.predictor(x), self._product(full))
-        return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
 
     def derivatives(self, Z, U=None):
         """Value and dl/dZ (n, K) at scores Z."""
@@ -160,7 +140,7 @@ class MultinomialLoss:
         self.kernels.model_probabilities(Z, radius, P, rest, top, *self.threads)
         return P, rest, top
 
-    def curve(self, Z, T):
+    def _curve(self, Z, T):
         """s_i (diag(p_i) - p_i p_i^T) t_i for every row, (n, K), without cancellation."""
         P, _, top = self.probabilities(Z)
         rows = np.arange(len(Z), like=Z)
@@ -234,17 +214,10 @@ class MultinomialProblem(Selection):
         self.state.set(self.loss.predictor(x))
         return self.state.f
 
-    def gradient(self, out=None):
-        self._passes += 1
-        return self._gather(self.state.u, out)
-
-    def gradient_of(self, theta):
+    def gradient_of(self, theta, out=None):
         """The gradient that rows with derivatives ``theta`` (n, K) would have, (size,)."""
-        return self._gather(theta)
-
-    def _gather(self, U, out=None):
-        out = np.empty(self.size, like=U) if out is None else out
-        out[:] = class_sums(self.design, U, self.intercept).ravel()
+        out = np.empty(self.size, like=theta) if out is None else out
+        out[:] = class_sums(self.design, theta, self.intercept).ravel()
         return out
 
     def _select(self, variables):
@@ -312,7 +285,7 @@ class MultinomialProblem(Selection):
         """
         design, positions, has = self._select(free)
         move = ClassMove(design, positions, has, self.loss.n_classes)
-        return self.hessian(free), lambda step: self.loss.curve(self.state.z, move.direction(step))
+        return self.hessian(free), lambda step: self.loss._curve(self.state.z, move.direction(step))
 
 
 class ClassMove:

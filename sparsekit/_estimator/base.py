@@ -30,6 +30,8 @@ SOLVER_CONSTRAINTS: dict = {
     "callback": [callable, None],
 }
 
+FIT_CONSTRAINTS: dict = {"warm_start": ["boolean"], "history": ["boolean"], **SOLVER_CONSTRAINTS}
+
 # what brings columns to similar scales; one whose mean is large relative to its spread must be centred
 SCALERS = "sklearn.preprocessing.StandardScaler; MaxAbsScaler keeps X sparse and does not centre"
 

@@ -175,7 +175,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         {Warns}
         """
         names = _get_feature_names(X)
-        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
+        given = with_labels(self, X, y, sample_weight, offset=offset)
         classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
         bounds = check_coefficient_bounds(

@@ -1,7 +1,7 @@
 """What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
 
 from collections.abc import Mapping
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,7 +9,7 @@ from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 
 from ..._arrays import as_like, host_only, namespace, to_host
-from ..._estimator.base import SolverEstimatorMixin
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.used_columns import without_empty_columns
@@ -26,14 +26,7 @@ CONSTRAINTS: dict = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "fit_intercept": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_time": [Interval(Real, 0, None, closed="neither"), None],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "history": ["boolean"],
-    "verbose": ["verbose"],
-    "callback": [callable, None],
+    **FIT_CONSTRAINTS,
 }
 
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context
@@ -104,9 +104,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         "penalize_intercept": ["boolean"],
         "threshold": [Interval(Real, 0, 1, closed="left"), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **SOLVER_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
     }
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -145,7 +143,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        given = with_distributions(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
+        given = with_distributions(self, X, y, sample_weight, stay_in_blocks=True)
         (X, columns), xp = without_empty_columns(given.X), given.xp
         classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
         loss: Any

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
 )
+from ..._estimator.decorators import fit_context
 from ..._estimator.monitor import PartsMonitor
 from ..._estimator.offset import with_rows_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
@@ -61,8 +62,65 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
 
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
     # of the estimators
+    _read: Any  # what checks data: `with_numbers` or `with_labels`
     _own_score: Any  # the score of the model without a search
     _check_device: Any
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
+        """Choose the penalty, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. Blocks of rows, and CuPy's arrays, are worked on where they are, as in the fit of
+            the model for one penalty. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+        y : array-like of shape (n_samples,)
+            Numbers in the range of the ``family``, or of a classifier labels of any kind (on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
+            off) in the scores.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As in the fit of the model for one penalty; the folds are fitted and scored with their rows of it.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As the fit of the model for one penalty, or if the training part of a fold has only one class, or
+            all rows of a part weigh 0.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a solve stopped before ``tol`` was reached. With ``relaxed=True`` also if the selected features
+            separate the classes.
+        UserWarning
+            If the best penalty is an end of the grid, beyond which there may be a better one: the largest C,
+            or by a criterion the smallest alpha.
+        """
+        _raise_for_params(params, self, "fit")
+        given = self._read(
+            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        return self._search(*self._problem(given), params)
+
+    def _problem(self, given):
+        """Arguments of `_search` but for the last one, for `TrainingData`."""
+        raise NotImplementedError
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -76,7 +134,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
-    def _search(self, whole, inputs, y, model, params, scorer):
+    def _search(self, whole, inputs, y, model, scorer, params):
         """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
 
         Parameters
@@ -88,9 +146,9 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             Targets for splitters and scorers.
         model : estimator
             What scorers are given, with the coefficients of each penalty in turn.
+        scorer : callable or None
         params : dict
             Metadata for the splitter and the scorer.
-        scorer : callable or None
         """
         given, metadata = inputs.given, inputs.given.for_callbacks()["metadata"]
         X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
-from ..._estimator.decorators import fit_context
 from ..._estimator.training_data import with_numbers
-from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..._typing import Hessian, PenaltyWeights, SolverCallback
 from ..paths.family_losses import family_loss_of, null_offset
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
+from ..paths.settings import MAX_ITER, MEMORY, TOL
+from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
 from .inputs import FitInputs
 from .lasso import LassoOBA
@@ -120,65 +118,27 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     verbose: int = 0
     callback: SolverCallback | None = None
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         **FAMILY_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
     path = staticmethod(glm_path)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(LassoOBA.fit)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Targets in the family's range.
-        {sample_weight}
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
-            then. With X in blocks a Dask array or series with the rows of X is as good.
-
-        {Returns}
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has a
-            value that the family lacks, or the best intercept is infinite (counts that are all zero).
-        {TypeError, RuntimeError}
-
-        {Warns}
-        """
+    def _problem(self, given):
         family = self._make_family()
-        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
         inputs = FitInputs(self, given, in_units)
-        X, weight, total = inputs.X, inputs.weight, inputs.total
+        X, weight = inputs.X, inputs.weight
         target = given.values.astype(np.float64, copy=False)
         family.check(target)
         null, shift = null_offset(family, target, weight, inputs.shift, self.fit_intercept)
         loss = family_loss_of(
             family, X, target, weight, self.fit_intercept, inputs.n_threads, shift, self.positive, null
         )
-        self._minimize(
-            inputs,
-            loss,
-            inputs.penalty(self.alpha * total),
-            self._last_variables(inputs, null),
-            attributes=self._attributes_of_numbers(inputs, null),
-            made_of=(target, weight, shift),
-            scale=total,
-        )
+        return self._problem_of_numbers(inputs, loss, null, (target, weight, shift))
+
+    def _store(self, result):
         self.n_iter_ = int(self.n_iter_[0])
-        return self

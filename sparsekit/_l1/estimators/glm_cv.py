@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.checks import check_sample_weight, in_units
-from ..._estimator.decorators import fit_context
 from ..._estimator.training_data import with_numbers
-from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..._typing import CrossValidation, Hessian, PenaltyWeights, Scoring
 from ..losses.family_loss import deviance
 from ..paths.block_problems import FamilyBlockProblem
 from ..paths.family_problem import FamilyProblem
@@ -123,63 +121,22 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     _own_score = GLMPredictionMixin.score
     _scored_decrease = 1.0  # as of the Lasso: near ties of alphas
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         **FAMILY_CONSTRAINTS,
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         **CV_CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(LassoOBACV.fit)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. Blocks of rows, and CuPy's arrays, stay where they are, as in :meth:`GLMOBA.fit`. A
-            scorer gets left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Targets in the family's range.
-        {sample_weight}
-        offset : float or array-like of shape (n_samples,), default=None
-            As in :meth:`GLMOBA.fit`; the folds are fitted and scored with their rows of it.
-        {**params}
-
-        {Returns}
-
-        Raises
-        ------
-        {ValueError}
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached, or with ``relaxed=True`` features separate the
-            classes of binomial targets.
-        {UserWarning}
-        """
-        _raise_for_params(params, self, "fit")
-        family = self._make_family()
-        given = with_numbers(
-            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
-        y = given.values.astype(np.float64, copy=False)
+    def _problem(self, given):
+        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
         family.check(y)
         inputs = FitInputs(self, given, in_units)
         whole = inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
         parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
-        return self._search(whole, inputs, to_host(y), model, params, scorer)
+        return whole, inputs, to_host(y), model, scorer
 
     _default_scoring = "neg_mean_squared_error"
 

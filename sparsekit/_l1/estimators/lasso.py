@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
-from ..._estimator.decorators import fit_context
 from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..._typing import Hessian, PenaltyWeights, SolverCallback
 from ..paths.coefficients import center_target
 from ..paths.data_losses import check_positive, least_squares_of
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
+from ..paths.settings import MAX_ITER, MEMORY, TOL
+from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
 from .logistic import L1LogisticOBA
 
@@ -138,50 +136,20 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     verbose: int = 0
     callback: SolverCallback | None = None
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "positive": ["boolean"],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
         "solver": [StrOptions({"auto", "gram", "interior", "oba"})],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
     path = staticmethod(lasso_path)
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(L1LogisticOBA.fit)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Target values.
-        {sample_weight}
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then. With X in blocks a Dask array or series with the rows of X is as good.
-
-        {Returns}
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
-        {TypeError, RuntimeError}
-
-        {Warns}
-        """
-        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
+    def _problem(self, given):
         inputs = FitInputs(self, given, in_units)  # (the objective is a mean)
-        X, weight, total = inputs.X, inputs.weight, inputs.total
+        X, weight = inputs.X, inputs.weight
         target = given.values if inputs.offset is None else given.values - inputs.offset
         target, mean = center_target(target, weight, self.fit_intercept, X.dtype)
         if self.positive:
@@ -191,17 +159,10 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
                 X, target, mean, weight, self.fit_intercept, inputs.n_threads, self.positive, self.hessian,
                 self.solver,
             )  # fmt: skip
-        result = self._minimize(
-            inputs,
-            loss,
-            inputs.penalty(self.alpha * total),
-            self._last_variables(inputs, mean),
-            attributes=self._attributes_of_numbers(inputs, mean),
-            made_of=(target, weight),
-            scale=total,
-        )
+        return self._problem_of_numbers(inputs, loss, mean, (target, weight))
+
+    def _store(self, result):
         self.n_iter_ = int(self.n_iter_[0])
         self.solver_ = ", ".join(result.get("solver", ("oba",)))
         if self.verbose:
             print(f"LassoOBA: solved by {self.solver_}")
-        return self

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
-from ..._estimator.decorators import fit_context
 from ..._estimator.training_data import with_numbers
-from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..._typing import CrossValidation, Hessian, PenaltyWeights, Scoring
 from ..paths.block_problems import LeastSquaresBlockProblem
 from ..paths.data_losses import check_positive
 from ..paths.least_squares_problem import LeastSquaresProblem
@@ -147,56 +145,14 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     _penalty = "alpha"
     _own_score = LassoPredictionMixin.score
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "positive": ["boolean"],
         **CV_CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(L1LogisticOBACV.fit)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is worked on where it is, as in :meth:`LassoOBA.fit`.
-            A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Target values.
-        {sample_weight}
-        offset : float or array-like of shape (n_samples,), default=None
-            As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
-        {**params}
-
-        {Returns}
-
-        Raises
-        ------
-        ValueError
-            As the model for one alpha, or if all rows of a fold's training part, or of its left-out part,
-            weigh 0.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
-        UserWarning
-            If the least value of a criterion is that of the smallest alpha.
-        """
-        _raise_for_params(params, self, "fit")
-        given = with_numbers(
-            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
+    def _problem(self, given):
         inputs = FitInputs(self, given, in_units)
         if self.positive:
             check_positive(self.hessian)
@@ -204,7 +160,7 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
             LeastSquaresProblem, LeastSquaresBlockProblem, given.values, self.positive, self.hessian
         )
         scorer = None if self.scoring is None else self._get_scorer()
-        return self._search(whole, inputs, to_host(given.y), LassoOBA(), params, scorer)
+        return whole, inputs, to_host(given.y), LassoOBA(), scorer
 
     _default_scoring = "neg_mean_squared_error"
     # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).

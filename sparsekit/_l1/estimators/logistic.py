@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.decorators import fit_context
 from ..._estimator.training_data import with_labels
-from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..._typing import ClassWeight, Hessian, PenaltyWeights, SolverCallback
 from ..paths.coefficients import unpack
 from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.magnitudes import sum_in_units
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
+from ..paths.settings import MAX_ITER, MEMORY, TOL
+from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
 from .prediction import L1LogisticClassifierMixin
 
@@ -152,59 +150,15 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     verbose: int = 0
     callback: SolverCallback | None = None
 
+    _read = staticmethod(with_labels)
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
-            in blocks of rows. See the guide's page "Data that does not fit".
-        y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's score, as a column of X whose coefficient is 1. For more than two
-            classes one for each class, in the order of ``classes_``. Predictions need theirs then. With X in
-            blocks a Dask array, series or data frame with the rows of X is as good.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If fewer than
-            two classes have a positive weight.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
-        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
+    def _problem(self, given):
         classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
         inputs = FitInputs(self, given, sum_in_units, n_outputs)
@@ -220,14 +174,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         start, unit_of_tol = self._last_variables(inputs), None
         if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
             start, unit_of_tol = start_at_null(loss, start, n_features, codes, weight, len(classes), shift)
-        self._minimize(
-            inputs,
-            loss,
-            penalty,
-            start,
-            attributes=attributes,
-            made_of=(codes, weight, shift),
-            scale=1.0 / inputs.unit,
-            unit=unit_of_tol,
-        )
-        return self
+        return dict(
+            inputs=inputs, loss=loss, penalty=penalty, x0=start, attributes=attributes,
+            made_of=(codes, weight, shift), scale=1.0 / inputs.unit, unit=unit_of_tol,
+        )  # fmt: skip

@@ -5,19 +5,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.cross_validation import with_labels
-from ..._estimator.decorators import fit_context
 from ..._estimator.training_data import with_labels as with_class_labels
-from ..._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..._typing import ClassWeight, CrossValidation, Hessian, PenaltyWeights, Scoring
 from ..paths.block_problems import LogisticBlockProblem
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
@@ -163,68 +161,21 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     _own_score = L1LogisticClassifierMixin.score
     _widens = True
 
+    _read = staticmethod(with_class_labels)
     _parameter_constraints: ClassVar[dict] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CV_CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose C, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is worked on where it is, as in
-            :meth:`L1LogisticOBA.fit`. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As in :meth:`L1LogisticOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class, or all
-            rows of a part weigh 0.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
-            With ``relaxed=True`` also if the selected features separate the classes.
-        UserWarning
-            If the best C is an end of the grid, beyond which there may be a better one.
-        """
-        _raise_for_params(params, self, "fit")
-        given = with_class_labels(
-            self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
+    def _problem(self, given):
         classes, codes = to_host(given.classes), to_host(given.values)
         inputs = FitInputs(self, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
         whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
         model = L1LogisticOBA()
         self.classes_, model.classes_ = given.classes, classes
         scorer = with_labels(self._get_scorer(), classes)
-        return self._search(whole, inputs, classes[codes], model, params, scorer)
+        return whole, inputs, classes[codes], model, scorer
 
     @staticmethod
     def _as_penalty(lambdas):

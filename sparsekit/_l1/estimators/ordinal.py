@@ -19,9 +19,9 @@ from ..._estimator.training_data import with_labels
 from ..._messages import shown
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.ordinal import OrdinalLoss
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from ..paths.settings import MAX_ITER, MEMORY, TOL
 from ..solver.centred_loss import centre_of, subtract_centre
-from .fit import OBAEstimatorMixin
+from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
 from .lasso import LassoOBA
 from .logistic import L1LogisticOBA
@@ -125,18 +125,14 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "categories": ["array-like", None],
-        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
     fit_intercept = False  # thresholds stand for it
 
     @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(LassoOBA.fit)
+    @shares_entries(OBAEstimatorMixin.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -170,7 +166,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight, offset=offset
         )
         order = declared_order(y) if self.categories is None else self.categories
-        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
+        given = with_labels(self, X, y, sample_weight, offset=offset)
         inputs = FitInputs(self, given, in_units)
         X, weight, columns, total = inputs.X, inputs.weight, inputs.columns, inputs.total
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)

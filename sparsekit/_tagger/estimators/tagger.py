@@ -16,25 +16,25 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
-from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
 from ..._typing import ClassWeight, RandomState, SolverCallback
-from ..losses.constraints import SCHEMES, allowed_by, broken
+from ..losses.constraints import SCHEMES
 from ..losses.states import rows_of
 from ..plan import FIT_LOSSES, choose_minimizer
 from ..solver.perceptron import Sequences, Steps, train
-from .prediction import TaggerPredictionMixin, warn_of_unsolved
-from .sequences import read, read_labels, sequence_weights
+from .prediction import warn_of_unsolved
+from .sequences import read, read_labels, refuse_no_features, sequence_weights
 from .stream import TaggerStreamMixin
 
 
 @shares_entries(SolverEstimatorMixin)
 @dataclass(eq=False, repr=False)
-class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
+class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
 
     A labelling y of a sequence of T positions has the score
@@ -188,10 +188,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         "all_possible_transitions": ["boolean"],
         "fit_ends": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "history": ["boolean"],
-        **SOLVER_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
     }
 
     def __sklearn_tags__(self):
@@ -241,14 +239,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         labels = read_labels(y, given.starts)
         classes, codes = np.unique(labels, return_inverse=True)
         codes = codes.astype(np.int32)
-        allowed = allowed_by(self.constraints, classes)
-        wrong = broken(codes, given.starts, allowed, classes)
-        if wrong is not None:
-            raise ValueError(f"constraints={self.constraints}: {wrong}.")
-        if given.X.shape[1] == 0:
-            raise ValueError(
-                "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
-            )
+        allowed = self._allowed(classes, codes, given.starts)
+        refuse_no_features(given.X.shape[1])
         weight = sequence_weights(self.class_weight, sample_weight, classes, codes, given.starts)
         n_threads, p = count_threads(self.n_jobs), given.X.shape[1]
         start = self._start(given.names, classes, p)

@@ -1,8 +1,10 @@
 """What estimators of iterative solvers share: parameters, the call, the fitted attributes, the warnings."""
 
+from __future__ import annotations
+
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._arrays import namespace
 from .._solver import outcome
+from .._typing import SolverCallback
 from .decorators import PlainParametersMixin
 from .monitor import FitMonitor
 
@@ -60,6 +63,7 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes.
 
@@ -89,10 +93,12 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
         Names of the features, where X had names that are all strings.
     """
 
-    n_iter_: Any  # of one problem, or of each of several
-    tol: Any
-    max_iter: Any
-    max_time: Any
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
 
     @property
     def _solver_options(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -15,16 +15,15 @@ from ..._arrays import namespace
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import available_if, fit_context
+from ..._estimator.decorators import available_if, fit_context, with_parameters
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.sklearn_counterparts import one_against_rest_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit
 from ..._messages import shown
-from ..._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, Offset, SolverCallback
+from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.losses import classification_loss
-from ..solver.run import BoundedOptions
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
@@ -47,7 +46,7 @@ def _has_probabilities(estimator):
 
 
 @shares_entries(OffsetClassificationMixin.decision_function, BoundedRegressor)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
@@ -69,18 +68,18 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         :math:`\ell(m)`: :math:`\log(1 + e^{-m})`; :math:`\max(0, 1 - m)`; its square; the same square down to
         :math:`m = -1` and :math:`-4 m` below.
+    alpha : float, default=1e-4
+        Strength of the penalty, >= 0. At 0 separable data have no solution.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
     bounds : pair or dict, default=(-inf, inf)
         ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or (n_outputs,
         n_features). n_outputs is 1 for two classes, else their number. A dict ``{feature: (lower, upper)}``
         names features by column number or name; the others have no bounds. For two classes positive
         coefficients speak for ``classes_[1]``. Of two features two lists or tuples of two are refused: they
         might be a pair for each feature.
-    alpha : float, default=1e-4
-        Strength of the penalty, >= 0. At 0 separable data have no solution.
     {l1_ratio, fit_intercept}
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, ``{label: weight}``. "balanced" uses
-        ``sum(s) / (n_classes * sum of s in the class)``.
     tol, max_iter, max_time : default=1e-6, 10000, None
         As in :class:`BoundedRegressor`; they hold for each of the one-against-rest problems.
     {warm_start, n_jobs, history, verbose, callback}
@@ -124,19 +123,8 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
 
     loss: ClassificationLoss = "log_loss"
     _: KW_ONLY
-    bounds: CoefficientBounds = (-np.inf, np.inf)
     alpha: float = 1e-4
-    l1_ratio: float = 0.0
-    fit_intercept: bool = True
     class_weight: ClassWeight = None
-    tol: float = BoundedOptions.tol
-    max_iter: int = BoundedOptions.max_iter
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(ClassificationLoss)))],

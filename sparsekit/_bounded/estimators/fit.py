@@ -1,6 +1,9 @@
 """What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -17,6 +20,7 @@ from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
+from ..._typing import CoefficientBounds
 from ..losses.problem import BoundedProblem
 from ..solver.minimize_bounded import minimize_bounded
 from ..solver.run import BoundedOptions
@@ -126,8 +130,15 @@ def inside(coef, lower, upper, dtype):
     return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
+
+    bounds: CoefficientBounds = (-np.inf, np.inf)
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    tol: float = BoundedOptions.tol
+    max_iter: int = BoundedOptions.max_iter
 
     _unsaved = ("_multipliers",)  # what `save` leaves out
 

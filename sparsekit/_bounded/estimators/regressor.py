@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import ClassVar, Literal, Self, get_args
 
@@ -15,14 +15,13 @@ from sklearn.utils.validation import _get_feature_names
 from ..._arrays import namespace
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.offset import check_offset
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import regression_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
+from ..._typing import MatrixLike, Offset
 from ..losses.losses import regression_loss, weighted_quantile
-from ..solver.run import BoundedOptions
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
@@ -36,7 +35,7 @@ RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_in
 
 
 @shares_entries(SolverEstimatorMixin)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
@@ -57,20 +56,20 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         :math:`\ell(r)`: :math:`|r|`; :math:`\max(q r, (q - 1) r)` with q the ``quantile``; :math:`r^2/2` up
         to :math:`|r| = \epsilon` and :math:`\epsilon |r| - \epsilon^2/2` beyond; :math:`r^2/2`;
         :math:`\max(|r| - \epsilon, 0)`.
-    bounds : pair or dict, default=(-inf, inf)
-        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
-        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
-        ``(0, None)`` is non-negative; equal bounds fix a coefficient.
-        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
     alpha : float, default=0.0
         Strength of the penalty, >= 0.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
     quantile : float, default=0.5
         Quantile that ``loss="quantile"`` predicts, in (0, 1).
     epsilon : float, default=0.1
         In units of y: where the Huber loss becomes linear (> 0), half the width of the insensitive zone
         (>= 0).
+    bounds : pair or dict, default=(-inf, inf)
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
+        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
+        ``(0, None)`` is non-negative; equal bounds fix a coefficient.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
     fit_intercept : bool, default=True
         Whether to fit the intercept.
     tol : float, default=1e-6
@@ -140,20 +139,9 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
 
     loss: RegressionLoss = "absolute"
     _: KW_ONLY
-    bounds: CoefficientBounds = (-np.inf, np.inf)
     alpha: float = 0.0
-    l1_ratio: float = 0.0
     quantile: float = 0.5
     epsilon: float = 0.1
-    fit_intercept: bool = True
-    tol: float = BoundedOptions.tol
-    max_iter: int = BoundedOptions.max_iter
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(RegressionLoss)))],

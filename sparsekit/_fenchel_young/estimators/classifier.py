@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,11 +17,11 @@ from ..._docstrings import shares_entries
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.training_data import with_distributions
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
-from ..._typing import ClassWeight, MatrixLike, SolverCallback
+from ..._typing import ClassWeight, MatrixLike
 from ..losses.loss import FenchelYoungLoss
 from ..solver.block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
 from ..solver.minimize_model import minimize_fenchel_young
@@ -35,7 +35,7 @@ MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
 
 
 @shares_entries(SolverEstimatorMixin)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
     """What sparsemax and softmax regression share: everything but the map.
 
@@ -91,12 +91,6 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
     class_weight: ClassWeight = None
     tol: float = TOL
     max_iter: int = MAX_ITER
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],

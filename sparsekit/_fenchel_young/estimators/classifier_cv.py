@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -29,7 +29,7 @@ from ..._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
 )
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.targets import check_targets
@@ -58,7 +58,7 @@ def _divergence_score(estimator, X, y, sample_weight=None):
     return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
 
 
-@dataclass(eq=False, repr=False)
+@with_parameters
 class _FenchelYoungClassifierCV(
     CrossValidationMixin, CallbackSupportMixin, FenchelYoungClassifierMixin, BaseEstimator
 ):

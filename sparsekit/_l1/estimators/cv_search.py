@@ -6,6 +6,7 @@ A problem of all rows (`problems`) has those of the folds; the estimators say wh
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -29,9 +30,9 @@ from ..._estimator.monitor import PartsMonitor
 from ..._estimator.offset import with_rows_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._messages import numbers, shown
-from ..._typing import MatrixLike, Offset
+from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..paths.path_solver import penalty_grid
-from ..paths.settings import OBA_CONSTRAINTS
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .criteria import CRITERIA, check_selection, search_by_criterion
 from .fold_search import FoldSearchMixin
 from .search import Search
@@ -57,14 +58,32 @@ CV_CONSTRAINTS: dict = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     """Chooses a penalty and l1_ratio by folds or by a criterion, and fits all rows there."""
 
+    eps: float = 1e-3
+    l1_ratio: float | ArrayLike = 1.0
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    selection: Selection = "best"
+    relaxed: bool = False
+    refit: bool = True
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    verbose: int = 0
+
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
     # of the estimators
-    _read: Any  # what checks data: `with_numbers` or `with_labels`
-    _own_score: Any  # the score of the model without a search
-    _check_device: Any
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+    _own_score: ClassVar[Any]  # the score of the model without a search
+    _check_device: ClassVar[Any]
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -116,7 +135,8 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        return self._search(*self._problem(given), params)
+        whole, inputs, y, model, scorer = self._problem(given)
+        return self._search(whole, inputs, y, model, scorer, params)
 
     def _problem(self, given):
         """Arguments of `_search` but for the last one, for `TrainingData`."""

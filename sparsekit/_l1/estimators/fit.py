@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,12 +20,12 @@ from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
-from ..._typing import MatrixLike, Offset
+from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
 from ..losses.block_problem import BlockProblem
 from ..losses.rounding import GAP_ROUNDING
 from ..paths.coefficients import pack, unpack
 from ..paths.magnitudes import check_result, named_overflow
-from ..paths.settings import OBA_CONSTRAINTS
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
@@ -83,10 +84,18 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     """Runs OBA on the problem of a subclass."""
 
-    _read: Any  # what checks data: `with_numbers` or `with_labels`
+    l1_ratio: float = 1.0
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -132,14 +141,14 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
             If the fit stopped before ``tol`` was reached.
         """
         given = self._read(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        self._store(self._minimize(**self._problem(given)))
+        self._store_result(self._minimize(**self._problem(given)))
         return self
 
     def _problem(self, given):
         """Arguments of `_minimize` for `TrainingData`."""
         raise NotImplementedError
 
-    def _store(self, result):
+    def _store_result(self, result):
         """Set the attributes that only this estimator has."""
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import ClassVar
 
@@ -12,12 +12,11 @@ from sklearn.utils._param_validation import Interval
 
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_numbers
-from ..._typing import Hessian, PenaltyWeights, SolverCallback
 from ..paths.family_losses import family_loss_of, null_offset
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
-from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .glm_prediction import GLMPredictionMixin
 from .inputs import FitInputs
@@ -25,7 +24,7 @@ from .lasso import LassoOBA
 
 
 @shares_entries(LassoOBA)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -54,16 +53,16 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         Of "negative-binomial", whose variance is mean + dispersion * mean ** 2; above 0.
     epsilon : float, default=1.35
         Residual from which the loss of "huber" is straight, in the unit of y.
-    {alpha, l1_ratio}
+    {alpha}
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free).
-    {fit_intercept, penalty_weights}
+    {fit_intercept, l1_ratio, penalty_weights}
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
         most that, or a warning says why not. The optimality measure of :class:`LassoOBA` must be at most tol
         too. It is relative to the largest entry of the gradient of the model of the intercept alone. Families
         without a certificate stop by this measure.
-    {max_iter, max_time, warm_start, n_jobs, hessian, memory, history, verbose, callback}
+    {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -103,20 +102,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     dispersion: float = 1.0
     epsilon: float = 1.35
     alpha: float = 1.0
-    l1_ratio: float = 1.0
     positive: bool = False
     fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
@@ -140,5 +127,5 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         )
         return self._problem_of_numbers(inputs, loss, null, (target, weight, shift))
 
-    def _store(self, result):
+    def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral
 from typing import ClassVar
 
@@ -14,14 +14,13 @@ from sklearn.utils._param_validation import Interval
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.checks import check_sample_weight, in_units
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_numbers
-from ..._typing import CrossValidation, Hessian, PenaltyWeights, Scoring
 from ..losses.family_loss import deviance
 from ..paths.block_problems import FamilyBlockProblem
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
-from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .glm import GLMOBA
 from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
 from .inputs import FitInputs
@@ -29,7 +28,7 @@ from .lasso_cv import LassoOBACV
 
 
 @shares_entries(LassoOBACV)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """Generalised linear model with alpha chosen by cross-validation or by a criterion.
 
@@ -42,20 +41,16 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         As in :class:`GLMOBA`.
     alphas : int or array-like, default=50
         Values of alpha > 0 to try, in any order. An integer asks for a grid, as in :class:`LassoOBACV`.
-    {eps, l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`GLMOBA`.
-    {cv}
+    {eps, l1_ratio, cv}
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is minus the mean unit deviance of the left-out rows.
-    {selection, relaxed, refit}
-    {fit_intercept, penalty_weights}
+    {selection, relaxed, refit, fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`GLMOBA`. With ``refit`` the folds, which are only scored, are solved less exactly, as in
         :class:`LassoOBACV`.
-    {max_time, n_jobs}
-    {hessian, memory}
-    {verbose}
+    {max_time, n_jobs, hessian, memory, verbose}
 
     Attributes
     ----------
@@ -99,23 +94,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     dispersion: float = 1.0
     epsilon: float = 1.35
     alphas: int | ArrayLike = 50
-    eps: float = 1e-3
-    l1_ratio: float | ArrayLike = 1.0
     positive: bool = False
-    cv: CrossValidation = None
-    scoring: Scoring = None
-    selection: Selection = "best"
-    relaxed: bool = False
-    refit: bool = True
-    fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    verbose: int = 0
 
     _penalty = "alpha"
     _own_score = GLMPredictionMixin.score

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import ClassVar, Literal
 
@@ -11,16 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
+from ..._estimator.decorators import with_parameters
 from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._typing import Hessian, PenaltyWeights, SolverCallback
 from ..paths.coefficients import center_target
 from ..paths.data_losses import check_positive, least_squares_of
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
-from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
 from .logistic import L1LogisticOBA
@@ -35,7 +34,7 @@ class LassoPredictionMixin(OffsetRegressionMixin):
 
 
 @shares_entries(L1LogisticOBA)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
@@ -52,18 +51,10 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     ----------
     alpha : float, default=1.0
         Regularisation strength, >= 0.
-    {l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
         least squares. They have no model by L-BFGS: ``hessian="lbfgs"`` is an error.
-    {fit_intercept, penalty_weights}
-    tol : float, default=1e-5
-        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
-        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
-        largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
-        :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
-    {max_iter, max_time, warm_start, n_jobs, hessian, memory}
+    {fit_intercept}
     solver : {"auto", "gram", "interior", "oba"}, default="auto"
         "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system.
         "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
@@ -71,7 +62,14 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
         "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
-    {history, verbose, callback}
+    {l1_ratio, penalty_weights}
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
+        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
+        largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
+        :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
+    {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -120,21 +118,9 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
 
     alpha: float = 1.0
     _: KW_ONLY
-    l1_ratio: float = 1.0
     positive: bool = False
     fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
     solver: Literal["auto", "gram", "interior", "oba"] = "auto"
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
@@ -161,7 +147,7 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
             )  # fmt: skip
         return self._problem_of_numbers(inputs, loss, mean, (target, weight))
 
-    def _store(self, result):
+    def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])
         self.solver_ = ", ".join(result.get("solver", ("oba",)))
         if self.verbose:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral
 from typing import ClassVar
 
@@ -14,20 +14,19 @@ from sklearn.utils._param_validation import Interval
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_numbers
-from ..._typing import CrossValidation, Hessian, PenaltyWeights, Scoring
 from ..paths.block_problems import LeastSquaresBlockProblem
 from ..paths.data_losses import check_positive
 from ..paths.least_squares_problem import LeastSquaresProblem
-from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .inputs import FitInputs
 from .lasso import LassoOBA, LassoPredictionMixin
 from .logistic_cv import L1LogisticOBACV
 
 
 @shares_entries(L1LogisticOBACV)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
 
@@ -42,11 +41,11 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
         logarithm. They begin at the smallest alpha at which all penalised coefficients are zero on the whole
         data and end at ``eps`` times it. Each ``l1_ratio`` has values of its own then. Below an ``l1_ratio``
         of 1e-3, where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+    positive : bool, default=False
+        Whether coefficients must be >= 0, as in :class:`LassoOBA`.
     eps : float, default=1e-3
         Ratio of the grid's ends where alphas is an integer, in (0, 1).
     {l1_ratio}
-    positive : bool, default=False
-        Whether coefficients must be >= 0, as in :class:`LassoOBA`.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
@@ -65,9 +64,7 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     tol, max_iter : default=1e-5, 200
         As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
         gap is at most 30 tol of the objective.
-    {max_time, n_jobs}
-    {hessian, memory}
-    {verbose}
+    {max_time, n_jobs, hessian, memory, verbose}
 
     Attributes
     ----------
@@ -124,23 +121,7 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
 
     alphas: int | ArrayLike = 100
     _: KW_ONLY
-    eps: float = 1e-3
-    l1_ratio: float | ArrayLike = 1.0
     positive: bool = False
-    cv: CrossValidation = None
-    scoring: Scoring = None
-    selection: Selection = "best"
-    relaxed: bool = False
-    refit: bool = True
-    fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    verbose: int = 0
 
     _penalty = "alpha"
     _own_score = LassoPredictionMixin.score

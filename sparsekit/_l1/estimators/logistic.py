@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import ClassVar
 
@@ -12,19 +12,19 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_labels
-from ..._typing import ClassWeight, Hessian, PenaltyWeights, SolverCallback
+from ..._typing import ClassWeight
 from ..paths.coefficients import unpack
 from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.magnitudes import sum_in_units
-from ..paths.settings import MAX_ITER, MEMORY, TOL
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
 from .prediction import L1LogisticClassifierMixin
 
 
 @shares_entries(SolverEstimatorMixin)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
     r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
 
@@ -47,18 +47,18 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     ----------
     C : float, default=1.0
         Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
     l1_ratio : float, default=1.0
         Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
         ``penalty_weights`` multiply both.
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
         features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
         where that has the names of all features. None: all one.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, ``{label: weight}``. "balanced" uses
-        ``sum(s) / (n_classes * sum of s in the class)``.
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
         most that, or a warning says why not. The optimality measure must be at most tol too. It is the
@@ -67,12 +67,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         at zero (with an ``offset`` that of the model of the intercept alone).
     max_iter : int, default=200
         Largest number of outer iterations.
-    {max_time, warm_start, n_jobs}
     hessian : {"exact", "lbfgs"}, default="exact"
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
-    {history, verbose, callback}
+    {max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -135,20 +134,8 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     C: float = 1.0
     _: KW_ONLY
-    l1_ratio: float = 1.0
     fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
     class_weight: ClassWeight = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _read = staticmethod(with_labels)
     _parameter_constraints: ClassVar[dict] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Integral
 from typing import ClassVar
 
@@ -14,20 +14,21 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.cross_validation import with_labels
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_labels as with_class_labels
-from ..._typing import ClassWeight, CrossValidation, Hessian, PenaltyWeights, Scoring
+from ..._typing import ClassWeight
 from ..paths.block_problems import LogisticBlockProblem
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
-from ..paths.settings import MAX_BYTES, MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
+from ..paths.settings import MAX_BYTES
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .inputs import FitInputs
 from .logistic import L1LogisticOBA
 from .prediction import L1LogisticClassifierMixin
 
 
 @shares_entries(L1LogisticOBA)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation or by a criterion.
 
@@ -43,6 +44,8 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         the best, the grid of the chosen ``l1_ratio`` goes on at the same distances. It grows by a third at a
         time until that brings no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where
         no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+    class_weight : dict or "balanced", default=None
+        As in :class:`L1LogisticOBA`; "balanced" counts the whole data.
     eps : float, default=1e-3
         Ratio of the grid's ends where Cs is an integer, in (0, 1).
     l1_ratio : float or array-like, default=1.0
@@ -68,8 +71,6 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         the training part of a fold lacks has the intercept -inf there and in the average. It is never
         predicted.
     {fit_intercept, penalty_weights}
-    class_weight : dict or "balanced", default=None
-        As in :class:`L1LogisticOBA`; "balanced" counts the whole data.
     tol, max_iter : default=1e-5, 200
         As in :class:`L1LogisticOBA`. With ``refit`` the folds are only scored. They are solved to ten times
         tol, or until the predicted reduction is less than 30 tol of the objective.
@@ -139,23 +140,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 
     Cs: int | ArrayLike = 10
     _: KW_ONLY
-    eps: float = 1e-3
-    l1_ratio: float | ArrayLike = 1.0
-    cv: CrossValidation = None
-    scoring: Scoring = None
-    selection: Selection = "best"
-    relaxed: bool = False
-    refit: bool = True
-    fit_intercept: bool = True
-    penalty_weights: PenaltyWeights = None
     class_weight: ClassWeight = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    verbose: int = 0
 
     _penalty = "C"
     _own_score = L1LogisticClassifierMixin.score

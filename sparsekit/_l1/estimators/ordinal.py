@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -13,13 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_type, in_units
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.training_data import with_labels
 from ..._messages import shown
-from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
+from ..._typing import ClassWeight, MatrixLike, Offset
 from ..losses.ordinal import OrdinalLoss
-from ..paths.settings import MAX_ITER, MEMORY, TOL
 from ..solver.centred_loss import centre_of, subtract_centre
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
@@ -29,7 +28,7 @@ from .ordinal_prediction import OrdinalPredictionMixin
 
 
 @shares_entries(LassoOBA, L1LogisticOBA)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -51,19 +50,18 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     ----------
     alpha : float, default=0.01
         Regularisation strength, >= 0.
-    {l1_ratio}
     categories : array-like of shape (n_categories,), default=None
         The labels in their order. None: that of an ordered categorical y of pandas, else sorted. Numbers
         sort as meant; most words do not ("high" < "low" < "medium").
-    {penalty_weights, class_weight}
+    {class_weight, l1_ratio, penalty_weights}
     tol : float, default=1e-5
         As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
         the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone,
         at the mean of the offset.
-    {max_iter, max_time}
+    {max_iter, hessian, memory, max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients and thresholds where their shapes fit.
-    {n_jobs, hessian, memory, history, verbose}
+    {n_jobs, history, verbose}
     callback : callable, default=None
         As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
         without features, at the mean of the offset.
@@ -108,20 +106,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
 
     alpha: float = 0.01
     _: KW_ONLY
-    l1_ratio: float = 1.0
     categories: ArrayLike | None = None
-    penalty_weights: PenaltyWeights = None
     class_weight: ClassWeight = None
-    tol: float = TOL
-    max_iter: int = MAX_ITER
-    max_time: float | None = None
-    warm_start: bool = False
-    n_jobs: int | None = None
-    hessian: Hessian = "exact"
-    memory: int = MEMORY
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],

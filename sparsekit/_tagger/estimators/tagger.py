@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -18,11 +18,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._docstrings import shares_entries
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
-from ..._typing import ClassWeight, RandomState, SolverCallback
+from ..._typing import ClassWeight, RandomState
 from ..losses.constraints import SCHEMES
 from ..losses.states import rows_of
 from ..plan import FIT_LOSSES, choose_minimizer
@@ -33,7 +33,7 @@ from .stream import TaggerStreamMixin
 
 
 @shares_entries(SolverEstimatorMixin)
-@dataclass(eq=False, repr=False)
+@with_parameters
 class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
 
@@ -87,11 +87,11 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
         when the share of wrong labels in a pass is at most tol, or decreases by at most tol in five passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
+    random_state : int, RandomState instance or None, default=None
+        Order of the sequences in each pass of the perceptron.
     {max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
-    random_state : int, RandomState instance or None, default=None
-        Order of the sequences in each pass of the perceptron.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all. Results do not depend on it.
     {history, verbose, callback}
@@ -171,13 +171,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     class_weight: ClassWeight = None
     tol: float = 1e-4
     max_iter: int = 1000
-    max_time: float | None = None
-    warm_start: bool = False
     random_state: RandomState = None
-    n_jobs: int | None = None
-    history: bool = False
-    verbose: int = 0
-    callback: SolverCallback | None = None
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],

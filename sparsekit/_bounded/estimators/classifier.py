@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _get_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..._arrays import namespace
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import available_if, fit_context, with_parameters
-from ..._estimator.offset import check_offset
+from ..._estimator.decorators import available_if, with_parameters
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.sklearn_counterparts import one_against_rest_counterpart
 from ..._estimator.training_data import with_labels
@@ -27,10 +25,6 @@ from ..losses.losses import classification_loss
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
-    check_coefficient_bounds,
-    inside,
-    normalized,
-    used_columns,
 )
 from .regressor import BoundedRegressor
 
@@ -126,52 +120,16 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     alpha: float = 1e-4
     class_weight: ClassWeight = None
 
+    _read = staticmethod(with_labels)
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(ClassificationLoss)))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    @shares_entries(BoundedRegressor.fit)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
-        {sample_weight}
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
-            classes a column for each. Predictions need theirs then.
-
-        {Returns}
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
-            infinity, or fewer than two classes have a positive weight.
-        {TypeError}
-
-        {Warns}
-        """
-        names = _get_feature_names(X)
-        given = with_labels(self, X, y, sample_weight, offset=offset)
-        classes, codes = given.classes, given.values
+    def _problem(self, given, X, weight):
+        classes, codes, offset = given.classes, given.values, given.offset
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        bounds = check_coefficient_bounds(
-            self.bounds, n_outputs, given.X.shape[1], names, matrices=True, like=given.X
-        )
-        X, columns, lower, upper = used_columns(given.X, *bounds)
-        weight = normalized(given.weight, X)
-        given.offset = offset = check_offset(given.offset, X, n_outputs)
         shifts, middle = [None] * n_outputs, 0.0
         if offset is not None:
             # add the constant of all rows to the intercepts
@@ -183,22 +141,10 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight, shift)
             for k, shift in zip(positive, shifts)
         ]
-        start = self._start(X, n_outputs, columns, -middle)
-        if start is None:
-            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
-        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+        return losses, -middle, 0.0
 
-        def attributes(x):
-            return {
-                "coef_": columns.expand(inside(x[:, :-1], lower, upper, X.dtype)),
-                "intercept_": in_type(x[:, -1] - middle, X.dtype),
-                "classes_": classes,
-                "needs_offset_": offset is not None,
-            }
-
-        data = given.for_callbacks()
-        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
-        return self
+    def _attributes(self, coef, intercept, X):
+        return {"coef_": coef, "intercept_": in_type(intercept, X.dtype)}
 
     @available_if(_has_probabilities)
     @by_blocks

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _get_feature_names
 
 from ..._arrays import as_like, host_only, namespace, to_host
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
+from ..._estimator.decorators import fit_context
 from ..._estimator.linear_model import PenaltyNameMixin
+from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
-from ..._typing import CoefficientBounds
+from ..._typing import CoefficientBounds, MatrixLike, Offset
 from ..losses.problem import BoundedProblem
 from ..solver.minimize_bounded import minimize_bounded
 from ..solver.run import BoundedOptions
@@ -141,6 +146,82 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     max_iter: int = BoundedOptions.max_iter
 
     _unsaved = ("_multipliers",)  # what `save` leaves out
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Numbers, or class labels of any kind (on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
+            classes a column for each. Predictions need theirs then.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
+            infinity, or fewer than two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        names = _get_feature_names(X)
+        given = self._read(self, X, y, sample_weight, offset=offset)
+        classes = getattr(given, "classes", None)
+        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        bounds = check_coefficient_bounds(
+            self.bounds, n_outputs, given.X.shape[1], names, matrices=classes is not None, like=given.X
+        )
+        X, columns, lower, upper = used_columns(given.X, *bounds)
+        weight = normalized(given.weight, X)
+        given.offset = check_offset(given.offset, X, n_outputs)
+        losses, base, intercept = self._problem(given, X, weight)
+        start = self._start(X, n_outputs, columns, base)
+        if start is None:
+            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
+            start[:, -1] = intercept
+        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+
+        def attributes(x):
+            coef = columns.expand(inside(x[:, :-1], lower, upper, X.dtype))
+            found = self._attributes(coef, x[:, -1] + base, X)
+            found["needs_offset_"] = given.offset is not None
+            return found if classes is None else {**found, "classes_": classes}
+
+        data = given.for_callbacks()
+        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
+        self._store_result()
+        return self
+
+    def _problem(self, given, X, weight):
+        """A loss for each output; what is added to the intercepts of these; and an initial intercept."""
+        raise NotImplementedError
+
+    def _attributes(self, coef, intercept, X):
+        """Attributes of coefficients (n_outputs, n_features) and intercepts (n_outputs,)."""
+        raise NotImplementedError
+
+    def _store_result(self):
+        """Set what a single output has."""
 
     def _start(self, X, n_outputs, columns, offset=0.0):
         """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""

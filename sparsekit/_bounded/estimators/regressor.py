@@ -4,31 +4,23 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _get_feature_names
 
 from ..._arrays import namespace
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
-from ..._estimator.decorators import fit_context, with_parameters
-from ..._estimator.offset import check_offset
+from ..._estimator.decorators import with_parameters
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import regression_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._typing import MatrixLike, Offset
 from ..losses.losses import regression_loss, weighted_quantile
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
-    check_coefficient_bounds,
-    inside,
-    normalized,
-    used_columns,
 )
 
 RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
@@ -143,6 +135,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     quantile: float = 0.5
     epsilon: float = 0.1
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(RegressionLoss)))],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
@@ -150,78 +143,28 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         **CONSTRAINTS,
     }
 
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where ``coef_`` stays; y and
-            sample_weight must be CuPy's too.
-        y : array-like of shape (n_samples,)
-            Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, or shapes disagree.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
+    def _problem(self, given, X, weight):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
-        names = _get_feature_names(X)
-        given = with_numbers(self, X, y, sample_weight, offset=offset)
-        y = given.values
-        bounds = check_coefficient_bounds(self.bounds, 1, given.X.shape[1], names, like=given.X)
-        X, columns, lower, upper = used_columns(given.X, *bounds)
-        weight = normalized(given.weight, X)
-        y = y.astype(np.float64, copy=False)
-        given.offset = offset = check_offset(given.offset, X)
-        y = y if offset is None else y - offset
+        y = given.values.astype(np.float64, copy=False)
+        y = y if given.offset is None else y - given.offset
         # subtract a common part of y, which the intercept adds again: sums keep their digits
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # the loss refuses what overflows
             target = namespace(y=y).ascontiguousarray(y - middle)
             loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = self._start(X, 1, columns, middle)
-        if start is None:
-            start = namespace(X=X).zeros((1, X.shape[1] + 1))
-            if self.fit_intercept:
-                q = self.quantile if self.loss == "quantile" else 0.5
-                mean = self.loss == "squared"
-                start[0, -1] = target @ weight if mean else weighted_quantile(target, weight, q)
-        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+        if not self.fit_intercept:
+            return [loss], middle, 0.0
+        q = self.quantile if self.loss == "quantile" else 0.5
+        is_mean = self.loss == "squared"
+        return [loss], middle, target @ weight if is_mean else weighted_quantile(target, weight, q)
 
-        def attributes(x):
-            return {
-                "coef_": columns.expand(inside(x[0, :-1], lower[0], upper[0], X.dtype)),
-                "intercept_": float(x[0, -1] + middle),
-                "needs_offset_": offset is not None,
-            }
+    def _attributes(self, coef, intercept, X):
+        return {"coef_": coef[0], "intercept_": float(intercept[0])}
 
-        data = given.for_callbacks()
-        self._fit_outputs(X, [loss], start, lower, upper, columns, data=data, attributes=attributes)
+    def _store_result(self):
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
-        return self
 
     def _counterpart(self):
         return regression_counterpart(

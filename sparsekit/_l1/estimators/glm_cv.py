@@ -21,8 +21,7 @@ from ..paths.block_problems import FamilyBlockProblem
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
-from .glm import GLMOBA
-from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
+from .glm import FAMILY_PARAMETERS, GLMOBA, GLMPredictionMixin
 from .inputs import FitInputs
 from .lasso_cv import LassoOBACV
 
@@ -60,8 +59,7 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     scores_ : ndarray of shape (n_folds, n_alphas)
         Score of each fold's left-out part with ``l1_ratio_``.
     {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
-    coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
-        As in :class:`GLMOBA`.
+    {coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_}
     {criterion_, n_iter_, optimality_, objective_, dual_gap_}
 
     See Also

@@ -62,13 +62,7 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
         "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
-    {l1_ratio, penalty_weights}
-    tol : float, default=1e-5
-        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
-        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
-        largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
-        :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
+    {l1_ratio, penalty_weights, tol}
     {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes

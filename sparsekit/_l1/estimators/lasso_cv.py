@@ -43,21 +43,12 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
         of 1e-3, where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`.
-    eps : float, default=1e-3
-        Ratio of the grid's ends where alphas is an integer, in (0, 1).
-    {l1_ratio}
+    {eps, l1_ratio}
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
-    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        How ``alpha_`` is chosen. "best" is the best mean score; ties go to the larger alpha. "1se" is the
-        largest alpha, hence the sparsest model, whose mean score is at least the best one minus its standard
-        error. The criteria "aic", "bic" and "ebic" run no folds but one path on all rows, see Notes. They
-        ignore ``cv`` and ``refit``, and only `score` uses ``scoring``.
-    relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects, as in
-        the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
+    {selection, relaxed}
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
     {fit_intercept, penalty_weights}
@@ -79,15 +70,10 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
         ``scoring=None``.
     scores_ : ndarray of shape (n_folds, n_alphas)
         Score of each fold's left-out part with ``l1_ratio_``: with ``scoring=None`` minus the error.
-    mean_score_, se_ : ndarray of shape (n_alphas,)
-        Mean of the scores over the folds, and its standard error.
-    {l1_ratio_, l1_ratios_, l1_ratio_scores_}
+    {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
-        As in :class:`LassoOBA`.
-    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
-        The criterion of each alpha, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
-        criterion; the attributes above that have scores, and alphas by the rules of folds, are missing then.
-    {n_iter_, optimality_, objective_, dual_gap_}
+        As in the model for one alpha.
+    {criterion_, n_iter_, optimality_, objective_, dual_gap_}
 
     See Also
     --------

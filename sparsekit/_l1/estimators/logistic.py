@@ -6,21 +6,72 @@ from dataclasses import KW_ONLY
 from numbers import Real
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.block_prediction import by_blocks
 from ..._estimator.decorators import with_parameters
+from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.offset_prediction import OffsetClassificationMixin
+from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
-from ..._typing import ClassWeight
+from ..._linalg.special import expit, log_expit, log_softmax, softmax
+from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
 from ..paths.coefficients import unpack
 from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.magnitudes import sum_in_units
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .inputs import FitInputs
-from .prediction import L1LogisticClassifierMixin
+
+
+@shares_entries(OffsetClassificationMixin.decision_function)
+class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
+    """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
+
+    @by_blocks
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Probability of each class.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X, offset)
+        if scores.ndim == 1:
+            # expit(-z) instead of 1 - expit(z): a small probability keeps all its digits
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores)
+
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X, offset)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores)
+
+    def _counterpart(self):
+        ratio, C = chosen(self, "l1_ratio"), float(chosen(self, "C"))
+        return logistic_counterpart(
+            ratio, C=C, fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )
 
 
 @shares_entries(SolverEstimatorMixin)
@@ -61,10 +112,12 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         where that has the names of all features. None: all one.
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
-        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of
-        the summed loss and :math:`\lambda_j = v_j / C`. It is relative to the largest entry of the gradient
-        at zero (with an ``offset`` that of the model of the intercept alone).
+        most that, or is NaN where there is none, or a warning says why not. The optimality measure must be at
+        most tol too. It is the largest entry of
+        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of the summed loss
+        and :math:`\lambda_j` the L1 penalty of feature j in the same unit. It is relative to the largest
+        entry of the gradient at zero; with an ``offset``, a ``family`` or thresholds at the model of these
+        alone. With an intercept numbers are centred first.
     max_iter : int, default=200
         Largest number of outer iterations.
     hessian : {"exact", "lbfgs"}, default="exact"

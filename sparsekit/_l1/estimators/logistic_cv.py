@@ -23,8 +23,7 @@ from ..paths.problems import LogisticProblem
 from ..paths.settings import MAX_BYTES
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .inputs import FitInputs
-from .logistic import L1LogisticOBA
-from .prediction import L1LogisticClassifierMixin
+from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 
 
 @shares_entries(L1LogisticOBA)
@@ -47,7 +46,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     class_weight : dict or "balanced", default=None
         As in :class:`L1LogisticOBA`; "balanced" counts the whole data.
     eps : float, default=1e-3
-        Ratio of the grid's ends where Cs is an integer, in (0, 1).
+        Ratio of the ends of the grid that an integer asks for, in (0, 1).
     l1_ratio : float or array-like, default=1.0
         Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone), or several to choose among.
         ``l1_ratio_`` is the one with the best mean score of any penalty; ties go to the larger one. Then
@@ -59,13 +58,13 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         :class:`sklearn.linear_model.LogisticRegressionCV`; "neg_log_loss" judges the probabilities and
         is the smoother guide to C.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
-        choice. That is the smallest C, hence the sparsest model, with a mean score of at least the best one
-        minus its standard error. The criteria run no folds: one path on all rows, see Notes. They ignore
-        ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+        How the penalty is chosen. "best" is the best mean score; ties go to the stronger penalty. "1se" is
+        the strongest penalty, hence the sparsest model, whose mean score is at least the best one minus its
+        standard error. The criteria "aic", "bic" and "ebic" run no folds but one path on all rows, see Notes.
+        They ignore ``cv`` and ``refit``, and only `score` uses ``scoring``.
     relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the coefficients that are not zero at ``C_``.
-        The choice of ``C_`` is that of the penalised models.
+        Whether the model is fitted again, without a penalty, to the coefficients that are not zero at the
+        chosen penalty, as in the relaxed Lasso. The choice is that of the penalised models.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``. A class that
         the training part of a fold lacks has the intercept -inf there and in the average. It is never
@@ -97,7 +96,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 (n_folds, n_Cs, n_classes, n_features + 1)
         Coefficients of each fold at each C, the intercept last (without ``fit_intercept`` there is none), in
         main memory. A class that a fold lacks has the intercept -inf. Only where it takes at most 64 MiB.
-    mean_score_, se_ : ndarray of shape (n_Cs,)
+    mean_score_, se_ : ndarray of shape (n_penalties,)
         Mean of the scores over the folds, and its standard error.
     l1_ratio_ : float
         The chosen l1_ratio.
@@ -107,9 +106,9 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         The best mean score of each.
     coef_, intercept_, classes_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`L1LogisticOBA`.
-    criterion_ : ndarray of shape (n_Cs,) or (n_ratios, n_Cs)
-        The criterion of each C, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
-        criterion; the attributes above that have scores, and Cs by the rules of folds, are missing then.
+    criterion_ : ndarray of shape (n_penalties,) or (n_ratios, n_penalties)
+        The criterion of each penalty, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
+        criterion; the attributes above that have scores, and choices by rules of folds, are missing then.
     n_iter_ : ndarray of shape (n_folds,) or (1,)
         Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float

@@ -124,9 +124,12 @@ class PenaltyNameMixin:
         coefficients are above 1e-5 and not above their mean.
         """
         ratios = np.unique(chosen(self, "l1_ratio"))
-        return (
-            {0.0: "l2", 1.0: "l1"}.get(float(ratios[0]), "elasticnet") if len(ratios) == 1 else "elasticnet"
-        )
+        return penalty_name(ratios[0]) if len(ratios) == 1 else "elasticnet"
+
+
+def penalty_name(l1_ratio: float) -> str:
+    """Name of the penalty of one l1_ratio."""
+    return {0.0: "l2", 1.0: "l1"}.get(float(l1_ratio), "elasticnet")
 
 
 def chosen(model: Any, name: str) -> Any:

@@ -48,7 +48,7 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        if self._is_on_device(X):
+        if self._check_device(X):
             return add_offset(self._device_scores(X), offset)
         X = check_sparse(X)
         if not sp.issparse(self.coef_):
@@ -108,7 +108,7 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        if self._is_on_device(X):
+        if self._check_device(X):
             return add_offset(self._device_scores(X), offset)
         check_sparse(self.coef_, "coef_")
         return add_offset(super().decision_function(check_sparse(X)), offset)

@@ -33,9 +33,8 @@ from ..._messages import numbers, shown
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..paths.path_solver import penalty_grid
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .criteria import CRITERIA, check_selection, search_by_criterion
 from .fold_search import FoldSearchMixin
-from .search import Search
+from .search import CRITERIA, Search, check_selection, search_by_criterion
 
 # Attributes that only some searches leave.
 _FITTED = (

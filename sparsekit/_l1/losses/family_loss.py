@@ -42,13 +42,6 @@ class FamilyLoss(LinearLoss):
         self.is_saturated = self.offset is not None and np.array_equal(self.offset, self.zy)
         self.counted = self.s > 0.0 if self.s.size and not self.s.all() else None
 
-    def _with_rows(self, X):
-        weight = self.s if self.s.size else None
-        return FamilyLoss(
-            self.family, X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads,
-            offset=self.offset, one_sided=self.one_sided,
-        )  # fmt: skip
-
     def _row_loops(self, kernels):
         return self._value_of_rows, self._derivatives_of_rows
 

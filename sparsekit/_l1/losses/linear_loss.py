@@ -6,6 +6,7 @@ x = [w (p), b], the intercept last and only where ``fit_intercept`` is true.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +29,14 @@ class RowLoss:
     offset: Any
     _product: Any  # the scores without the offset
     problem: Any  # the problem that solvers work on
+    _set_design: Any  # sets what depends on X
     _curve: Any  # from scores and a change of them to that of the derivatives, to first order
+
+    def _with_rows(self, X: Any) -> Self:
+        """The same loss of another X, with as many rows."""
+        other = copy.copy(self)
+        other._set_design(X)
+        return other
 
     def predictor(self, x: ArrayLike) -> FloatArray:
         """Predictor z = X w + b, and the offset.
@@ -155,27 +163,17 @@ class LinearLoss(RowLoss):
         loss._set(X, y, sample_weight, fit_intercept, n_threads, offset)
         return loss
 
-    def _with_rows(self, X: Any) -> Self:
-        """The same loss of another X, with as many rows."""
-        weight = self.s if self.s.size else None
-        return self._of_validated(
-            X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads, offset=self.offset
-        )
-
     def _set(self, X, y, sample_weight, fit_intercept, n_threads, offset):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
         xp = namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
-        matrix: Any = X
-        if (sp.issparse(matrix) or hasattr(matrix, "nnz")) and not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()  # a Hessian needs each entry whole
-        self.design = as_design(matrix, n_threads)
+        self.fit_intercept, self.n_threads = bool(fit_intercept), n_threads
+        self._set_design(X)
         self.y = xp.ascontiguousarray(numbers(y, "y", xp))
         kernels = kernel_module("l1._glm", self.y)
         self._value, self._derivatives = self._row_loops(kernels)
         self.axpy_rows = kernels.axpy_rows
-        n, p = self.design.shape
+        n = self.design.shape[0]
         if self.y.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
         self.s = np.empty(0, like=self.y)
@@ -190,10 +188,14 @@ class LinearLoss(RowLoss):
         if self.offset is not None and not np.all(np.isfinite(self.offset)):
             raise ValueError("offset must be finite; it holds NaN or infinity")
         self._check_targets()
-        self.fit_intercept = bool(fit_intercept)
-        self.n_threads = n_threads
-        self.n_features = p
-        self.n_variables = p + self.fit_intercept
+
+    def _set_design(self, X):
+        if (sp.issparse(X) or hasattr(X, "nnz")) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()  # a Hessian needs each entry whole
+        self.design = as_design(X, self.n_threads)
+        self.n_features = self.design.shape[1]
+        self.n_variables = self.n_features + self.fit_intercept
 
     def _row_loops(self, kernels):
         """Functions of (z, y, s) and of (z, y, s, u, d): the value, and with the derivatives written."""

@@ -58,15 +58,15 @@ class MultinomialLoss(RowLoss):
         self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1, offset=None
     ):
         xp = namespace(X=X, codes=codes, sample_weight=sample_weight, offset=offset)
-        self.design = design_of(X, n_threads)
+        self.fit_intercept, self.n_threads, self.n_classes = bool(fit_intercept), n_threads, int(n_classes)
+        self._set_design(X)
         self.kernels = kernel_module("shared._multinomial", X)
         self.GramOperator = kernel_module("shared._operators", X).GramOperator
-        n, p = self.design.shape
+        n = self.design.shape[0]
         codes = xp.asarray(codes)
         if codes.shape != (n,):
             raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
         self.codes = xp.ascontiguousarray(codes, dtype=np.int32)
-        self.n_classes = int(n_classes)
         if self.n_classes < 2:
             raise ValueError(f"n_classes must be at least 2; got {n_classes}")
         if n and not np.array_equal(self.codes, codes):
@@ -85,20 +85,13 @@ class MultinomialLoss(RowLoss):
                 raise ValueError(f"offset must have shape ({n}, {self.n_classes}); got {self.offset.shape}")
             # what all classes of a row have moves no probability, and rounds what they have of their own
             self.offset = self.offset - self.offset.mean(axis=1)[:, None]
-        self.fit_intercept = bool(fit_intercept)
         self.threads = thread_arguments(X, n_threads)
         self.blas_threads = n_threads  # BLAS makes the large Gram matrices
-        self.n_features = p
-        self.n_variables = (p + self.fit_intercept) * self.n_classes
-        self.n_threads = n_threads
 
-    def _with_rows(self, X):
-        """The same loss of another X, with as many rows."""
-        weight = self.s if self.s.size else None
-        return MultinomialLoss(
-            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads, offset=self.offset,
-        )  # fmt: skip
+    def _set_design(self, X):
+        self.design = design_of(X, self.n_threads)
+        self.n_features = self.design.shape[1]
+        self.n_variables = (self.n_features + self.fit_intercept) * self.n_classes
 
     def l1_vector(self, l1):
         """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""

@@ -20,7 +20,7 @@ from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import VectorModelMixin, refuse_device
 from ..._estimator.linear_model import PenaltyNameMixin, no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
-from ..._estimator.offset_prediction import accuracy
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
@@ -118,25 +118,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
         places = self.predict_log_proba(X, offset).argmax(axis=1)
         return self.classes_[places]
 
-    def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> float:
-        """Share of the rows whose class is predicted.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        {offset}
-
-        Returns
-        -------
-        float
-        """
-        return accuracy(self, X, y, sample_weight, offset=offset)
+    score = OffsetClassificationMixin.score
 
     def _counterpart(self) -> Any:
         raise no_counterpart(self, "it has no model of ordered classes.")

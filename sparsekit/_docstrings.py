@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_ENTRY = re.compile(r"^(\S[^:\n]*).*(?:\n +\S.*)+", re.MULTILINE)
-_SECTION = re.compile(r"^(\w[\w ]*)\n---+\n(?:(?!.*\n---+\n).*\n?)*", re.MULTILINE)
+_HEADING = re.compile(r"^(\w[\w ]*)\n---+\n", re.MULTILINE)
+_ENTRY = re.compile(r"^(\S[^:\n]*+)(?::.*)?(?:\n +\S.*)+", re.MULTILINE)
 _NAMED = re.compile(r"^( *)\{([\w*. ]+(?:, [\w*. ]+)*)\}$", re.MULTILINE)
 
 
@@ -48,11 +48,13 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
 
 
 def _entries(sources: Any) -> dict[str, str]:
-    """Name -> text, from the line that begins with the name: it and all after it that are further in."""
+    """Name -> text: of a section, and from the line that begins with the name all after it further in."""
     found: dict[str, str] = {}
     for source in sources:
-        doc = inspect.cleandoc(source.__doc__ or "")
-        for match in (*_ENTRY.finditer(doc), *_SECTION.finditer(doc)):
-            for name in match[1].strip().split(", "):
-                found.setdefault(name, match[0].strip())
+        _, *parts = _HEADING.split(inspect.cleandoc(source.__doc__ or ""))
+        for heading, body in zip(parts[::2], parts[1::2]):
+            found.setdefault(heading, f"{heading}\n{'-' * len(heading)}\n{body.rstrip()}")
+            for match in _ENTRY.finditer(body):
+                for name in match[1].strip().split(", "):
+                    found.setdefault(name, match[0])
     return found

@@ -24,6 +24,8 @@ from .linear_problem import LinearProblem, RowState
 class RowLoss:
     """A sum over rows of losses of scores that are linear in the variables, with an offset or without."""
 
+    n_classes = 1  # scores of a row
+    n_features: int
     n_variables: int
     s: Any  # weights of the rows, or an empty array
     offset: Any
@@ -37,6 +39,24 @@ class RowLoss:
         other = copy.copy(self)
         other._set_design(X)
         return other
+
+    def l1_vector(self, l1: ArrayLike) -> FloatArray:
+        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
+
+        Parameters
+        ----------
+        l1 : float or array-like of shape (p,)
+            Penalties of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
+        """
+        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
+        out, size = np.zeros(self.n_variables, like=self.s), self.n_features * self.n_classes
+        out[:size].reshape(-1, self.n_classes)[:] = l1[:, None] if l1.ndim == 1 else l1
+        return out
 
     def predictor(self, x: ArrayLike) -> FloatArray:
         """Predictor z = X w + b, and the offset.
@@ -205,24 +225,6 @@ class LinearLoss(RowLoss):
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
             raise ValueError("y must be finite; it holds NaN or infinity")
-
-    def l1_vector(self, l1: ArrayLike) -> FloatArray:
-        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
-
-        Parameters
-        ----------
-        l1 : float or array-like of shape (p,)
-            Penalties of the features.
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
-        """
-        namespace(X=self.y, l1=l1)
-        out = np.zeros(self.n_variables, like=self.y)
-        out[: self.n_features] = l1
-        return out
 
     def _product(self, x):
         """X w + b, which is linear in x, (n,)."""

@@ -93,14 +93,6 @@ class MultinomialLoss(RowLoss):
         self.n_features = self.design.shape[1]
         self.n_variables = (self.n_features + self.fit_intercept) * self.n_classes
 
-    def l1_vector(self, l1):
-        """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
-        p, K = self.n_features, self.n_classes
-        out = np.zeros(self.n_variables, like=self.s)
-        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
-        out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
-        return out
-
     def _product(self, x):
         """X W + b, which is linear in x, (n, K)."""
         p, K = self.n_features, self.n_classes

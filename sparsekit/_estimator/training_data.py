@@ -83,7 +83,7 @@ class LabelledData(TrainingData):
 
 def check_host_data(
     estimator: BaseEstimator, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None, **checks: object
-) -> tuple[Array | SparseMatrix, Array, Array | None]:
+) -> tuple[Array | SparseMatrix, Any, Array | None]:
     """X as the kernels take it, y by scikit-learn's checks, and the weights, all in main memory."""
     namespace(X=X, y=y, sample_weight=sample_weight)
     if not checks.get("y_numeric", False):
@@ -148,15 +148,13 @@ def with_distributions(
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
-    stay_in_blocks: bool = False,
 ) -> LabelledData:
     """Data of a classification by labels, an indicator or distributions.
 
-    X in blocks is gathered where it fits into memory; elsewhere it may ``stay_in_blocks``.
+    X in blocks is gathered where it fits into memory, and stays in blocks elsewhere.
     """
     if comes_in_blocks(X):
-        needed_by = None if stay_in_blocks else type(estimator).__name__
-        X, found = distributions_of_blocks(estimator, X, y, sample_weight, estimator.class_weight, needed_by)
+        X, found = distributions_of_blocks(estimator, X, y, sample_weight, estimator.class_weight)
     elif is_device(X):
         X = check_device_X(estimator, X)
         found = check_device_targets(X, y, sample_weight, estimator.class_weight, stacklevel=6)

@@ -137,7 +137,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        given = with_distributions(self, X, y, sample_weight, stay_in_blocks=True)
+        given = with_distributions(self, X, y, sample_weight)
         (X, columns), xp = without_empty_columns(given.X), given.xp
         classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
         loss: Any

@@ -1,8 +1,10 @@
 """What estimators of iterative solvers share: parameters, the call, the fitted attributes, the warnings."""
 
+from __future__ import annotations
+
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from .._arrays import namespace
 from .._solver import outcome
+from .._typing import SolverCallback
 from .decorators import PlainParametersMixin
 from .monitor import FitMonitor
 
@@ -29,6 +32,8 @@ SOLVER_CONSTRAINTS: dict = {
     "verbose": ["verbose"],
     "callback": [callable, None],
 }
+
+FIT_CONSTRAINTS: dict = {"warm_start": ["boolean"], "history": ["boolean"], **SOLVER_CONSTRAINTS}
 
 # what brings columns to similar scales; one whose mean is large relative to its spread must be centred
 SCALERS = "sklearn.preprocessing.StandardScaler; MaxAbsScaler keeps X sparse and does not centre"
@@ -58,13 +63,42 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
     )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
-    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes."""
+    """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes.
 
-    n_iter_: Any  # of one problem, or of each of several
-    tol: Any
-    max_iter: Any
-    max_time: Any
+    Parameters
+    ----------
+    max_time : float, default=None
+        Largest time of the fit in seconds; None: no limit.
+    warm_start : bool, default=False
+        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
+    n_jobs : int, default=None
+        Number of threads, as in joblib: None is 1, -1 is all.
+    history : bool, default=False
+        Whether to record ``history_``.
+    verbose : int, default=0
+        1 prints a line per iteration to the standard output.
+    callback : callable, default=None
+        Called as ``callback(intermediate_result)`` after each iteration with a
+        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
+        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
+        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features seen in fit.
+    feature_names_in_ : ndarray of shape (``n_features_in_``,)
+        Names of the features, where X had names that are all strings.
+    """
+
+    max_time: float | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    history: bool = False
+    verbose: int = 0
+    callback: SolverCallback | None = None
 
     @property
     def _solver_options(self):

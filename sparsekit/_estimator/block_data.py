@@ -111,18 +111,15 @@ def _factors(codes, n_classes, own, weight):
 
 
 def distributions_of_blocks(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any, needed_by: str | None
+    estimator: Any, X: Any, y: Any, sample_weight: Any, class_weight: Any
 ) -> tuple[Any, Targets]:
-    """X, gathered where it fits into memory, and the targets of all rows.
-
-    With ``needed_by``, the name of what can't do without, it is a MemoryError where it does not.
-    """
+    """X, gathered where it fits into memory, and the targets of all rows."""
     found = _count(estimator, X, y, sample_weight)
     y, own = found.census.y, check_sample_weight(found.census.weight, found.shape[0])
     if y.ndim == 1:
         refuse_missing_labels(y)
     targets = check_targets(y, own, class_weight, stacklevel=7)
-    X = found.in_memory(needed_by)
+    X = found.in_memory(None)
     if X is not None:
         return X, targets
     if class_weight is not None:

@@ -54,6 +54,14 @@ def weight_of_metric(sample_weight):
     return None
 
 
+def array_of(values, name, **checks):
+    """Finite numbers that the user gave as ``name``, float64, of any number of dimensions."""
+    return check_array(
+        numbers(values, name), ensure_2d=False, allow_nd=True, dtype=np.float64, order="C", input_name=name,
+        **checks,
+    )  # fmt: skip
+
+
 def check_sample_weight(sample_weight, n_samples):
     """Return the sample weights as float64 of shape (n_samples,), or None for "all equal to one".
 
@@ -67,13 +75,7 @@ def check_sample_weight(sample_weight, n_samples):
     host_only(sample_weight=sample_weight)
     if isinstance(sample_weight, Real):
         sample_weight = np.full(n_samples, sample_weight, dtype=np.float64)
-    weight = check_array(
-        numbers(sample_weight, "sample_weight"),
-        ensure_2d=False,
-        allow_nd=True,
-        order="C",
-        input_name="sample_weight",
-    )
+    weight = array_of(sample_weight, "sample_weight")
     if weight.ndim != 1:
         raise ValueError(
             f"Sample weights must be 1D array or scalar, got {weight.ndim}D array. Expected either a scalar "
@@ -243,14 +245,7 @@ def check_penalties(values, name):
         If there is none, or one is not a finite number > 0.
     """
     host_only(**{name: values})
-    values = check_array(
-        numbers(values, name),
-        ensure_2d=False,
-        allow_nd=True,
-        dtype=np.float64,
-        ensure_min_samples=0,
-        input_name=name,
-    )
+    values = array_of(values, name, ensure_min_samples=0)
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got an array of shape {values.shape}.")
     if not values.size:

@@ -9,12 +9,15 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 from sklearn import config_context, get_config
 from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 
 from .._messages import plain, shown
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
@@ -79,14 +82,40 @@ def check_parameters(constraints: dict[str, Any], given: dict[str, Any], who: st
     raise found
 
 
+@dataclass_transform(eq_default=False)
+def with_parameters(cls: type[T]) -> type[T]:
+    """Make ``__init__`` of the parameters that a class and its bases declare as dataclasses do.
+
+    Bases are dataclasses without eq and repr. In the signature the class's own parameters come first, and
+    those of the last base last.
+    """
+    cls = dataclass(eq=False, repr=False)(cls)
+    bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
+
+    def place(parameter):
+        return parameter.kind, next((k for k, base in enumerate(bases) if parameter.name in own[k]), 0)
+
+    own, types = [inspect.get_annotations(base) for base in bases], {"return": None}
+    for base in reversed(bases):  # in whose modules the names of types are known
+        types |= inspect.get_annotations(base, eval_str=True)
+    init: Any = cls.__init__
+    signature = inspect.signature(init)
+    init.__signature__ = signature.replace(parameters=sorted(signature.parameters.values(), key=place))
+    init.__annotations__ = {name: types[name] for name in init.__annotations__}
+    return cls
+
+
 class PlainParametersMixin:
     """An estimator whose parameters are checked by `check_parameters`."""
 
     _parameter_constraints: ClassVar[dict]
+    n_iter_: Any  # of one problem, or of each of several
+    tol: Any
+    max_iter: Any
 
     def _validate_params(self) -> None:
         given = self.get_params(deep=False)  # type: ignore[attr-defined]
         check_parameters(self._parameter_constraints, given, type(self).__name__)
 
 
-__all__ = ["PlainParametersMixin", "available_if", "fit_context", "validate_params"]
+__all__ = ["PlainParametersMixin", "available_if", "fit_context", "validate_params", "with_parameters"]

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import _check_feature_names, _check_n_features
@@ -20,7 +19,7 @@ from .._typing import DeviceArray, DeviceMatrix, EitherMatrix
 
 
 def check_device_X(
-    estimator: BaseEstimator | str, X: DeviceArray | DeviceMatrix, *, reset: bool = True, dense: bool = False
+    estimator: BaseEstimator | str, X: DeviceArray | DeviceMatrix, *, reset: bool = True
 ) -> DeviceArray | DeviceMatrix:
     """`sklearn.utils.validation.validate_data` for a matrix on the GPU.
 
@@ -32,8 +31,6 @@ def check_device_X(
         Numbers of any type: what is not float32 becomes float64.
     reset : bool, default=True
         Whether this is a fit.
-    dense : bool, default=False
-        Whether a sparse matrix is refused.
 
     Returns
     -------
@@ -62,8 +59,6 @@ def check_device_X(
             f"X of {name} is on GPU {there} and the current one is {here}: call {name} within "
             f"`with cupy.cuda.Device({there}):`"
         )
-    if sparse and dense:
-        raise TypeError(f"{name} takes no sparse matrix here; pass X.toarray()")
     X = check_sparse(X)  # before the first of CuPy's functions that follows its indices
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
@@ -92,7 +87,6 @@ def check_device_vector(
     name: str,
     *,
     X: DeviceArray | DeviceMatrix,
-    dtype: DTypeLike = np.float64,
     minimum: float | None = None,
 ) -> DeviceArray:
     """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
@@ -105,7 +99,7 @@ def check_device_vector(
         raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers; its dtype is {values.dtype}")
-    values = xp.ascontiguousarray(values.astype(dtype, copy=False))
+    values = xp.ascontiguousarray(values.astype(np.float64, copy=False))
     check_finite(values, name)
     if minimum is not None and bool((values < minimum).any()):
         raise ValueError(f"{name} must be at least {minimum:g} in every entry")

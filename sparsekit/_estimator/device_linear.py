@@ -25,11 +25,6 @@ class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
     coef_: Any  # an array, where the fit was, or after `sparsify` a matrix of SciPy
     intercept_: EitherArray | float
 
-    def _is_on_device(self, X: object) -> bool:
-        """Whether a fitted model and X are on the GPU; TypeError where only one of them is."""
-        check_is_fitted(self)
-        return self._check_device(X)
-
     def _device_scores(self, X: DeviceArray | DeviceMatrix) -> DeviceArray:
         """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""
         X = check_device_X(self, X, reset=False)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._arrays import is_device
+from .._arrays import is_device, to_host
 from .._messages import shown
 
 # scikit-learn's rule: so few rows say nothing about the kind of a target
@@ -97,6 +97,15 @@ def refuse_real_labels(y: np.ndarray) -> None:
         raise TypeError(f"y must hold labels of one kind, numbers or strings; it holds {found}.") from error
 
 
+def refuse_one_class(classes: Any) -> None:
+    """ValueError unless there are two classes."""
+    if len(classes) < 2:
+        raise ValueError(
+            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
+            f"{shown(to_host(classes[:1])[0])}"
+        )
+
+
 def warn_of_many_classes(n_classes: int, n: int, stacklevel: int) -> None:
     """scikit-learn's UserWarning if there are more than half as many classes as rows."""
     if n > FEW_ROWS and n_classes > round(0.5 * n):
@@ -139,10 +148,6 @@ def encode_labels(y: np.ndarray, stacklevel: int = 4) -> tuple[np.ndarray, np.nd
             codes = is_first if y[0] == classes[1] else ~is_first
             return classes, codes.astype(np.intp)
     classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
-            f"{shown(classes[0])}"
-        )
+    refuse_one_class(classes)
     warn_of_many_classes(len(classes), len(y), stacklevel)
     return classes, codes.astype(np.intp, copy=False)

@@ -96,6 +96,11 @@ class LinearModelMixin:
             return pd.DataFrame.sparse.from_spmatrix(table, index=index, columns=columns)
         return pd.DataFrame(coef.T[order], index=index, columns=columns)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the class that this is mixed into
+        tags.input_tags.sparse = True
+        return tags
+
     def _counterpart(self) -> Any:
         """The unfitted estimator of scikit-learn; ValueError where there is none."""
         raise NotImplementedError(f"{type(self).__name__} has no scikit-learn counterpart.")
@@ -106,6 +111,30 @@ class LinearModelMixin:
         coef = check_sparse(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
         intercept = to_host(self.intercept_)  # type: ignore[attr-defined]
         return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
+
+
+class PenaltyNameMixin:
+    """`penalty` of estimators with an ``l1_ratio``, and after cross-validation an ``l1_ratio_``."""
+
+    @property
+    def penalty(self) -> str:
+        """Name of the penalty as in scikit-learn: "l1", "l2" or "elasticnet", as ``l1_ratio`` says.
+
+        By it :class:`sklearn.feature_selection.SelectFromModel` sees an L1 model, and keeps features whose
+        coefficients are above 1e-5 and not above their mean.
+        """
+        ratios = np.unique(chosen(self, "l1_ratio"))
+        return penalty_name(ratios[0]) if len(ratios) == 1 else "elasticnet"
+
+
+def penalty_name(l1_ratio: float) -> str:
+    """Name of the penalty of one l1_ratio."""
+    return {0.0: "l2", 1.0: "l1"}.get(float(l1_ratio), "elasticnet")
+
+
+def chosen(model: Any, name: str) -> Any:
+    """The parameter ``name`` of a fitted model, or what a search chose for it."""
+    return getattr(model, f"{name}_") if hasattr(model, f"{name}_") else getattr(model, name)
 
 
 def vector_parts(coef: Any, intercept: Any) -> tuple[Array, Any]:

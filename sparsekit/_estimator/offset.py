@@ -7,13 +7,12 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from .._arrays import aligned, is_device, namespace
 from .._linalg.special import largest
-from .._messages import numbers, shown
+from .._messages import shown
 from .._typing import EitherArray, EitherMatrix, Offset
-from .checks import in_type
+from .checks import array_of, in_type
 from .device_checks import check_finite
 
 # a larger one could not be added to another without an overflow, or be squared
@@ -44,10 +43,7 @@ def check_offset(offset: Offset, X: EitherMatrix, n_outputs: int = 1) -> EitherA
             raise ValueError(f"offset must hold real numbers; its dtype is {offset.dtype}")
         offset = xp.ascontiguousarray(offset.astype(np.float64, copy=False))
     else:
-        offset = check_array(
-            numbers(offset, "offset"), ensure_2d=False, allow_nd=True, ensure_min_samples=0,
-            dtype=np.float64, order="C", input_name="offset",
-        )  # fmt: skip
+        offset = array_of(offset, "offset", ensure_min_samples=0)
     if offset.shape != shape:
         each = "one number a row of X" if n_outputs == 1 else "a row for each of X and a column a class"
         raise ValueError(f"offset.shape == {offset.shape}, expected {shape}: {each}.")

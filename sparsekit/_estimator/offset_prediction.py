@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import namespace, to_host
+from .._docstrings import shares_entries
 from .._linalg.structure import check_sparse
 from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
@@ -25,6 +26,7 @@ from .offset import add_offset, offset_of_scores
 from .validation import validate_data
 
 
+@shares_entries()
 class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
     """Prediction of numbers, X w + b + offset."""
 
@@ -46,7 +48,7 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        if self._is_on_device(X):
+        if self._check_device(X):
             return add_offset(self._device_scores(X), offset)
         X = check_sparse(X)
         if not sp.issparse(self.coef_):
@@ -66,14 +68,12 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `predict`.
+        {X}
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        offset : float or array-like of shape (n_samples,), default=None
-            As for `predict`.
+        {offset}
 
         Returns
         -------
@@ -86,6 +86,7 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         return r2_score(to_host(y), to_host(self.predict(X, offset=offset)), sample_weight=weight)
 
 
+@shares_entries()
 class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
     """Scores X w + b + offset, and the classes that they say: by their signs, or the largest of them."""
 
@@ -107,7 +108,7 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         """
         check_is_fitted(self)
         offset = offset_of_scores(self, offset)
-        if self._is_on_device(X):
+        if self._check_device(X):
             return add_offset(self._device_scores(X), offset)
         check_sparse(self.coef_, "coef_")
         return add_offset(super().decision_function(check_sparse(X)), offset)
@@ -116,12 +117,7 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
     def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
         """Class of each row.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `decision_function`.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {Parameters}
 
         Returns
         -------
@@ -137,14 +133,12 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As for `decision_function`.
+        {X}
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the rows.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {offset}
 
         Returns
         -------

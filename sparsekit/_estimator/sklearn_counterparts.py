@@ -26,7 +26,7 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 from .._typing import ClassWeight
-from .linear_model import no_counterpart
+from .linear_model import no_counterpart, penalty_name
 
 # before 1.8 LogisticRegression asked for the name of the penalty, which l1_ratio says since
 _PENALTY_BY_RATIO = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 8)
@@ -37,9 +37,8 @@ def logistic_counterpart(
 ) -> BaseEstimator:
     """Logistic regression: the sign of one score, or the softmax of several."""
     if l1_ratio:
-        penalty = "l1" if l1_ratio == 1 else "elasticnet"
         options |= {"l1_ratio": l1_ratio} if _PENALTY_BY_RATIO or l1_ratio < 1 else {}
-        options |= {"solver": "saga"} | ({} if _PENALTY_BY_RATIO else {"penalty": penalty})
+        options |= {"solver": "saga"} | ({} if _PENALTY_BY_RATIO else {"penalty": penalty_name(l1_ratio)})
     return LogisticRegression(fit_intercept=fit_intercept, class_weight=class_weight, **options)
 
 
@@ -52,9 +51,8 @@ def one_against_rest_counterpart(
     loss: str, alpha: float, l1_ratio: float, *, fit_intercept: bool, class_weight: ClassWeight
 ) -> BaseEstimator:
     """A score for each class against the others; probabilities as scikit-learn's SGD has them."""
-    penalty = {0.0: "l2", 1.0: "l1"}.get(float(l1_ratio), "elasticnet")
     return SGDClassifier(
-        loss=loss, penalty=penalty, alpha=float(alpha), l1_ratio=float(l1_ratio),
+        loss=loss, penalty=penalty_name(l1_ratio), alpha=float(alpha), l1_ratio=float(l1_ratio),
         fit_intercept=fit_intercept, class_weight=class_weight,
     )  # fmt: skip
 

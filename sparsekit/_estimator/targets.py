@@ -13,7 +13,7 @@ from .._linalg.structure import check_sparse
 from .._messages import shown
 from .checks import apply_class_weight, in_units
 from .device_checks import check_finite, device_weight, encode_device_labels, flatten_column
-from .labels import encode_labels, warn_of_many_classes
+from .labels import encode_labels, refuse_one_class, warn_of_many_classes
 
 # how far a row of distributions may be from summing to one
 SUM_TOLERANCE = 1e-6
@@ -163,11 +163,7 @@ def device_labels(X, y, weight, class_weight, stacklevel=4):
     """Targets from labels (n,) on the GPU like X, and checked weights or None."""
     classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=stacklevel + 2)
     xp = namespace(classes=classes)
-    if len(classes) < 2:
-        raise ValueError(
-            "This solver needs samples of at least 2 classes in the data, but y contains only one class: "
-            f"{shown(classes[0].item())}"
-        )
+    refuse_one_class(classes)
     warn_of_many_classes(len(classes), X.shape[0], stacklevel)
     if weight is not None or class_weight is not None:
         folded = apply_class_weight(class_weight, *map(to_host, (classes, codes, weight)))

@@ -17,7 +17,6 @@ from .._arrays import is_device, namespace
 from .._row_blocks.make import comes_in_blocks
 from .._typing import (
     Array,
-    ClassWeight,
     DeviceArray,
     DeviceMatrix,
     EitherArray,
@@ -84,7 +83,7 @@ class LabelledData(TrainingData):
 
 def check_host_data(
     estimator: BaseEstimator, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None, **checks: object
-) -> tuple[Array | SparseMatrix, Array, Array | None]:
+) -> tuple[Array | SparseMatrix, Any, Array | None]:
     """X as the kernels take it, y by scikit-learn's checks, and the weights, all in main memory."""
     namespace(X=X, y=y, sample_weight=sample_weight)
     if not checks.get("y_numeric", False):
@@ -122,12 +121,12 @@ def with_labels(
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
-    class_weight: ClassWeight,
     stay_in_blocks: bool = False,
     offset: Any = None,
     **checks: Any,
 ) -> LabelledData:
     """Data of a classification, one label a row; its ``values`` are codes, its offset as it was given."""
+    class_weight = estimator.class_weight
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight, offset)
         y, own, offset = X.census.y, X.census.weight, X.census.offset
@@ -149,22 +148,19 @@ def with_distributions(
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
-    class_weight: ClassWeight,
-    stay_in_blocks: bool = False,
 ) -> LabelledData:
     """Data of a classification by labels, an indicator or distributions.
 
-    X in blocks is gathered where it fits into memory; elsewhere it may ``stay_in_blocks``.
+    X in blocks is gathered where it fits into memory, and stays in blocks elsewhere.
     """
     if comes_in_blocks(X):
-        needed_by = None if stay_in_blocks else type(estimator).__name__
-        X, found = distributions_of_blocks(estimator, X, y, sample_weight, class_weight, needed_by)
+        X, found = distributions_of_blocks(estimator, X, y, sample_weight, estimator.class_weight)
     elif is_device(X):
         X = check_device_X(estimator, X)
-        found = check_device_targets(X, y, sample_weight, class_weight, stacklevel=6)
+        found = check_device_targets(X, y, sample_weight, estimator.class_weight, stacklevel=6)
     else:
         X, y, weight = check_host_data(estimator, X, y, sample_weight, multi_output=True)
-        found = check_targets(y, weight, class_weight, stacklevel=6)
+        found = check_targets(y, weight, estimator.class_weight, stacklevel=6)
     return LabelledData(
         X, y, found.values, found.weight, sample_weight, classes=found.classes, multilabel=found.multilabel
     )

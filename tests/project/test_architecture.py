@@ -13,6 +13,7 @@ FLOORS = {
     "_typing": KERNELS,  # aliases for signatures on any floor
     "_arrays": KERNELS,  # where an array lives
     "_messages": KERNELS,  # values in errors and warnings
+    "_docstrings": KERNELS,  # entries that docstrings share
     "_linalg": PIECES,
     "_row_blocks": PIECES,
     "_solver": PIECES,  # how runs go on and end

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import sparsekit
 from sparsekit._bounded.losses.nonsmooth_problems import NonsmoothProblem
+from sparsekit._docstrings import shares_entries
 from sparsekit._factor_graph.factors.variables import Variable
 from sparsekit._factor_graph.graphs.solution import BatchSolution, Gradients, Solution
 from sparsekit._l1.paths.path_solver import RegularizationPath
@@ -169,3 +170,40 @@ def test_defaults_are_documented_as_the_values_that_a_user_gets():
             if said not in (given, given[:1] if len(set(given)) == 1 else given):
                 wrong.append(f"{name}: {parameter.name} is {given}, documented as {text or 'nothing'}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_docstring_takes_entries_of_others():
+    def source():
+        """One.
+
+        Parameters
+        ----------
+        a, b : int
+            Both,
+            in two lines.
+        """
+
+    class Target:
+        """Two.
+
+        Parameters
+        ----------
+        {a, b}
+        """
+
+        def method(self):
+            """Three.
+
+            {c}
+
+            Parameters
+            ----------
+            c : {"x", "y"}
+                The third.
+            """
+
+    shares_entries(source)(Target)
+    assert inspect.getdoc(Target).endswith("----------\na, b : int\n    Both,\n    in two lines.")
+    assert 'c : {"x", "y"}\n    The third.\n\nParameters' in inspect.getdoc(Target.method)
+    with pytest.raises(KeyError, match="'a'"):
+        shares_entries()(type("Other", (), {"__doc__": "Two.\n\n    {a}\n    "}))

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, Self, get_args
+from dataclasses import KW_ONLY
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import _get_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ..._arrays import namespace
+from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import available_if, fit_context
-from ..._estimator.offset import check_offset
+from ..._estimator.decorators import available_if, with_parameters
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.sklearn_counterparts import one_against_rest_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit
 from ..._messages import shown
-from ..._typing import ClassWeight, CoefficientBounds, FloatArray, MatrixLike, Offset, SolverCallback
+from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.losses import classification_loss
-from ..solver.run import BoundedOptions
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
-    check_coefficient_bounds,
-    inside,
-    normalized,
-    used_columns,
 )
+from .regressor import BoundedRegressor
 
 ClassificationLoss = Literal["log_loss", "hinge", "squared_hinge", "modified_huber"]
 
@@ -43,6 +39,8 @@ def _has_probabilities(estimator):
     return True
 
 
+@shares_entries(OffsetClassificationMixin.decision_function, BoundedRegressor)
+@with_parameters
 class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEstimator):
     r"""Linear classification with bounds on the coefficients, for losses with and without kinks.
 
@@ -64,25 +62,21 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         :math:`\ell(m)`: :math:`\log(1 + e^{-m})`; :math:`\max(0, 1 - m)`; its square; the same square down to
         :math:`m = -1` and :math:`-4 m` below.
+    alpha : float, default=1e-4
+        Strength of the penalty, >= 0. At 0 separable data have no solution.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
     bounds : pair or dict, default=(-inf, inf)
         ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,) or (n_outputs,
         n_features). n_outputs is 1 for two classes, else their number. A dict ``{feature: (lower, upper)}``
         names features by column number or name; the others have no bounds. For two classes positive
         coefficients speak for ``classes_[1]``. Of two features two lists or tuples of two are refused: they
         might be a pair for each feature.
-    alpha : float, default=1e-4
-        Strength of the penalty, >= 0. At 0 separable data have no solution.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
-    fit_intercept : bool, default=True
-        Whether to fit the intercept.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, ``{label: weight}``. "balanced" uses
-        ``sum(s) / (n_classes * sum of s in the class)``.
+    {l1_ratio, fit_intercept}
     tol, max_iter, max_time : default=1e-6, 10000, None
         As in :class:`BoundedRegressor`; they hold for each of the one-against-rest problems.
-    warm_start, n_jobs, history, verbose, callback : default=False, None, False, 0, None
-        As in :class:`BoundedRegressor`.
+    {warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -102,10 +96,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         As in :class:`BoundedRegressor`; ``output`` is the problem's number.
     needs_offset_ : bool
         Whether the fit had an offset, as in :class:`BoundedRegressor`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -124,91 +115,21 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     (0.981, 0.0)
     """
 
+    loss: ClassificationLoss = "log_loss"
+    _: KW_ONLY
+    alpha: float = 1e-4
+    class_weight: ClassWeight = None
+
+    _read = staticmethod(with_labels)
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(ClassificationLoss)))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        loss: ClassificationLoss = "log_loss",
-        *,
-        bounds: CoefficientBounds = (-np.inf, np.inf),
-        alpha: float = 1e-4,
-        l1_ratio: float = 0.0,
-        fit_intercept: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = BoundedOptions.tol,
-        max_iter: int = BoundedOptions.max_iter,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.loss = loss
-        self.bounds = bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
-            classes a column for each. Predictions need theirs then.
-
-        Returns
-        -------
-        self : BoundedClassifier
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
-            infinity, or fewer than two classes have a positive weight.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
-        names = _get_feature_names(X)
-        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
-        classes, codes = given.classes, given.values
+    def _problem(self, given, X, weight):
+        classes, codes, offset = given.classes, given.values, given.offset
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        bounds = check_coefficient_bounds(
-            self.bounds, n_outputs, given.X.shape[1], names, matrices=True, like=given.X
-        )
-        X, columns, lower, upper = used_columns(given.X, *bounds)
-        weight = normalized(given.weight, X)
-        given.offset = offset = check_offset(given.offset, X, n_outputs)
         shifts, middle = [None] * n_outputs, 0.0
         if offset is not None:
             # add the constant of all rows to the intercepts
@@ -220,22 +141,10 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             classification_loss(self.loss, np.where(codes == k, 1.0, -1.0), weight, shift)
             for k, shift in zip(positive, shifts)
         ]
-        start = self._start(X, n_outputs, columns, -middle)
-        if start is None:
-            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
-        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+        return losses, -middle, 0.0
 
-        def attributes(x):
-            return {
-                "coef_": columns.expand(inside(x[:, :-1], lower, upper, X.dtype)),
-                "intercept_": in_type(x[:, -1] - middle, X.dtype),
-                "classes_": classes,
-                "needs_offset_": offset is not None,
-            }
-
-        data = given.for_callbacks()
-        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
-        return self
+    def _attributes(self, coef, intercept, X):
+        return {"coef_": coef, "intercept_": in_type(intercept, X.dtype)}
 
     @available_if(_has_probabilities)
     @by_blocks
@@ -245,11 +154,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
         ``loss="log_loss"``: the logistic function of the scores. ``loss="modified_huber"``: (score + 1) / 2,
         clipped to [0, 1] (Zhang 2004). Of more than two classes the numbers are divided by their sum.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {Parameters}
 
         Returns
         -------
@@ -270,11 +175,7 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
     def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Logarithm of `predict_proba`.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `decision_function`.
+        {Parameters}
 
         Returns
         -------

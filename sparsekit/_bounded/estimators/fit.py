@@ -1,22 +1,31 @@
 """What the estimators with bounded coefficients share: bounds, runs, and numbers inside the bounds."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _get_feature_names
 
 from ..._arrays import as_like, host_only, namespace, to_host
-from ..._estimator.base import SolverEstimatorMixin
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
-from ..._estimator.penalty_name import PenaltyNameMixin
+from ..._estimator.decorators import fit_context
+from ..._estimator.linear_model import PenaltyNameMixin
+from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
+from ..._typing import CoefficientBounds, MatrixLike, Offset
 from ..losses.problem import BoundedProblem
 from ..solver.minimize_bounded import minimize_bounded
 from ..solver.run import BoundedOptions
@@ -26,14 +35,7 @@ CONSTRAINTS: dict = {
     "alpha": [Interval(Real, 0, None, closed="left")],
     "l1_ratio": [Interval(Real, 0, 1, closed="both")],
     "fit_intercept": ["boolean"],
-    "tol": [Interval(Real, 0, None, closed="neither")],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "max_time": [Interval(Real, 0, None, closed="neither"), None],
-    "warm_start": ["boolean"],
-    "n_jobs": [Integral, None],
-    "history": ["boolean"],
-    "verbose": ["verbose"],
-    "callback": [callable, None],
+    **FIT_CONSTRAINTS,
 }
 
 
@@ -133,15 +135,93 @@ def inside(coef, lower, upper, dtype):
     return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
 
-    _unsaved = ("_multipliers",)  # what `save` leaves out
+    bounds: CoefficientBounds = (-np.inf, np.inf)
+    l1_ratio: float = 0.0
+    fit_intercept: bool = True
+    tol: float = BoundedOptions.tol
+    max_iter: int = BoundedOptions.max_iter
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    _unsaved = ("_multipliers",)  # what `save` leaves out
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too.
+        y : array-like of shape (n_samples,)
+            Numbers, or class labels of any kind (on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
+            classes a column for each. Predictions need theirs then.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
+            infinity, or fewer than two classes have a positive weight.
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        names = _get_feature_names(X)
+        given = self._read(self, X, y, sample_weight, offset=offset)
+        classes = getattr(given, "classes", None)
+        n_outputs = 1 if classes is None or len(classes) == 2 else len(classes)
+        bounds = check_coefficient_bounds(
+            self.bounds, n_outputs, given.X.shape[1], names, matrices=classes is not None, like=given.X
+        )
+        X, columns, lower, upper = used_columns(given.X, *bounds)
+        weight = normalized(given.weight, X)
+        given.offset = check_offset(given.offset, X, n_outputs)
+        losses, base, intercept = self._problem(given, X, weight)
+        start = self._start(X, n_outputs, columns, base)
+        if start is None:
+            start = namespace(X=X).zeros((n_outputs, X.shape[1] + 1))
+            start[:, -1] = intercept
+        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+
+        def attributes(x):
+            coef = columns.expand(inside(x[:, :-1], lower, upper, X.dtype))
+            found = self._attributes(coef, x[:, -1] + base, X)
+            found["needs_offset_"] = given.offset is not None
+            return found if classes is None else {**found, "classes_": classes}
+
+        data = given.for_callbacks()
+        self._fit_outputs(X, losses, start, lower, upper, columns, data=data, attributes=attributes)
+        self._store_result()
+        return self
+
+    def _problem(self, given, X, weight):
+        """A loss for each output; what is added to the intercepts of these; and an initial intercept."""
+        raise NotImplementedError
+
+    def _attributes(self, coef, intercept, X):
+        """Attributes of coefficients (n_outputs, n_features) and intercepts (n_outputs,)."""
+        raise NotImplementedError
+
+    def _store_result(self):
+        """Set what a single output has."""
 
     def _start(self, X, n_outputs, columns, offset=0.0):
         """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Literal, Self, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _get_feature_names
 
 from ..._arrays import namespace
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
+from ..._docstrings import shares_entries
+from ..._estimator.base import SolverEstimatorMixin
+from ..._estimator.decorators import with_parameters
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import regression_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._typing import CoefficientBounds, MatrixLike, Offset, SolverCallback
 from ..losses.losses import regression_loss, weighted_quantile
-from ..solver.run import BoundedOptions
 from .fit import (
     CONSTRAINTS,
     BoundedEstimatorMixin,
-    check_coefficient_bounds,
-    inside,
-    normalized,
-    used_columns,
 )
 
 RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
 
 
+@shares_entries(SolverEstimatorMixin)
+@with_parameters
 class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     r"""Linear regression with bounds on the coefficients, for losses with and without kinks.
 
@@ -52,20 +48,20 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         :math:`\ell(r)`: :math:`|r|`; :math:`\max(q r, (q - 1) r)` with q the ``quantile``; :math:`r^2/2` up
         to :math:`|r| = \epsilon` and :math:`\epsilon |r| - \epsilon^2/2` beyond; :math:`r^2/2`;
         :math:`\max(|r| - \epsilon, 0)`.
-    bounds : pair or dict, default=(-inf, inf)
-        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
-        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
-        ``(0, None)`` is non-negative; equal bounds fix a coefficient.
-        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
     alpha : float, default=0.0
         Strength of the penalty, >= 0.
-    l1_ratio : float, default=0.0
-        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
     quantile : float, default=0.5
         Quantile that ``loss="quantile"`` predicts, in (0, 1).
     epsilon : float, default=0.1
         In units of y: where the Huber loss becomes linear (> 0), half the width of the insensitive zone
         (>= 0).
+    bounds : pair or dict, default=(-inf, inf)
+        ``(lower, upper)``, each a number, None (no bound) or an array of shape (n_features,); or
+        ``{feature: (lower, upper)}`` with column numbers or names, the other features without bounds.
+        ``(0, None)`` is non-negative; equal bounds fix a coefficient.
+        Of two features two lists or tuples of two are refused: they might be a pair for each feature.
+    l1_ratio : float, default=0.0
+        Share of the L1 penalty, from 0 (L2 only) to 1 (L1 only).
     fit_intercept : bool, default=True
         Whether to fit the intercept.
     tol : float, default=1e-6
@@ -73,21 +69,11 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         gap is at most that.
     max_iter : int, default=10000
         Largest number of iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
+    {max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients where their shape fits; otherwise from zero, or the bound next
         to it.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per iteration.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each iteration with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
-        fit, without a warning, by returning True or raising StopIteration.
+    {n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -111,10 +97,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     needs_offset_ : bool
         Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
         zero, for tools that cannot hand one on.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -146,6 +129,13 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     array([  0., 400.])
     """
 
+    loss: RegressionLoss = "absolute"
+    _: KW_ONLY
+    alpha: float = 0.0
+    quantile: float = 0.5
+    epsilon: float = 0.1
+
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "loss": [StrOptions(set(get_args(RegressionLoss)))],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
@@ -153,113 +143,28 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         **CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        loss: RegressionLoss = "absolute",
-        *,
-        bounds: CoefficientBounds = (-np.inf, np.inf),
-        alpha: float = 0.0,
-        l1_ratio: float = 0.0,
-        quantile: float = 0.5,
-        epsilon: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = BoundedOptions.tol,
-        max_iter: int = BoundedOptions.max_iter,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.loss = loss
-        self.bounds = bounds
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where ``coef_`` stays; y and
-            sample_weight must be CuPy's too.
-        y : array-like of shape (n_samples,)
-            Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then.
-
-        Returns
-        -------
-        self : BoundedRegressor
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, or shapes disagree.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
+    def _problem(self, given, X, weight):
         if self.loss == "huber" and self.epsilon == 0:
             raise ValueError("epsilon must be > 0 for loss='huber'; got 0.")
-        names = _get_feature_names(X)
-        given = with_numbers(self, X, y, sample_weight, offset=offset)
-        y = given.values
-        bounds = check_coefficient_bounds(self.bounds, 1, given.X.shape[1], names, like=given.X)
-        X, columns, lower, upper = used_columns(given.X, *bounds)
-        weight = normalized(given.weight, X)
-        y = y.astype(np.float64, copy=False)
-        given.offset = offset = check_offset(given.offset, X)
-        y = y if offset is None else y - offset
+        y = given.values.astype(np.float64, copy=False)
+        y = y if given.offset is None else y - given.offset
         # subtract a common part of y, which the intercept adds again: sums keep their digits
         middle = weighted_quantile(y, weight, 0.5) if self.fit_intercept else 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # the loss refuses what overflows
             target = namespace(y=y).ascontiguousarray(y - middle)
             loss = regression_loss(self.loss, target, weight, quantile=self.quantile, epsilon=self.epsilon)
-        start = self._start(X, 1, columns, middle)
-        if start is None:
-            start = namespace(X=X).zeros((1, X.shape[1] + 1))
-            if self.fit_intercept:
-                q = self.quantile if self.loss == "quantile" else 0.5
-                mean = self.loss == "squared"
-                start[0, -1] = target @ weight if mean else weighted_quantile(target, weight, q)
-        start[:, :-1] = np.clip(start[:, :-1], lower, upper)
+        if not self.fit_intercept:
+            return [loss], middle, 0.0
+        q = self.quantile if self.loss == "quantile" else 0.5
+        is_mean = self.loss == "squared"
+        return [loss], middle, target @ weight if is_mean else weighted_quantile(target, weight, q)
 
-        def attributes(x):
-            return {
-                "coef_": columns.expand(inside(x[0, :-1], lower[0], upper[0], X.dtype)),
-                "intercept_": float(x[0, -1] + middle),
-                "needs_offset_": offset is not None,
-            }
+    def _attributes(self, coef, intercept, X):
+        return {"coef_": coef[0], "intercept_": float(intercept[0])}
 
-        data = given.for_callbacks()
-        self._fit_outputs(X, [loss], start, lower, upper, columns, data=data, attributes=attributes)
+    def _store_result(self):
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
-        return self
 
     def _counterpart(self):
         return regression_counterpart(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -12,14 +13,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._arrays import to_host
-from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._docstrings import shares_entries
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.training_data import with_distributions
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
-from ..._typing import ClassWeight, MatrixLike, SolverCallback
+from ..._typing import ClassWeight, MatrixLike
 from ..losses.loss import FenchelYoungLoss
 from ..solver.block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
 from ..solver.minimize_model import minimize_fenchel_young
@@ -31,7 +33,12 @@ _SOLVER_PARAMETERS = inspect.signature(minimize_fenchel_young).parameters
 TOL = _SOLVER_PARAMETERS["tol"].default
 MAX_ITER = _SOLVER_PARAMETERS["max_iter"].default
 
-_PARAMETERS = """
+
+@shares_entries(SolverEstimatorMixin)
+@with_parameters
+class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
+    """What sparsemax and softmax regression share: everything but the map.
+
     Parameters
     ----------
     alpha : float, default=1e-4
@@ -43,8 +50,6 @@ _PARAMETERS = """
         Whether to fit the intercepts b.
     penalize_intercept : bool, default=True
         Whether the penalty holds for b as well, as in the paper. False leaves it free.
-    threshold : float, default=None
-        For matrices as targets: `predict` gives a row each label whose probability is larger. None: {rule}
     class_weight : dict or "balanced", default=None
         Weights of the classes; "balanced" gives class k the weight ``mass / (K * mass of k)``. A row with
         several labels weighs the mean of theirs.
@@ -54,20 +59,7 @@ _PARAMETERS = """
         gradient must also be at most tol times that at zero.
     max_iter : int, default=200
         Largest number of steps.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per step to the standard output.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each step with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). A true value or
-        StopIteration stops the fit. scikit-learn's own callbacks are supported where it has them.
+    {max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -88,17 +80,17 @@ _PARAMETERS = """
     dual_gap_ : float
         ``objective_`` is at most this far from the optimum: the distance to the best of the dual points that
         the fit has met. NaN where alpha is 0, or where free intercepts could not be balanced to rounding.
-    history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun and optimality of every step.{history}
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
-"""
+    {n_features_in_, feature_names_in_}
+    """
 
-
-class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin, BaseEstimator):
-    """What sparsemax and softmax regression share: everything but the map."""
+    alpha: float = 1e-4
+    _: KW_ONLY
+    fit_intercept: bool = True
+    penalize_intercept: bool = True
+    threshold: float | None = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -106,41 +98,8 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         "penalize_intercept": ["boolean"],
         "threshold": [Interval(Real, 0, 1, closed="left"), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **SOLVER_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = True,
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -178,7 +137,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         UserWarning
             If rows of an indicator have no label.
         """
-        given = with_distributions(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True)
+        given = with_distributions(self, X, y, sample_weight)
         (X, columns), xp = without_empty_columns(given.X), given.xp
         classes, multilabel, dtype = given.classes, given.multilabel, X.dtype
         loss: Any
@@ -239,9 +198,9 @@ def last_table(model, shape, columns, xp):
     return to_host(table) if xp is np else xp.asarray(table)
 
 
+@shares_entries(_FenchelYoungClassifier)
 class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
-    __doc__ = (
-        r"""Sparsemax regression: a linear classifier whose probabilities are sparse.
+    r"""Sparsemax regression: a linear classifier whose probabilities are sparse.
 
     Minimises eq. (11) of [1]_,
 
@@ -250,12 +209,23 @@ class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
     L the sparsemax loss (:func:`sparsemax_loss`), q_i the target distribution of row i and w_i its weight,
     which sum to 1. A step is one of the semismooth Newton method, with continuation in alpha. For large
     linear systems it is five sweeps of block coordinate ascent on the dual.
-"""
-        + _PARAMETERS.format(
-            rule="its support,\n        all labels with a probability that is not 0.",
-            history=" fun is\n        the objective itself, which may rise during continuation and sweeps.",
-        )
-        + """
+
+    Parameters
+    ----------
+    {alpha, fit_intercept, penalize_intercept}
+    threshold : float, default=None
+        For matrices as targets: `predict` gives a row each label whose probability is larger. None: its
+        support, all labels with a probability that is not 0.
+    {class_weight, tol, max_iter, max_time, warm_start, n_jobs, history, verbose, callback}
+
+    Attributes
+    ----------
+    {coef_, intercept_, classes_, multilabel_, n_iter_, optimality_, objective_, dual_gap_}
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun and optimality of every step. fun is
+        the objective itself, which may rise during continuation and sweeps.
+    {n_features_in_, feature_names_in_}
+
     See Also
     --------
     SoftmaxClassifier : The same with dense probabilities.
@@ -276,12 +246,11 @@ class SparsemaxClassifier(SparsemaxMap, _FenchelYoungClassifier):
     >>> model.predict_proba(X[:1])
     array([[1., 0., 0.]])
     """
-    )
 
 
+@shares_entries(_FenchelYoungClassifier)
 class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
-    __doc__ = (
-        r"""Softmax regression, for classes and for distributions as targets.
+    r"""Softmax regression, for classes and for distributions as targets.
 
     Minimises
 
@@ -290,11 +259,22 @@ class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
 
     q_i the target distribution of row i and w_i its weight, which sum to 1. For class labels this is
     multinomial logistic regression. A step is one of Newton's method.
-"""
-        + _PARAMETERS.format(
-            rule="all\n        labels with more than the uniform share 1 / n_labels.", history=""
-        )
-        + """
+
+    Parameters
+    ----------
+    {alpha, fit_intercept, penalize_intercept}
+    threshold : float, default=None
+        For matrices as targets: `predict` gives a row each label whose probability is larger. None: all
+        labels with more than the uniform share 1 / n_labels.
+    {class_weight, tol, max_iter, max_time, warm_start, n_jobs, history, verbose, callback}
+
+    Attributes
+    ----------
+    {coef_, intercept_, classes_, multilabel_, n_iter_, optimality_, objective_, dual_gap_}
+    history_ : dict of ndarray
+        Only with ``history=True``: time (seconds), fun and optimality of every step.
+    {n_features_in_, feature_names_in_}
+
     See Also
     --------
     SparsemaxClassifier : The same with sparse probabilities.
@@ -311,4 +291,3 @@ class SoftmaxClassifier(SoftmaxMap, _FenchelYoungClassifier):
     >>> round(model.score(X, y), 3)
     0.98
     """
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,10 +18,7 @@ from sklearn.utils.validation import _check_method_params
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.block_data import gathered_data
 from ..._estimator.checks import (
-    X_CHECKS,
-    as_kernel_input,
     check_penalties,
-    check_sample_weight,
     in_type,
     in_units,
 )
@@ -28,12 +26,11 @@ from ..._estimator.cross_validation import (
     CrossValidationMixin,
     for_scorers,
 )
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.targets import check_targets
+from ..._estimator.training_data import check_host_data
 from ..._estimator.used_columns import without_empty_columns
-from ..._estimator.validation import validate_data
 from ..._linalg.threads import count_threads
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import ClassWeight, CrossValidation, MatrixLike, Scoring
@@ -57,10 +54,24 @@ def _divergence_score(estimator, X, y, sample_weight=None):
     return -jensen_shannon_divergence(q, P, sample_weight=sample_weight)
 
 
+@with_parameters
 class _FenchelYoungClassifierCV(
     CrossValidationMixin, CallbackSupportMixin, FenchelYoungClassifierMixin, BaseEstimator
 ):
     """What the two classifiers with cross-validation share."""
+
+    alphas: ArrayLike | None = None
+    _: KW_ONLY
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    fit_intercept: bool = True
+    penalize_intercept: bool = True
+    threshold: float | None = None
+    class_weight: ClassWeight = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
 
     _default_scoring = staticmethod(_divergence_score)
 
@@ -75,33 +86,6 @@ class _FenchelYoungClassifierCV(
         **OPTIONS,
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        alphas: ArrayLike | None = None,
-        *,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        fit_intercept: bool = True,
-        penalize_intercept: bool = True,
-        threshold: float | None = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.fit_intercept = fit_intercept
-        self.penalize_intercept = penalize_intercept
-        self.threshold = threshold
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -140,13 +124,10 @@ class _FenchelYoungClassifierCV(
         names = None
         if comes_in_blocks(X):
             X, y, sample_weight, names = gathered_data(self, X, y, sample_weight)
-        refuse_missing_labels(y)
-        X, y = validate_data(self, X, y, multi_output=True, **{**X_CHECKS, "accept_sparse": "csr"})
+        X, y, weight = check_host_data(self, X, y, sample_weight, multi_output=True, accept_sparse="csr")
         if names is not None:
             self.feature_names_in_ = names
-        X = as_kernel_input(X)
-        # objectives and scores are means
-        base_weight, _ = in_units(check_sample_weight(sample_weight, X.shape[0]))
+        base_weight, _ = in_units(weight)  # objectives and scores are means
         targets = check_targets(y, base_weight, self.class_weight)
         self.classes_, self.multilabel_ = targets.classes, targets.multilabel
         given, (X, columns) = X, without_empty_columns(X)

@@ -14,6 +14,7 @@ from ..._estimator.sklearn_counterparts import largest_score_counterpart, logist
 from ..._estimator.validation import validate_data
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
+from ..._linalg.special import log_softmax, softmax
 from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
 
@@ -109,7 +110,6 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.multi_output = False
         tags.classifier_tags.multi_label = True
         return tags
@@ -141,9 +141,7 @@ class SoftmaxMap:
     _transform: Transform = "softmax"
 
     def _probabilities(self, scores):
-        P = np.exp(scores - scores.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
-        return P
+        return softmax(scores)
 
     def _least_share(self, n_labels):
         return 1.0 / n_labels
@@ -160,6 +158,4 @@ class SoftmaxMap:
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self._scores(X)  # type: ignore[attr-defined]
-        scores = scores - scores.max(axis=1, keepdims=True)
-        return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+        return log_softmax(self._scores(X))  # type: ignore[attr-defined]

@@ -6,8 +6,9 @@ A problem of all rows (`problems`) has those of the folds; the estimators say wh
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,20 +19,22 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import as_like, is_device, namespace, to_host
+from ..._docstrings import shares_entries
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
 )
+from ..._estimator.decorators import fit_context
 from ..._estimator.monitor import PartsMonitor
 from ..._estimator.offset import with_rows_offset
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._messages import numbers, shown
-from ..._typing import MatrixLike, Offset
+from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
 from ..paths.path_solver import penalty_grid
-from ..paths.settings import OBA_CONSTRAINTS
-from .criteria import CRITERIA, check_selection, search_by_criterion
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from .fold_search import FoldSearchMixin
-from .search import Search
+from .search import CRITERIA, Search, check_selection, search_by_criterion
 
 # Attributes that only some searches leave.
 _FITTED = (
@@ -54,13 +57,89 @@ CV_CONSTRAINTS: dict = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     """Chooses a penalty and l1_ratio by folds or by a criterion, and fits all rows there."""
 
+    eps: float = 1e-3
+    l1_ratio: float | ArrayLike = 1.0
+    cv: CrossValidation = None
+    scoring: Scoring = None
+    selection: Selection = "best"
+    relaxed: bool = False
+    refit: bool = True
+    fit_intercept: bool = True
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    max_time: float | None = None
+    n_jobs: int | None = None
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+    verbose: int = 0
+
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
     # of the estimators
-    _own_score: Any  # the score of the model without a search
-    _check_device: Any
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+    _own_score: ClassVar[Any]  # the score of the model without a search
+    _check_device: ClassVar[Any]
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: Offset = None,
+        **params: Any,
+    ) -> Self:
+        """Choose the penalty, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. Blocks of rows, and CuPy's arrays, are worked on where they are, as in the fit of
+            the model for one penalty. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
+        y : array-like of shape (n_samples,)
+            Numbers in the range of the ``family``, or of a classifier labels of any kind (on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
+            off) in the scores.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            As in the fit of the model for one penalty; the folds are fitted and scored with their rows of it.
+        **params : dict
+            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As the fit of the model for one penalty, or if the training part of a fold has only one class, or
+            all rows of a part weigh 0.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a solve stopped before ``tol`` was reached. With ``relaxed=True`` also if the selected features
+            separate the classes.
+        UserWarning
+            If the best penalty is an end of the grid, beyond which there may be a better one: the largest C,
+            or by a criterion the smallest alpha.
+        """
+        _raise_for_params(params, self, "fit")
+        given = self._read(
+            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
+            accept_sparse="csr",  # folds are selections of rows
+        )  # fmt: skip
+        whole, inputs, y, model, scorer = self._problem(given)
+        return self._search(whole, inputs, y, model, scorer, params)
+
+    def _problem(self, given):
+        """Arguments of `_search` but for the last one, for `TrainingData`."""
+        raise NotImplementedError
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -74,28 +153,28 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
         setattr(self, f"{self._penalty}s_", penalties[chosen])
 
-    def _search(self, whole, given, y, model, params, scorer, metadata):
+    def _search(self, whole, inputs, y, model, scorer, params):
         """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
 
         Parameters
         ----------
         whole : PathProblem
-        given : TrainingData
+        inputs : FitInputs
             What the problem is made of.
         y : ndarray of shape (n_samples,)
             Targets for splitters and scorers.
         model : estimator
             What scorers are given, with the coefficients of each penalty in turn.
+        scorer : callable or None
         params : dict
             Metadata for the splitter and the scorer.
-        scorer : callable or None
-        metadata : dict or None
-            For callbacks.
         """
+        given, metadata = inputs.given, inputs.given.for_callbacks()["metadata"]
         X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA
         check_selection(self.selection, ratios, self.refit, self.relaxed)
         for name in (*_FITTED, f"{self._penalty}_best_", f"{self._penalty}_1se_"):
             vars(self).pop(name, None)  # what this fit may not have
+        self.needs_offset_ = inputs.offset is not None
         folds, score_params = ([], {}) if by_criterion else self._folds(whole, given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
@@ -169,6 +248,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             )
         return result
 
+    @shares_entries(CrossValidationMixin.score, OffsetClassificationMixin.decision_function)
     def score(
         self,
         X: MatrixLike,
@@ -184,16 +264,10 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test data.
+        {X}
         y : array-like of shape (n_samples,)
             True labels or values.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As for `predict`.
-        **score_params : dict
-            Metadata for the scorer; needs metadata routing.
+        {sample_weight, offset, **score_params}
 
         Returns
         -------

@@ -1,20 +1,41 @@
 """What the estimators of OBA share: the solver's parameters, its call, and the warning of a large gap."""
 
+from __future__ import annotations
+
+import math
 import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 
-from ..._estimator.base import SCALERS, SolverEstimatorMixin
+from ..._arrays import as_like
+from ..._estimator.base import FIT_CONSTRAINTS, SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import in_type
+from ..._estimator.decorators import fit_context
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
+from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
 from ..losses.block_problem import BlockProblem
 from ..losses.rounding import GAP_ROUNDING
+from ..paths.coefficients import pack, unpack
 from ..paths.magnitudes import check_result, named_overflow
+from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.blockwise import mixed
 from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
+
+CONSTRAINTS: dict = {
+    "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+    "penalty_weights": ["array-like", dict, None],
+    **FIT_CONSTRAINTS,
+    **OBA_CONSTRAINTS,
+}
 
 
 def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
@@ -63,19 +84,115 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
-    """Runs OBA."""
+    """Runs OBA on the problem of a subclass."""
+
+    l1_ratio: float = 1.0
+    penalty_weights: PenaltyWeights = None
+    tol: float = TOL
+    max_iter: int = MAX_ITER
+    hessian: Hessian = "exact"
+    memory: int = MEMORY
+
+    _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
+            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
+            in blocks of rows. See the guide's page "Data that does not fit".
+        y : array-like of shape (n_samples,)
+            Numbers in the range of the ``family``, or of a classifier labels of any kind (on a GPU numbers).
+        sample_weight : float or array-like of shape (n_samples,), default=None
+            Weights s_i >= 0 of the rows, not all zero.
+        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
+            Known part o_i of each row's score, as a column of X whose coefficient is 1, or as log(exposure)
+            of counts. For more than two classes one for each class, in the order of ``classes_``. Predictions
+            need theirs then. With X in blocks a Dask array, series or data frame with the rows of X is as
+            good.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If fewer than
+            two classes have a positive weight. If y has a value that the family lacks, or the best intercept
+            is infinite (counts that are all zero).
+        TypeError
+            If some arrays are on a GPU and others in main memory.
+        RuntimeError
+            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
+            the last one is kept in ``coef_`` and ``intercept_``.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If the fit stopped before ``tol`` was reached.
+        """
+        given = self._read(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
+        self._store_result(self._minimize(**self._problem(given)))
+        return self
+
+    def _problem(self, given):
+        """Arguments of `_minimize` for `TrainingData`."""
+        raise NotImplementedError
+
+    def _store_result(self, result):
+        """Set the attributes that only this estimator has."""
 
     @property
     def _solver_options(self):
         return super()._solver_options | dict(hessian=self.hessian, memory=self.memory)
 
-    def _minimize(self, X, loss, penalty, x0, *, data, attributes, made_of, scale=1.0, whole=None, unit=None):
-        """Minimise ``loss``, of ``X``, plus the penalties of the features by ``l1_ratio`` from ``x0``.
+    def _last_variables(self, inputs, base=0.0):
+        """The last fit's solution for ``inputs``, its intercept less ``base``, where X is.
+
+        None (zero) where it is not asked for or not of the right shape.
+        """
+        coef = getattr(self, "coef_", None)
+        if not self.warm_start or coef is None:
+            return None
+        # of a vector a sparse one is a row
+        if (math.prod(coef.shape[:-1]), coef.shape[-1]) != (inputs.n_outputs, inputs.columns.n_features):
+            return None
+        x = pack(inputs.columns.restrict(coef), self.intercept_ - base, self.fit_intercept)
+        return as_like(x, inputs.X)
+
+    def _problem_of_numbers(self, inputs, loss, base, made_of):
+        """`_problem` of a regression, whose intercept is ``base`` larger than that of ``loss``."""
+        (_, n_features), dtype, fit_intercept = inputs.X.shape, inputs.X.dtype, self.fit_intercept
+
+        def attributes(x):
+            coef, intercept = unpack(x, 1, n_features, fit_intercept)
+            return {
+                "coef_": inputs.columns.expand(in_type(coef[0], dtype)),
+                "intercept_": in_type(intercept[:1] + base, dtype)[0],
+            }
+
+        total = inputs.total
+        return dict(
+            inputs=inputs, loss=loss, penalty=inputs.penalty(self.alpha * total),
+            x0=self._last_variables(inputs, base), attributes=attributes, made_of=made_of, scale=total,
+        )  # fmt: skip
+
+    def _minimize(self, inputs, loss, penalty, x0, *, attributes, made_of, scale, unit=None):
+        """Minimise ``loss``, of `FitInputs`, plus the penalties of the features by ``l1_ratio`` from ``x0``.
 
         ``made_of`` are the arrays of the loss other than X, or None for each. ``unit`` is that of tol, or
         None for the solver's own. The others are those of `_run`.
         """
+        X = inputs.X
         l1, extra = mixed(loss.l1_vector(penalty), self.l1_ratio)
         if unit is not None:
             extra["unit"] = unit
@@ -98,7 +215,13 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
 
         with named_overflow(X):
             result = self._run(
-                minimize, x0, loss.n_variables, data=data, attributes=attributes, scale=scale, whole=whole
+                minimize,
+                x0,
+                loss.n_variables,
+                data=inputs.given.for_callbacks(),
+                attributes=lambda x: {**attributes(x), "needs_offset_": inputs.offset is not None},
+                scale=scale,
+                whole=lambda x: inputs.columns.expand_variables(x, inputs.n_outputs),
             )
         if isinstance(loss, BlockProblem):
             self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted

@@ -2,34 +2,151 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import as_like
-from ..._estimator.checks import in_type, in_units
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
+from ..._arrays import namespace, to_host
+from ..._docstrings import shares_entries
+from ..._estimator.block_data import numbers_of_blocks
+from ..._estimator.block_prediction import by_blocks
+from ..._estimator.checks import check_sample_weight, in_units
+from ..._estimator.decorators import with_parameters
+from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.offset import check_offset, offset_of_scores
+from ..._estimator.offset_prediction import OffsetRegressionMixin
+from ..._estimator.sklearn_counterparts import family_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
-from ..paths.coefficients import pack, penalty_of, unpack
-from ..paths.data_losses import weights_in_units
+from ..._row_blocks.make import comes_in_blocks
+from ..._typing import FloatArray, MatrixLike, Offset
+from ..losses.families.family import Family
+from ..losses.families.make import make_family
+from ..losses.family_loss import deviance, null_predictor
 from ..paths.family_losses import family_loss_of, null_offset
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
-from .glm_prediction import GLMPredictionMixin
+from .fit import CONSTRAINTS, OBAEstimatorMixin
+from .inputs import FitInputs
+from .lasso import LassoOBA
+
+FAMILY_PARAMETERS: tuple[str, ...] = ("power", "dispersion", "epsilon")
 
 
+@shares_entries(OffsetRegressionMixin.predict, OffsetRegressionMixin.score)
+class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
+    """Prediction of means with a fitted generalised linear model."""
+
+    _in_key: ClassVar[tuple[str, ...]] = ("positive", "family", "link", *FAMILY_PARAMETERS)
+
+    def _make_family(self) -> Family:
+        """The `Family` that the parameters name."""
+        given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
+        return make_family(self.family, self.link, **given)
+
+    @by_blocks
+    def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Linear predictor ``X w + b + offset``, on the scale of the link.
+
+        {Parameters}
+
+        {Returns}
+        """
+        return super().predict(X, offset)
+
+    @by_blocks
+    def predict(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Predicted means of y: the inverse link of ``X w + b + offset``.
+
+        Parameters
+        ----------
+        {X}
+        offset : float or array-like of shape (n_samples,), default=None
+            What is added to the linear predictor, as log(exposure). None is zero, and a ValueError of a model
+            that was fitted with an offset (see ``needs_offset_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Means, finite: where one overflows it is the largest number of its type.
+        """
+        z = self.predict_linear(X, offset)
+        most = np.finfo(z.dtype).max
+        with np.errstate(over="ignore", under="ignore"):
+            return np.clip(self._make_family().mean(z), -most, most)
+
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> float:
+        """Share D^2 of the deviance that the model explains.
+
+        It is 1 - D(model) / D(null): the null model is the best constant linear predictor, plus the offset
+        where there is one. Without an offset this is :func:`sklearn.metrics.d2_tweedie_score` for its
+        families.
+
+        Parameters
+        ----------
+        {X}
+        y : array-like of shape (n_samples,)
+            Targets in the family's range.
+        {sample_weight, offset}
+
+        Returns
+        -------
+        float
+            At most 1. Where the null model fits without a deviance, it is 1 if this one does too, else 0.
+        """
+        namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
+        offset = offset_of_scores(self, offset)
+        z = self.predict_linear(X, offset)
+        if comes_in_blocks(X):
+            z = np.asarray(z)  # computes what is lazy
+            found, y, sample_weight = numbers_of_blocks(None, X, y, sample_weight, offset)
+            offset = found.census.offset
+        return self._deviance_score(*map(to_host, (z, y, sample_weight, offset)))
+
+    def _deviance_score(self, z, y, sample_weight, offset):
+        family = self._make_family()
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
+        check_consistent_length(z, y)
+        weight, _ = in_units(check_sample_weight(sample_weight, len(y)))
+        family.check(y)
+        offset = check_offset(offset, z)
+        # where a predictor overflows its deviance is as large as can be
+        most = np.finfo(np.float64).max
+        total = min(deviance(family, z, y, weight), most)
+        null = np.zeros(len(y)) if offset is None else offset
+        try:
+            null = null + null_predictor(family, y, weight, offset)
+        except (
+            ValueError
+        ):  # the mean of y is at an end of its range, which a null model without a deviance has
+            return 1.0 if total == 0.0 else 0.0
+        reference = deviance(family, null, y, weight)
+        if reference == 0.0:
+            return 1.0 if total == 0.0 else 0.0
+        with np.errstate(over="ignore"):
+            return float(np.maximum(1.0 - total / reference, -most))
+
+    def _counterpart(self):
+        return family_counterpart(self, self._make_family(), chosen(self, "alpha"), chosen(self, "l1_ratio"))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        try:
+            tags.target_tags.positive_only = bool(self._make_family().lowest == 0.0)
+        except (KeyError, TypeError, ValueError):  # parameters that a fit will refuse
+            tags.target_tags.positive_only = False
+        return tags
+
+
+@shares_entries(LassoOBA)
+@with_parameters
 class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -58,66 +175,19 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
         Of "negative-binomial", whose variance is mean + dispersion * mean ** 2; above 0.
     epsilon : float, default=1.35
         Residual from which the loss of "huber" is straight, in the unit of y.
-    alpha : float, default=1.0
-        Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
-        ``penalty_weights`` multiply both.
+    {alpha}
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free).
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
-    tol : float, default=1e-5
-        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure of :class:`LassoOBA` must be at most tol
-        too. It is relative to the largest entry of the gradient of the model of the intercept alone. Families
-        without a certificate stop by this measure.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        As in :class:`L1LogisticOBA`.
+    {fit_intercept, l1_ratio, penalty_weights, tol}
+    {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Coefficients, in the dtype of X (float32 or float64).
-    intercept_ : float
-        Intercept; 0.0 if ``fit_intercept=False``.
-    n_iter_ : int
-        Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
-    objective_ : float
-        Value of the objective above.
+    {coef_, intercept_, n_iter_, optimality_, objective_}
     dual_gap_ : float
         Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum. NaN
         for the links probit and cloglog, whose dual has no formula.
-    history_ : dict of ndarray
-        Only with ``history=True``, as in :class:`LassoOBA`.
-    n_rounds_ : int
-        Only of a fit to X in blocks: passes over them.
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {history_, n_rounds_, needs_offset_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -142,145 +212,37 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     (array([0]), True)
     """
 
+    family: FamilyName = "poisson"
+    _: KW_ONLY
+    link: Link = "auto"
+    power: float = 1.5
+    dispersion: float = 1.0
+    epsilon: float = 1.35
+    alpha: float = 1.0
+    positive: bool = False
+    fit_intercept: bool = True
+
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         **FAMILY_CONSTRAINTS,
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
     path = staticmethod(glm_path)
 
-    def __init__(
-        self,
-        family: FamilyName = "poisson",
-        *,
-        link: Link = "auto",
-        power: float = 1.5,
-        dispersion: float = 1.0,
-        epsilon: float = 1.35,
-        alpha: float = 1.0,
-        l1_ratio: float = 1.0,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.power = power
-        self.dispersion = dispersion
-        self.epsilon = epsilon
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, used without a copy as in :class:`L1LogisticOBA`. A Dask array or data frame, or a
-            folder on disk, is fitted in blocks of rows. Of CuPy, the other arrays must be there too.
-        y : array-like of shape (n_samples,)
-            Targets in the family's range.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's linear predictor, as log(exposure) of counts. Predictions need theirs
-            then. With X in blocks a Dask array or series with the rows of X is as good.
-
-        Returns
-        -------
-        self : GLMOBA
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has a
-            value that the family lacks, or the best intercept is infinite (counts that are all zero).
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
+    def _problem(self, given):
         family = self._make_family()
-        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        n_samples, n_features = X.shape
-        total = float(n_samples) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
-        target, dtype, fit_intercept = (
-            given.values.astype(np.float64, copy=False),
-            X.dtype,
-            self.fit_intercept,
-        )
-        given.offset = offset = check_offset(given.offset, X)
+        inputs = FitInputs(self, given, in_units)
+        X, weight = inputs.X, inputs.weight
+        target = given.values.astype(np.float64, copy=False)
         family.check(target)
-        null, shift = null_offset(family, target, weight, unless_zero(offset), fit_intercept)
+        null, shift = null_offset(family, target, weight, inputs.shift, self.fit_intercept)
         loss = family_loss_of(
-            family, X, target, weight, fit_intercept, count_threads(self.n_jobs), shift, self.positive, null
+            family, X, target, weight, self.fit_intercept, inputs.n_threads, shift, self.positive, null
         )
+        return self._problem_of_numbers(inputs, loss, null, (target, weight, shift))
 
-        def attributes(x):
-            coef, intercept = unpack(x, 1, n_features, fit_intercept)
-            return {
-                "coef_": columns.expand(in_type(coef[0], dtype)),
-                "intercept_": in_type(intercept[:1] + null, dtype)[0],
-                "needs_offset_": offset is not None,
-            }
-
-        x0, last = None, getattr(self, "coef_", None)
-        # of the shape, as a sparse one's size is the number of its entries
-        if self.warm_start and last is not None and math.prod(last.shape) == columns.n_features:
-            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - null, fit_intercept), X)
-        self._minimize(
-            X,
-            loss,
-            penalty,
-            x0,
-            data=given.for_callbacks(),
-            attributes=attributes,
-            made_of=(target, weight, shift),
-            scale=total,
-            whole=lambda x: columns.expand_variables(x, 1),
-        )
+    def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])
-        return self

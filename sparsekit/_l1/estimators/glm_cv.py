@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
-from ..._estimator.block_data import BlockedMatrix
+from ..._docstrings import shares_entries
 from ..._estimator.checks import check_sample_weight, in_units
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.training_data import given_metadata, with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..._estimator.decorators import with_parameters
+from ..._estimator.training_data import with_numbers
 from ..losses.family_loss import deviance
-from ..losses.null_intercept import unless_zero
 from ..paths.block_problems import FamilyBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import weights_in_units
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
-from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
-from .glm import GLMOBA
-from .glm_prediction import FAMILY_PARAMETERS, GLMPredictionMixin
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
+from .glm import FAMILY_PARAMETERS, GLMOBA, GLMPredictionMixin
+from .inputs import FitInputs
+from .lasso_cv import LassoOBACV
 
 
+@shares_entries(LassoOBACV)
+@with_parameters
 class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     """Generalised linear model with alpha chosen by cross-validation or by a criterion.
 
@@ -45,63 +40,27 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         As in :class:`GLMOBA`.
     alphas : int or array-like, default=50
         Values of alpha > 0 to try, in any order. An integer asks for a grid, as in :class:`LassoOBACV`.
-    eps : float, default=1e-3
-        Ratio of the grid's ends where alphas is an integer, in (0, 1).
-    l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, or several to choose among, as in :class:`LassoOBACV`.
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`GLMOBA`.
-    cv : int, cross-validation generator or iterable, default=None
-        As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
+    {eps, l1_ratio, cv}
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is minus the mean unit deviance of the left-out rows.
-    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        The alpha that ``alpha_`` is: the best mean score, or the "one standard error" choice, as in
-        :class:`LassoOBACV`. Or the least value of a criterion on one path on all rows, see Notes.
-    relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects.
-    refit : bool, default=True
-        Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
-    fit_intercept, penalty_weights : default=True, None
-        As in :class:`GLMOBA`.
+    {selection, relaxed, refit, fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`GLMOBA`. With ``refit`` the folds, which are only scored, are solved less exactly, as in
         :class:`LassoOBACV`.
-    max_time : float, default=None
-        Largest time in seconds of each path.
-    n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads.
-    hessian, memory : default="exact", 10
-        As in :class:`GLMOBA`.
-    verbose : int, default=0
-        1 prints a line to the standard output as each fold ends.
+    {max_time, n_jobs, hessian, memory, verbose}
 
     Attributes
     ----------
-    alpha_ : float
-        The chosen alpha.
-    alpha_best_, alpha_1se_ : float
-        The choices of the two rules of ``selection``.
+    {alpha_, alpha_best_, alpha_1se_}
     alphas_ : ndarray of shape (n_alphas,)
         The values tried with ``l1_ratio_``, falling.
     scores_ : ndarray of shape (n_folds, n_alphas)
         Score of each fold's left-out part with ``l1_ratio_``.
-    mean_score_, se_ : ndarray of shape (n_alphas,)
-        Mean of the scores over the folds, and its standard error.
-    l1_ratio_ : float
-        The chosen l1_ratio.
-    l1_ratios_ : ndarray of shape (n_ratios,)
-        Those tried, rising.
-    l1_ratio_scores_ : ndarray of shape (n_ratios,)
-        The best mean score of each.
-    coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
-        As in :class:`GLMOBA`.
-    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
-        As in :class:`LassoOBACV`.
-    n_iter_ : ndarray of shape (n_folds,) or (1,)
-        Outer iterations of each fold's whole paths, or of those on all rows.
-    optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`GLMOBA`; not with ``refit=False``.
+    {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
+    {coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_}
+    {criterion_, n_iter_, optimality_, objective_, dual_gap_}
 
     See Also
     --------
@@ -126,140 +85,37 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     (array([0]), True)
     """
 
+    family: FamilyName = "poisson"
+    _: KW_ONLY
+    link: Link = "auto"
+    power: float = 1.5
+    dispersion: float = 1.0
+    epsilon: float = 1.35
+    alphas: int | ArrayLike = 50
+    positive: bool = False
+
     _penalty = "alpha"
     _own_score = GLMPredictionMixin.score
     _scored_decrease = 1.0  # as of the Lasso: near ties of alphas
 
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         **FAMILY_CONSTRAINTS,
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         **CV_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        family: FamilyName = "poisson",
-        *,
-        link: Link = "auto",
-        power: float = 1.5,
-        dispersion: float = 1.0,
-        epsilon: float = 1.35,
-        alphas: int | ArrayLike = 50,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        positive: bool = False,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.power = power
-        self.dispersion = dispersion
-        self.epsilon = epsilon
-        self.alphas = alphas
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. Blocks of rows, and CuPy's arrays, stay where they are, as in :meth:`GLMOBA.fit`. A
-            scorer gets left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Targets in the family's range.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
-        offset : float or array-like of shape (n_samples,), default=None
-            As in :meth:`GLMOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
-
-        Returns
-        -------
-        self : GLMOBACV
-
-        Raises
-        ------
-        ValueError
-            As :meth:`GLMOBA.fit`, or if all rows of a fold's training part or of its left-out part weigh 0.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached, or with ``relaxed=True`` features separate the
-            classes of binomial targets.
-        UserWarning
-            If the least value of a criterion is that of the smallest alpha.
-        """
-        _raise_for_params(params, self, "fit")
-        family = self._make_family()
-        given = with_numbers(
-            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
-        y = given.values.astype(np.float64, copy=False)
+    def _problem(self, given):
+        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
         family.check(y)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        offset = check_offset(given.offset, X)
-        make = FamilyBlockProblem if isinstance(X, BlockedMatrix) else FamilyProblem
-        whole = make(
-            X, y, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), family, self.positive,
-            unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
-        self.needs_offset_ = offset is not None
+        inputs = FitInputs(self, given, in_units)
+        whole = inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
         parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, to_host(y), model, params, scorer, metadata)
+        return whole, inputs, to_host(y), model, scorer
 
     _default_scoring = "neg_mean_squared_error"
-
-    def _alpha_and_ratio(self):
-        return self.alpha_, self.l1_ratio_
 
 
 def minus_mean_deviance(model, X, y, sample_weight=None):

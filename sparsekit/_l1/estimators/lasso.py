@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import as_like
-from ..._estimator.checks import in_type, in_units
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
+from ..._docstrings import shares_entries
+from ..._estimator.checks import in_units
+from ..._estimator.decorators import with_parameters
+from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..paths.coefficients import center_target, pack, penalty_of, unpack
-from ..paths.data_losses import check_positive, least_squares_of, weights_in_units
+from ..paths.coefficients import center_target
+from ..paths.data_losses import check_positive, least_squares_of
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
+from .fit import CONSTRAINTS, OBAEstimatorMixin
+from .inputs import FitInputs
+from .logistic import L1LogisticOBA
 
 
-class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
+class LassoPredictionMixin(OffsetRegressionMixin):
+    """Prediction with a fitted Lasso."""
+
+    def _counterpart(self):
+        alpha, ratio = chosen(self, "alpha"), chosen(self, "l1_ratio")
+        return lasso_counterpart(alpha, ratio, fit_intercept=self.fit_intercept, positive=self.positive)
+
+
+@shares_entries(L1LogisticOBA)
+@with_parameters
+class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
 
     Minimises, with s the sample weights and v the ``penalty_weights``,
@@ -44,36 +51,10 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     ----------
     alpha : float, default=1.0
         Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (the Lasso); the rest is half the squares. The
-        ``penalty_weights`` multiply both.
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free); with ``alpha=0`` these are nonnegative
         least squares. They have no model by L-BFGS: ``hessian="lbfgs"`` is an error.
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
-        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
-        where that has the names of all features. None: all one.
-    tol : float, default=1e-5
-        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
-        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, relative to the
-        largest entry of the gradient at zero. Here g is the gradient of half the weighted sum of squares, and
-        :math:`\lambda_j = \alpha v_j \sum_i s_i`. With an intercept y is centred first.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
+    {fit_intercept}
     solver : {"auto", "gram", "interior", "oba"}, default="auto"
         "gram" is OBA on a Gram matrix of the columns in use, or without an L1 part one linear system.
         "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
@@ -81,12 +62,8 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        As in :class:`L1LogisticOBA`.
+    {l1_ratio, penalty_weights, tol}
+    {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -96,25 +73,13 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
         Intercept; 0.0 if ``fit_intercept=False``.
     n_iter_ : int
         Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
+    {optimality_}
     objective_ : float
         Value of the objective above.
-    dual_gap_ : float
-        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
-    history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun, optimality, nnz, n_free and n_corrections of
-        every outer iteration.
+    {dual_gap_, history_}
     solver_ : str
         What ran: "newton" (a linear system), "gram", "interior", "oba", or several, as in "gram, oba".
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_rounds_ : int
-        Only of a fit to X in blocks: passes over them.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {needs_offset_, n_rounds_, n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -145,155 +110,39 @@ class LassoOBA(OBAEstimatorMixin, OffsetRegressionMixin, BaseEstimator):
     (4, 0.455)
     """
 
+    alpha: float = 1.0
+    _: KW_ONLY
+    positive: bool = False
+    fit_intercept: bool = True
+    solver: Literal["auto", "gram", "interior", "oba"] = "auto"
+
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "positive": ["boolean"],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
         "solver": [StrOptions({"auto", "gram", "interior", "oba"})],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
     path = staticmethod(lasso_path)
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        positive: bool = False,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        solver: Literal["auto", "gram", "interior", "oba"] = "auto",
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.solver = solver
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, used without a copy as in :class:`L1LogisticOBA`. A CuPy array or sparse matrix is
-            fitted on its GPU, where ``coef_`` stays; y and sample_weight must be CuPy's too. A Dask array or
-            data frame, or a folder on disk, is fitted in blocks of rows.
-        y : array-like of shape (n_samples,)
-            Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,), default=None
-            Known part o_i of each row's prediction, as a column of X whose coefficient is 1. Predictions need
-            theirs then. With X in blocks a Dask array or series with the rows of X is as good.
-
-        Returns
-        -------
-        self : LassoOBA
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
-        given = with_numbers(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        # (the objective is a mean)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.weight, in_units)
-        n_samples, n_features = X.shape
-        total = float(n_samples) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
-        fit_intercept = self.fit_intercept
-        dtype = X.dtype
-        given.offset = offset = check_offset(given.offset, X)
-        target = given.values if offset is None else given.values - offset
-        target, mean = center_target(target, weight, fit_intercept, dtype)
-
-        def attributes(x):
-            coef, intercept = unpack(x, 1, n_features, fit_intercept)
-            return {
-                "coef_": columns.expand(in_type(coef[0], dtype)),
-                "intercept_": in_type(intercept[:1] + mean, dtype)[0],
-                "needs_offset_": offset is not None,
-            }
-
-        threads = count_threads(self.n_jobs)
+    def _problem(self, given):
+        inputs = FitInputs(self, given, in_units)  # (the objective is a mean)
+        X, weight = inputs.X, inputs.weight
+        target = given.values if inputs.offset is None else given.values - inputs.offset
+        target, mean = center_target(target, weight, self.fit_intercept, X.dtype)
         if self.positive:
             check_positive(self.hessian)
         with named_overflow(X):
             loss = least_squares_of(
-                X, target, mean, weight, fit_intercept, threads, self.positive, self.hessian, self.solver
-            )
-        x0 = None
-        last = getattr(self, "coef_", None)
-        # of the shape, as a sparse one's size is the number of its entries
-        fits = last is not None and math.prod(last.shape) == columns.n_features
-        if self.warm_start and fits:
-            x0 = as_like(pack(columns.restrict(self.coef_), self.intercept_ - mean, fit_intercept), X)
-        result = self._minimize(
-            X,
-            loss,
-            penalty,
-            x0,
-            data=given.for_callbacks(),
-            attributes=attributes,
-            made_of=(target, weight),
-            scale=total,
-            whole=lambda x: columns.expand_variables(x, 1),
-        )
+                X, target, mean, weight, self.fit_intercept, inputs.n_threads, self.positive, self.hessian,
+                self.solver,
+            )  # fmt: skip
+        return self._problem_of_numbers(inputs, loss, mean, (target, weight))
+
+    def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])
         self.solver_ = ", ".join(result.get("solver", ("oba",)))
         if self.verbose:
             print(f"LassoOBA: solved by {self.solver_}")
-        return self
-
-    def _counterpart(self):
-        positive = getattr(self, "positive", False)  # models that were saved before there was one
-        return lasso_counterpart(
-            self.alpha, self.l1_ratio, fit_intercept=self.fit_intercept, positive=positive
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

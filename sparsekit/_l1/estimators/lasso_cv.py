@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
-from ..._estimator.block_data import BlockedMatrix
+from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import lasso_counterpart
-from ..._estimator.training_data import given_metadata, with_numbers
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from ..losses.null_intercept import unless_zero
+from ..._estimator.decorators import with_parameters
+from ..._estimator.training_data import with_numbers
 from ..paths.block_problems import LeastSquaresBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import check_positive, weights_in_units
+from ..paths.data_losses import check_positive
 from ..paths.least_squares_problem import LeastSquaresProblem
-from ..paths.settings import MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
-from .lasso import LassoOBA
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
+from .inputs import FitInputs
+from .lasso import LassoOBA, LassoPredictionMixin
+from .logistic_cv import L1LogisticOBACV
 
 
-class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
+@shares_entries(L1LogisticOBACV)
+@with_parameters
+class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     """The Lasso, or the elastic net, with alpha chosen by cross-validation or by a criterion.
 
     The objective is that of :class:`LassoOBA`, whose loss is a mean, in every fold as in the final fit. Each
@@ -46,42 +41,21 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         logarithm. They begin at the smallest alpha at which all penalised coefficients are zero on the whole
         data and end at ``eps`` times it. Each ``l1_ratio`` has values of its own then. Below an ``l1_ratio``
         of 1e-3, where no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
-    eps : float, default=1e-3
-        Ratio of the grid's ends where alphas is an integer, in (0, 1).
-    l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, as in :class:`LassoOBA`, from 0 to 1, or several to choose among.
-        ``l1_ratio_`` is the one with the best mean score of any alpha; ties go to the larger one. Then
-        ``selection`` chooses alpha for it. Each value costs a path in every fold.
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`.
+    {eps, l1_ratio}
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 folds of successive rows, fewer where there are fewer rows.
     scoring : str or callable, default=None
         Any scikit-learn scorer for regression. None is the mean squared error, which ``mse_path_`` keeps.
-    selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        How ``alpha_`` is chosen. "best" is the best mean score; ties go to the larger alpha. "1se" is the
-        largest alpha, hence the sparsest model, whose mean score is at least the best one minus its standard
-        error. The criteria "aic", "bic" and "ebic" run no folds but one path on all rows, see Notes. They
-        ignore ``cv`` and ``refit``, and only `score` uses ``scoring``.
-    relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the features that ``alpha_`` selects, as in
-        the relaxed Lasso. The choice of ``alpha_`` is that of the penalised models.
+    {selection, relaxed}
     refit : bool, default=True
         Fit all the data at ``alpha_``. If False the coefficients are the folds' average at ``alpha_``.
-    fit_intercept, penalty_weights : default=True, None
-        As in :class:`LassoOBA`.
+    {fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`LassoOBA`. With ``refit`` the folds, which are only scored, are solved until the duality
         gap is at most 30 tol of the objective.
-    max_time : float, default=None
-        Largest time in seconds of each path.
-    n_jobs : int, default=None
-        Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
-        under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory : default="exact", 10
-        As in :class:`LassoOBA`.
-    verbose : int, default=0
-        1 prints a line to the standard output as each fold ends.
+    {max_time, n_jobs, hessian, memory, verbose}
 
     Attributes
     ----------
@@ -96,23 +70,10 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
         ``scoring=None``.
     scores_ : ndarray of shape (n_folds, n_alphas)
         Score of each fold's left-out part with ``l1_ratio_``: with ``scoring=None`` minus the error.
-    mean_score_, se_ : ndarray of shape (n_alphas,)
-        Mean of the scores over the folds, and its standard error.
-    l1_ratio_ : float
-        The chosen l1_ratio.
-    l1_ratios_ : ndarray of shape (n_ratios,)
-        Those tried, rising.
-    l1_ratio_scores_ : ndarray of shape (n_ratios,)
-        The best mean score of each.
+    {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_
-        As in :class:`LassoOBA`.
-    criterion_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
-        The criterion of each alpha, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
-        criterion; the attributes above that have scores, and alphas by the rules of folds, are missing then.
-    n_iter_ : ndarray of shape (n_folds,) or (1,)
-        Outer iterations of each fold's whole paths, or of those on all rows.
-    optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`LassoOBA`; not with ``refit=False``.
+        As in the model for one alpha.
+    {criterion_, n_iter_, optimality_, objective_, dual_gap_}
 
     See Also
     --------
@@ -144,120 +105,29 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
     (True, (100, 5))
     """
 
-    _penalty = "alpha"
-    _own_score = OffsetRegressionMixin.score
+    alphas: int | ArrayLike = 100
+    _: KW_ONLY
+    positive: bool = False
 
+    _penalty = "alpha"
+    _own_score = LassoPredictionMixin.score
+
+    _read = staticmethod(with_numbers)
     _parameter_constraints: ClassVar[dict] = {
         "alphas": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "positive": ["boolean"],
         **CV_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        alphas: int | ArrayLike = 100,
-        *,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        positive: bool = False,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.alphas = alphas
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.positive = positive
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose alpha, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is worked on where it is, as in :meth:`LassoOBA.fit`.
-            A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Target values.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
-        offset : float or array-like of shape (n_samples,), default=None
-            As in :meth:`LassoOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
-
-        Returns
-        -------
-        self : LassoOBACV
-
-        Raises
-        ------
-        ValueError
-            As :meth:`LassoOBA.fit`, or if all rows of a fold's training part or of its left-out part weigh 0.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
-        UserWarning
-            If the least value of a criterion is that of the smallest alpha.
-        """
-        _raise_for_params(params, self, "fit")
-        given = with_numbers(
-            self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
-        weight, _ = weights_in_units(X, given.own_weight, in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
+    def _problem(self, given):
+        inputs = FitInputs(self, given, in_units)
         if self.positive:
             check_positive(self.hessian)
-        make = LeastSquaresBlockProblem if isinstance(X, BlockedMatrix) else LeastSquaresProblem
-        offset = check_offset(given.offset, X)
-        whole = make(
-            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), self.positive,
-            self.hessian, unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
-        self.needs_offset_ = offset is not None
+        whole = inputs.problem(
+            LeastSquaresProblem, LeastSquaresBlockProblem, given.values, self.positive, self.hessian
+        )
         scorer = None if self.scoring is None else self._get_scorer()
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, to_host(given.y), LassoOBA(), params, scorer, metadata)
+        return whole, inputs, to_host(given.y), LassoOBA(), scorer
 
     _default_scoring = "neg_mean_squared_error"
     # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).
@@ -276,13 +146,3 @@ class LassoOBACV(PathSearchMixin, OffsetRegressionMixin, BaseEstimator):
             self.mse_path_ = -np.moveaxis(scores, 0, -1)
             if len(penalties) == 1:
                 self.mse_path_ = self.mse_path_[0]
-
-    def _counterpart(self):
-        return lasso_counterpart(
-            self.alpha_, self.l1_ratio_, fit_intercept=self.fit_intercept, positive=self.positive
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

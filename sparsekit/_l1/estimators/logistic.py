@@ -2,31 +2,80 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from ..._arrays import as_like
+from ..._docstrings import shares_entries
+from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
+from ..._estimator.block_prediction import by_blocks
+from ..._estimator.decorators import with_parameters
+from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
-from ..paths.coefficients import pack, penalty_of, unpack
-from ..paths.data_losses import logistic_of, start_at_null, weights_in_units
+from ..._linalg.special import expit, log_expit, log_softmax, softmax
+from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
+from ..paths.coefficients import unpack
+from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.magnitudes import sum_in_units
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from .fit import OBAEstimatorMixin
-from .prediction import L1LogisticClassifierMixin
+from .fit import CONSTRAINTS, OBAEstimatorMixin
+from .inputs import FitInputs
 
 
+@shares_entries(OffsetClassificationMixin.decision_function)
+class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
+    """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
+
+    @by_blocks
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Probability of each class.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X, offset)
+        if scores.ndim == 1:
+            # expit(-z) instead of 1 - expit(z): a small probability keeps all its digits
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores)
+
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X, offset)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores)
+
+    def _counterpart(self):
+        ratio, C = chosen(self, "l1_ratio"), float(chosen(self, "C"))
+        return logistic_counterpart(
+            ratio, C=C, fit_intercept=self.fit_intercept, class_weight=self.class_weight
+        )
+
+
+@shares_entries(SolverEstimatorMixin)
+@with_parameters
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
     r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
 
@@ -49,45 +98,33 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     ----------
     C : float, default=1.0
         Inverse of the regularisation strength, > 0; ``inf`` means no penalty.
+    fit_intercept : bool, default=True
+        Whether to fit the (unpenalised) intercept.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{label: weight}``. "balanced" uses
+        ``sum(s) / (n_classes * sum of s in the class)``.
     l1_ratio : float, default=1.0
         Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
         ``penalty_weights`` multiply both.
-    fit_intercept : bool, default=True
-        Whether to fit the (unpenalised) intercept.
     penalty_weights : array-like of shape (n_features,) or dict, default=None
         L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
         features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
         where that has the names of all features. None: all one.
-    class_weight : dict or "balanced", default=None
-        Weights of the classes, ``{label: weight}``. "balanced" uses
-        ``sum(s) / (n_classes * sum of s in the class)``.
     tol : float, default=1e-5
         Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
-        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of
-        the summed loss and :math:`\lambda_j = v_j / C`. It is relative to the largest entry of the gradient
-        at zero (with an ``offset`` that of the model of the intercept alone).
+        most that, or is NaN where there is none, or a warning says why not. The optimality measure must be at
+        most tol too. It is the largest entry of
+        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of the summed loss
+        and :math:`\lambda_j` the L1 penalty of feature j in the same unit. It is relative to the largest
+        entry of the gradient at zero; with an ``offset``, a ``family`` or thresholds at the model of these
+        alone. With an intercept numbers are centred first.
     max_iter : int, default=200
         Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients where their shape fits the new data; otherwise from zero.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
     hessian : {"exact", "lbfgs"}, default="exact"
         The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
     memory : int, default=10
         Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each outer iteration with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
-        fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
-        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+    {max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
     ----------
@@ -114,10 +151,7 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         zero, for tools that cannot hand one on.
     n_rounds_ : int
         Only of a fit to X in blocks: passes over them.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {n_features_in_, feature_names_in_}
 
     See Also
     --------
@@ -151,144 +185,36 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     (8, 0.974)
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: ClassWeight = None
+
+    _read = staticmethod(with_labels)
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="right")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "fit_intercept": ["boolean"],
-        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        l1_ratio: float = 1.0,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.C = C
-        self.l1_ratio = l1_ratio
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
-            and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
-            in blocks of rows. See the guide's page "Data that does not fit".
-        y : array-like of shape (n_samples,)
-            Class labels of any kind (numbers, bools, strings; on a GPU numbers).
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's score, as a column of X whose coefficient is 1. For more than two
-            classes one for each class, in the order of ``classes_``. Predictions need theirs then. With X in
-            blocks a Dask array, series or data frame with the rows of X is as good.
-
-        Returns
-        -------
-        self : L1LogisticOBA
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If fewer than
-            two classes have a positive weight.
-        TypeError
-            If some arrays are on a GPU and others in main memory.
-        RuntimeError
-            If X comes in blocks, and the cluster fails or a block cannot be read. From the first iterate on,
-            the last one is kept in ``coef_`` and ``intercept_``.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
-        """
-        given = with_labels(self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset)
-        classes, (X, columns) = given.classes, without_empty_columns(given.X)
-        n_features = X.shape[1]
-        names = getattr(self, "feature_names_in_", None)
-        weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0 / self.C / unit, names))
+    def _problem(self, given):
+        classes, codes = given.classes, given.values
         n_outputs = 1 if len(classes) == 2 else len(classes)
-        given.offset = offset = check_offset(given.offset, X, n_outputs)
-        fit_intercept = self.fit_intercept
-        dtype = X.dtype
+        inputs = FitInputs(self, given, sum_in_units, n_outputs)
+        X, weight, shift = inputs.X, inputs.weight, inputs.shift
+        penalty = inputs.penalty(1.0 / self.C / inputs.unit)
+        n_features, fit_intercept, dtype = X.shape[1], self.fit_intercept, X.dtype
 
         def attributes(x):
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
-            return {
-                "coef_": columns.expand(coef),
-                "intercept_": intercept,
-                "classes_": classes,
-                "needs_offset_": offset is not None,
-            }
+            return {"coef_": inputs.columns.expand(coef), "intercept_": intercept, "classes_": classes}
 
-        threads = count_threads(self.n_jobs)
-        shift = unless_zero(offset)
-        loss = logistic_of(X, given.values, classes, weight, fit_intercept, threads, shift)
-        start, unit_of_tol = self._start(X, n_outputs, columns), None
+        loss = logistic_of(X, codes, classes, weight, fit_intercept, inputs.n_threads, shift)
+        start, unit_of_tol = self._last_variables(inputs), None
         if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
-            start, unit_of_tol = start_at_null(
-                loss, start, n_features, given.values, weight, len(classes), shift
-            )
-        self._minimize(
-            X,
-            loss,
-            penalty,
-            start,
-            data=given.for_callbacks(),
-            attributes=attributes,
-            made_of=(given.values, weight, shift),
-            scale=1.0 / unit,
-            whole=lambda x: columns.expand_variables(x, n_outputs),
-            unit=unit_of_tol,
-        )
-        return self
-
-    def _counterpart(self):
-        return logistic_counterpart(
-            self.l1_ratio, C=float(self.C), fit_intercept=self.fit_intercept, class_weight=self.class_weight
-        )
-
-    def _start(self, X, n_outputs, columns):
-        """The last fit's solution, if asked for and of the right shape, where X is; else None (zero)."""
-        if not self.warm_start or getattr(self, "coef_", None) is None:
-            return None
-        if self.coef_.shape != (n_outputs, columns.n_features):
-            return None
-        return as_like(pack(columns.restrict(self.coef_), self.intercept_, self.fit_intercept), X)
+            start, unit_of_tol = start_at_null(loss, start, n_features, codes, weight, len(classes), shift)
+        return dict(
+            inputs=inputs, loss=loss, penalty=penalty, x0=start, attributes=attributes,
+            made_of=(codes, weight, shift), scale=1.0 / inputs.unit, unit=unit_of_tol,
+        )  # fmt: skip

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import _raise_for_params
 
 from ..._arrays import to_host
-from ..._estimator.block_data import BlockedMatrix
+from ..._docstrings import shares_entries
 from ..._estimator.cross_validation import with_labels
-from ..._estimator.decorators import fit_context
-from ..._estimator.offset import check_offset
-from ..._estimator.sklearn_counterparts import logistic_counterpart
-from ..._estimator.training_data import given_metadata
+from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_labels as with_class_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
-from ..._typing import ClassWeight, CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from ..losses.null_intercept import unless_zero
+from ..._typing import ClassWeight
 from ..paths.block_problems import LogisticBlockProblem
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import weights_in_units
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
-from ..paths.settings import MAX_BYTES, MAX_ITER, MEMORY, TOL
-from .cv_search import CV_CONSTRAINTS, PathSearchMixin, Selection
-from .logistic import L1LogisticOBA
-from .prediction import L1LogisticClassifierMixin
+from ..paths.settings import MAX_BYTES
+from .cv_search import CV_CONSTRAINTS, PathSearchMixin
+from .inputs import FitInputs
+from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 
 
+@shares_entries(L1LogisticOBA)
+@with_parameters
 class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator):
     """L1-regularised logistic regression with C chosen by cross-validation or by a criterion.
 
@@ -49,12 +43,14 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         the best, the grid of the chosen ``l1_ratio`` goes on at the same distances. It grows by a third at a
         time until that brings no better score, up to 1e6 times as far. Below an ``l1_ratio`` of 1e-3, where
         no coefficient is ever zero, they begin as for 1e-3 and end as for 1.
+    class_weight : dict or "balanced", default=None
+        As in :class:`L1LogisticOBA`; "balanced" counts the whole data.
     eps : float, default=1e-3
-        Ratio of the grid's ends where Cs is an integer, in (0, 1).
+        Ratio of the ends of the grid that an integer asks for, in (0, 1).
     l1_ratio : float or array-like, default=1.0
-        Part of the penalty that is L1, as in :class:`L1LogisticOBA`, from 0 to 1, or several to choose among:
-        ``l1_ratio_`` is the one with the best mean score of any C (ties go to the larger one), and
-        ``selection`` chooses C for it. Each costs a path in every fold.
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone), or several to choose among.
+        ``l1_ratio_`` is the one with the best mean score of any penalty; ties go to the larger one. Then
+        ``selection`` chooses the penalty for it. Each value costs a path in every fold.
     cv : int, cross-validation generator or iterable, default=None
         As in scikit-learn; None is 5 stratified folds, fewer where every class has fewer rows.
     scoring : str or callable, default=None
@@ -62,19 +58,18 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         :class:`sklearn.linear_model.LogisticRegressionCV`; "neg_log_loss" judges the probabilities and
         is the smoother guide to C.
     selection : {"best", "1se", "aic", "bic", "ebic"}, default="best"
-        The C that ``C_`` is: the best mean score (ties go to the smaller C), or the "one standard error"
-        choice. That is the smallest C, hence the sparsest model, with a mean score of at least the best one
-        minus its standard error. The criteria run no folds: one path on all rows, see Notes. They ignore
-        ``cv`` and ``refit``, and ``scoring`` is that of `score` alone.
+        How the penalty is chosen. "best" is the best mean score; ties go to the stronger penalty. "1se" is
+        the strongest penalty, hence the sparsest model, whose mean score is at least the best one minus its
+        standard error. The criteria "aic", "bic" and "ebic" run no folds but one path on all rows, see Notes.
+        They ignore ``cv`` and ``refit``, and only `score` uses ``scoring``.
     relaxed : bool, default=False
-        Whether the model is fitted again, without a penalty, to the coefficients that are not zero at ``C_``.
-        The choice of ``C_`` is that of the penalised models.
+        Whether the model is fitted again, without a penalty, to the coefficients that are not zero at the
+        chosen penalty, as in the relaxed Lasso. The choice is that of the penalised models.
     refit : bool, default=True
         Fit all the data at ``C_``. If False the coefficients are the folds' average at ``C_``. A class that
         the training part of a fold lacks has the intercept -inf there and in the average. It is never
         predicted.
-    fit_intercept, penalty_weights, class_weight : default=True, None, None
-        As in :class:`L1LogisticOBA`. ``class_weight="balanced"`` counts the whole data.
+    {fit_intercept, penalty_weights}
     tol, max_iter : default=1e-5, 200
         As in :class:`L1LogisticOBA`. With ``refit`` the folds are only scored. They are solved to ten times
         tol, or until the predicted reduction is less than 30 tol of the objective.
@@ -83,8 +78,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     n_jobs : int, default=None
         Number of folds that run at once, in threads; the final fit uses as many threads. Folds of small X,
         under 300 000 numbers, follow one another: threads would wait for the interpreter.
-    hessian, memory : default="exact", 10
-        As in :class:`L1LogisticOBA`.
+    {hessian, memory}
     verbose : int, default=0
         1 prints a line to the standard output as each fold ends.
 
@@ -102,7 +96,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
 (n_folds, n_Cs, n_classes, n_features + 1)
         Coefficients of each fold at each C, the intercept last (without ``fit_intercept`` there is none), in
         main memory. A class that a fold lacks has the intercept -inf. Only where it takes at most 64 MiB.
-    mean_score_, se_ : ndarray of shape (n_Cs,)
+    mean_score_, se_ : ndarray of shape (n_penalties,)
         Mean of the scores over the folds, and its standard error.
     l1_ratio_ : float
         The chosen l1_ratio.
@@ -112,13 +106,13 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         The best mean score of each.
     coef_, intercept_, classes_, needs_offset_, n_features_in_, feature_names_in_
         As in :class:`L1LogisticOBA`.
-    criterion_ : ndarray of shape (n_Cs,) or (n_ratios, n_Cs)
-        The criterion of each C, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
-        criterion; the attributes above that have scores, and Cs by the rules of folds, are missing then.
+    criterion_ : ndarray of shape (n_penalties,) or (n_ratios, n_penalties)
+        The criterion of each penalty, a row for each of several ``l1_ratios_``. Only where ``selection`` is a
+        criterion; the attributes above that have scores, and choices by rules of folds, are missing then.
     n_iter_ : ndarray of shape (n_folds,) or (1,)
         Outer iterations of each fold's whole paths, or of those on all rows.
     optimality_, objective_, dual_gap_ : float
-        Of the final fit, as in :class:`L1LogisticOBA`; not with ``refit=False``.
+        Of the final fit; not with ``refit=False``.
 
     See Also
     --------
@@ -143,124 +137,29 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     True
     """
 
+    Cs: int | ArrayLike = 10
+    _: KW_ONLY
+    class_weight: ClassWeight = None
+
     _penalty = "C"
     _own_score = L1LogisticClassifierMixin.score
     _widens = True
 
+    _read = staticmethod(with_class_labels)
     _parameter_constraints: ClassVar[dict] = {
         "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         **CV_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        Cs: int | ArrayLike = 10,
-        *,
-        eps: float = 1e-3,
-        l1_ratio: float | ArrayLike = 1.0,
-        cv: CrossValidation = None,
-        scoring: Scoring = None,
-        selection: Selection = "best",
-        relaxed: bool = False,
-        refit: bool = True,
-        fit_intercept: bool = True,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        verbose: int = 0,
-    ) -> None:
-        self.Cs = Cs
-        self.eps = eps
-        self.l1_ratio = l1_ratio
-        self.cv = cv
-        self.scoring = scoring
-        self.selection = selection
-        self.relaxed = relaxed
-        self.refit = refit
-        self.fit_intercept = fit_intercept
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.verbose = verbose
-
-    @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        offset: Offset = None,
-        **params: Any,
-    ) -> Self:
-        """Choose C, and ``l1_ratio`` where it is several, by cross-validation and fit the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. A CuPy array or sparse matrix is worked on where it is, as in
-            :meth:`L1LogisticOBA.fit`. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Class labels of any kind.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
-            off) in the scores.
-        offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            As in :meth:`L1LogisticOBA.fit`; the folds are fitted and scored with their rows of it.
-        **params : dict
-            Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
-
-        Returns
-        -------
-        self : L1LogisticOBACV
-
-        Raises
-        ------
-        ValueError
-            As :meth:`L1LogisticOBA.fit`, or if the training part of a fold has only one class, or all
-            rows of a part weigh 0.
-
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If a solve stopped before ``tol`` was reached.
-            With ``relaxed=True`` also if the selected features separate the classes.
-        UserWarning
-            If the best C is an end of the grid, beyond which there may be a better one.
-        """
-        _raise_for_params(params, self, "fit")
-        given = with_class_labels(
-            self, X, y, sample_weight, self.class_weight, stay_in_blocks=True, offset=offset,
-            accept_sparse="csr",  # folds are selections of rows
-        )  # fmt: skip
-        X, columns = without_empty_columns(given.X)
+    def _problem(self, given):
         classes, codes = to_host(given.classes), to_host(given.values)
-        weight, unit = weights_in_units(X, given.weight, sum_in_units)
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, 1.0, names))
-        make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
-        offset = check_offset(given.offset, X, 1 if len(classes) == 2 else len(classes))
-        whole = make(
-            X, given.values, weight, penalty, self.fit_intercept, count_threads(self.n_jobs), classes, unit,
-            unless_zero(offset),
-        )  # fmt: skip
-        whole.columns = columns
+        inputs = FitInputs(self, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
+        whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
         model = L1LogisticOBA()
         self.classes_, model.classes_ = given.classes, classes
-        self.needs_offset_ = offset is not None
         scorer = with_labels(self._get_scorer(), classes)
-        metadata = given_metadata(sample_weight=sample_weight, offset=offset)
-        return self._search(whole, given, classes[codes], model, params, scorer, metadata)
+        return whole, inputs, classes[codes], model, scorer
 
     @staticmethod
     def _as_penalty(lambdas):
@@ -287,10 +186,4 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             "beyond it.",
             UserWarning,
             stacklevel=6,
-        )
-
-    def _counterpart(self):
-        ratio = getattr(self, "l1_ratio_", 1.0)  # models that were saved before there was one
-        return logistic_counterpart(
-            ratio, C=self.C_, fit_intercept=self.fit_intercept, class_weight=self.class_weight
         )

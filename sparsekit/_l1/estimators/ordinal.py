@@ -2,32 +2,135 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import shares_entries
+from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type, in_units
-from ..._estimator.decorators import fit_context
-from ..._estimator.device_linear import refuse_device
-from ..._estimator.offset import check_offset
+from ..._estimator.decorators import fit_context, with_parameters
+from ..._estimator.device_linear import VectorModelMixin, refuse_device
+from ..._estimator.linear_model import PenaltyNameMixin, no_counterpart
+from ..._estimator.offset import add_offset, offset_of_scores
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.threads import count_threads
+from ..._estimator.validation import validate_data
+from ..._linalg.structure import check_sparse
 from ..._messages import shown
-from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
-from ..losses.ordinal import OrdinalLoss
-from ..paths.coefficients import penalty_of
-from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from ..._typing import Array, ClassWeight, FloatArray, MatrixLike, Offset
+from ..losses.ordinal import OrdinalLoss, log_probabilities
 from ..solver.centred_loss import centre_of, subtract_centre
-from .fit import OBAEstimatorMixin
-from .ordinal_prediction import OrdinalPredictionMixin
+from .fit import CONSTRAINTS, OBAEstimatorMixin
+from .inputs import FitInputs
+from .lasso import LassoOBA
+from .logistic import L1LogisticOBA
 
 
+@shares_entries()
+class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin):
+    """Prediction of ordered classes; probabilities hold for scores of any size."""
+
+    classes_: Array
+    ranks_: Array
+    thresholds_: FloatArray
+
+    @by_blocks
+    def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Score ``X w + offset`` of each row, which thresholds cut into classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        offset : float or array-like of shape (n_samples,), default=None
+            What is added. None is zero, and a ValueError of a model that was fitted with an offset (see
+            ``needs_offset_``).
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, offset=offset)
+        offset = offset_of_scores(self, offset)
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        coef = check_sparse(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
+        return add_offset(X @ coef, offset)
+
+    @by_blocks
+    def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        z = self.predict_linear(X, offset)
+        return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)[:, self.ranks_]
+
+    @by_blocks
+    def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Probability of each class.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``, which is that of sorted labels.
+        """
+        return np.exp(self.predict_log_proba(X, offset))
+
+    @by_blocks
+    def decision_function(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
+        """Of two classes the log-odds of the second; of more the logarithms of the probabilities.
+
+        {Parameters}
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        if len(self.thresholds_) == 1:
+            odds = self.predict_linear(X, offset) - self.thresholds_[0]
+            return odds if self.ranks_[1] else -odds
+        return self.predict_log_proba(X, offset)
+
+    @by_blocks
+    def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
+        """Most probable class of each row.
+
+        {Parameters}
+
+        {Returns}
+        """
+        places = self.predict_log_proba(X, offset).argmax(axis=1)
+        return self.classes_[places]
+
+    score = OffsetClassificationMixin.score
+
+    def _counterpart(self) -> Any:
+        raise no_counterpart(self, "it has no model of ordered classes.")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # of classes without an order, as scikit-learn's checks have
+        return tags
+
+
+@shares_entries(LassoOBA, L1LogisticOBA)
+@with_parameters
 class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
 
@@ -49,35 +152,13 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     ----------
     alpha : float, default=0.01
         Regularisation strength, >= 0.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone).
     categories : array-like of shape (n_categories,), default=None
         The labels in their order. None: that of an ordered categorical y of pandas, else sorted. Numbers
         sort as meant; most words do not ("high" < "low" < "medium").
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        As in :class:`LassoOBA`; 0 leaves a feature unpenalised.
-    class_weight : dict or "balanced", default=None
-        Factors of the sample weights by class, as in scikit-learn.
-    tol : float, default=1e-5
-        As in :class:`L1LogisticOBA`: the objective is certified to be at most ``10 * tol`` of itself above
-        the lowest. The unit of the optimality measure is the gradient of the model of the thresholds alone,
-        at the mean of the offset.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
+    {class_weight, l1_ratio, penalty_weights, tol, max_iter, hessian, memory, max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients and thresholds where their shapes fit.
-    n_jobs : int, default=None
-        Number of threads, as in joblib: None is 1, -1 is all.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per outer iteration to the standard output.
+    {n_jobs, history, verbose}
     callback : callable, default=None
         As in :class:`L1LogisticOBA`; the variables are coefficients, then thresholds less those of the model
         without features, at the mean of the offset.
@@ -92,22 +173,8 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         Sorted labels, the columns of probabilities; those without a row of positive weight are left out.
     ranks_ : ndarray of shape (n_classes,)
         Position of each of ``classes_`` in the order: 0 for the lowest.
-    needs_offset_ : bool
-        Whether the fit had an offset, as in :class:`L1LogisticOBA`.
-    n_iter_ : int
-        Number of outer iterations.
-    optimality_ : float
-        The optimality measure that ``tol`` bounds, at the solution.
-    objective_ : float
-        Value of the objective above.
-    dual_gap_ : float
-        Duality gap on the scale of ``objective_``: the solution is at most this far from the optimum.
-    history_ : dict of ndarray
-        Only with ``history=True``, as in :class:`LassoOBA`.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (``n_features_in_``,)
-        Names of the features, where X had names that are all strings.
+    {needs_offset_, n_iter_, optimality_, objective_, dual_gap_, history_, n_features_in_}
+    {feature_names_in_}
 
     See Also
     --------
@@ -134,54 +201,21 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     (array([0]), ['bad', 'fair', 'good'], True)
     """
 
+    alpha: float = 0.01
+    _: KW_ONLY
+    categories: ArrayLike | None = None
+    class_weight: ClassWeight = None
+
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
         "categories": ["array-like", None],
-        "penalty_weights": ["array-like", dict, None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "history": ["boolean"],
-        **OBA_CONSTRAINTS,
+        **CONSTRAINTS,
     }
     fit_intercept = False  # thresholds stand for it
 
-    def __init__(
-        self,
-        alpha: float = 0.01,
-        *,
-        l1_ratio: float = 1.0,
-        categories: ArrayLike | None = None,
-        penalty_weights: PenaltyWeights = None,
-        class_weight: ClassWeight = None,
-        tol: float = TOL,
-        max_iter: int = MAX_ITER,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        hessian: Hessian = "exact",
-        memory: int = MEMORY,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.categories = categories
-        self.penalty_weights = penalty_weights
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.hessian = hessian
-        self.memory = memory
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
-
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(OBAEstimatorMixin.fit)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
     ) -> Self:
@@ -194,14 +228,11 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             memory.
         y : array-like of shape (n_samples,)
             Class labels: numbers, bools or strings.
-        sample_weight : float or array-like of shape (n_samples,), default=None
-            Weights s_i >= 0 of the rows, not all zero.
+        {sample_weight}
         offset : float or array-like of shape (n_samples,), default=None
             Known part o_i of each row's score. Predictions need theirs then.
 
-        Returns
-        -------
-        self : OrdinalOBA
+        {Returns}
 
         Raises
         ------
@@ -212,30 +243,22 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         TypeError
             If an array is on a GPU.
 
-        Warns
-        -----
-        sklearn.exceptions.ConvergenceWarning
-            If the fit stopped before ``tol`` was reached.
+        {Warns}
         """
         refuse_device(
             type(self).__name__, "use L1LogisticOBA", X=X, y=y, sample_weight=sample_weight, offset=offset
         )
         order = declared_order(y) if self.categories is None else self.categories
-        given = with_labels(self, X, y, sample_weight, self.class_weight, offset=offset)
-        X, columns = without_empty_columns(given.X)
-        weight, _ = in_units(given.weight)
+        given = with_labels(self, X, y, sample_weight, offset=offset)
+        inputs = FitInputs(self, given, in_units)
+        X, weight, columns, total = inputs.X, inputs.weight, inputs.columns, inputs.total
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
         p, dtype = X.shape[1], X.dtype
-        total = float(len(codes)) if weight is None else float(weight.sum())
-        names = getattr(self, "feature_names_in_", None)
-        penalty = columns.restrict(penalty_of(given.X, self.penalty_weights, self.alpha * total, names))
         # thresholds take what is subtracted from columns far from zero, as an intercept does
         centre = centre_of(X, weight)
         own = X if centre is None else subtract_centre(X, centre)
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
-        given.offset = offset = check_offset(given.offset, X)
-        shift = unless_zero(offset)
-        loss = OrdinalLoss(own, codes, weight, count_threads(self.n_jobs), shift)
+        loss = OrdinalLoss(own, codes, weight, inputs.n_threads, inputs.shift)
 
         def attributes(x):
             return {
@@ -243,7 +266,6 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 "thresholds_": x[p:] + loss.null + centre @ x[:p],
                 "classes_": classes,
                 "ranks_": ranks,
-                "needs_offset_": offset is not None,
             }
 
         x0 = None
@@ -253,9 +275,14 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
                 coef = columns.restrict(coef)
                 x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
         self._minimize(
-            X, loss, penalty, x0, data=given.for_callbacks(), attributes=attributes, scale=total,
-            made_of=(codes, weight, shift), whole=lambda x: np.concatenate([columns.expand(x[:p]), x[p:]]),
-        )  # fmt: skip
+            inputs,
+            loss,
+            inputs.penalty(self.alpha * total),
+            x0,
+            attributes=attributes,
+            made_of=(codes, weight, inputs.shift),
+            scale=total,
+        )
         self.n_iter_ = int(self.n_iter_[0])
         return self
 

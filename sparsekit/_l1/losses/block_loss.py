@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..._row_blocks.blocks import Block, as_matrix
+from .families.family import Family
+from .family_loss import FamilyLoss, null_shift
 from .losses import LeastSquaresLoss
 from .multinomial import logistic_loss
 
@@ -101,6 +103,30 @@ class LossOfBlocks:
         return logistic_loss(X, values, len(self.classes), weight, self.fit_intercept, n_threads, shift)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FamilyOfBlocks(LossOfBlocks):
+    """Description of a `FamilyLoss`; ``offset`` is the null model's intercept, added to all predictors."""
+
+    family: Family
+
+    @property
+    def is_quadratic(self) -> bool:
+        return False
+
+    def _of_numbers(self, X, y, weight, shift):
+        return self.on(X, y, weight, shift=null_shift(self.family, y, self.offset, shift))
+
+    def on(
+        self, X: Any, values: np.ndarray, weight: np.ndarray | None, n_threads: int = 1,
+        shift: np.ndarray | None = None,
+    ) -> Any:  # fmt: skip
+        """The loss of rows with targets ``values`` and null predictors ``shift``."""
+        return FamilyLoss(
+            self.family, X, values, weight, fit_intercept=self.fit_intercept, n_threads=n_threads,
+            offset=shift,
+        )  # fmt: skip
+
+
 # A vector that is mostly zero, as tasks get it: a row of a coo_array.
 Message: TypeAlias = Any
 
@@ -116,7 +142,7 @@ def theta_at(loss: Any, x: np.ndarray, move: np.ndarray | None) -> tuple[float, 
     value, theta, *second = loss.derivatives(z)
     if move is not None:
         dz = loss._product(move)
-        theta = theta - (second[0] * dz if second else loss.curve(z, dz))
+        theta = theta - (second[0] * dz if second else loss._curve(z, dz))
     return value, theta
 
 

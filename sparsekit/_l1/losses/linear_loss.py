@@ -6,6 +6,7 @@ x = [w (p), b], the intercept last and only where ``fit_intercept`` is true.
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -20,14 +21,111 @@ from ..._typing import Array, FloatArray, SparseMatrix
 from .linear_problem import LinearProblem, RowState
 
 
-class LinearLoss:
+class RowLoss:
+    """A sum over rows of losses of scores that are linear in the variables, with an offset or without."""
+
+    n_classes = 1  # scores of a row
+    n_features: int
+    n_variables: int
+    s: Any  # weights of the rows, or an empty array
+    offset: Any
+    _product: Any  # the scores without the offset
+    problem: Any  # the problem that solvers work on
+    _set_design: Any  # sets what depends on X
+    _curve: Any  # from scores and a change of them to that of the derivatives, to first order
+
+    def _with_rows(self, X: Any) -> Self:
+        """The same loss of another X, with as many rows."""
+        other = copy.copy(self)
+        other._set_design(X)
+        return other
+
+    def l1_vector(self, l1: ArrayLike) -> FloatArray:
+        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
+
+        Parameters
+        ----------
+        l1 : float or array-like of shape (p,)
+            Penalties of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
+        """
+        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
+        out, size = np.zeros(self.n_variables, like=self.s), self.n_features * self.n_classes
+        out[:size].reshape(-1, self.n_classes)[:] = l1[:, None] if l1.ndim == 1 else l1
+        return out
+
+    def predictor(self, x: ArrayLike) -> FloatArray:
+        """Predictor z = X w + b, and the offset.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            One number a row.
+        """
+        z = self._product(x)
+        if self.offset is not None:
+            z += self.offset
+        return z
+
+    def gradient(self, x: ArrayLike) -> FloatArray:
+        """Gradient of f at x.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            Derivatives.
+        """
+        namespace(X=self.s, x=x)
+        problem = self.problem()
+        problem.start(x)
+        return problem.gradient()
+
+    def hessian_product(self, x: ArrayLike, subset: ArrayLike, v: ArrayLike) -> FloatArray:
+        """Product of the Hessian at x with a vector, on a subset of the variables.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_variables,)
+            Variables [w, b].
+        subset : array-like of int of shape (m,)
+            Distinct variables.
+        v : array-like of shape (m,)
+            What is multiplied.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            ``H[subset][:, subset] @ v``.
+        """
+        subset = namespace(X=self.s, subset=subset).asarray(subset)
+        full = np.zeros(self.n_variables, like=self.s)
+        full[subset] = v
+        theta = self._curve(self.predictor(x), self._product(full))
+        return self.problem().gradient_of(theta)[subset]
+
+
+class LinearLoss(RowLoss):
     """sum_i s_i l(x_i.w + b + o_i, y_i), the base of the losses of this file.
 
     Parameters
     ----------
     X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked on where
-        they are; y and sample_weight must be there too.
+        Rows x_i, float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked
+        on where they are; y and sample_weight must be there too.
     y : array-like of shape (n,)
         Targets; for the two-class losses -1 or +1.
     sample_weight : array-like of shape (n,), default=None
@@ -37,7 +135,21 @@ class LinearLoss:
     n_threads : int, default=1
         Threads of the sparse kernels.
     offset : array-like of shape (n,), default=None
-        What is added to each row's predictor, o_i; None means zeros.
+        What is added to each row's predictor: a column of X whose coefficient is 1.
+
+    Attributes
+    ----------
+    n_variables : int
+        Length of x.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+
+    See Also
+    --------
+    sparsekit.minimize_oba : Minimises it with an L1 penalty.
     """
 
     curvature: Any = None  # sup l''
@@ -71,27 +183,17 @@ class LinearLoss:
         loss._set(X, y, sample_weight, fit_intercept, n_threads, offset)
         return loss
 
-    def _with_rows(self, X: Any) -> Self:
-        """The same loss of another X, with as many rows."""
-        weight = self.s if self.s.size else None
-        return self._of_validated(
-            X, self.y, weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads, offset=self.offset
-        )
-
     def _set(self, X, y, sample_weight, fit_intercept, n_threads, offset):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
         xp = namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
-        matrix: Any = X
-        if (sp.issparse(matrix) or hasattr(matrix, "nnz")) and not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()  # a Hessian needs each entry whole
-        self.design = as_design(matrix, n_threads)
+        self.fit_intercept, self.n_threads = bool(fit_intercept), n_threads
+        self._set_design(X)
         self.y = xp.ascontiguousarray(numbers(y, "y", xp))
         kernels = kernel_module("l1._glm", self.y)
         self._value, self._derivatives = self._row_loops(kernels)
         self.axpy_rows = kernels.axpy_rows
-        n, p = self.design.shape
+        n = self.design.shape[0]
         if self.y.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
         self.s = np.empty(0, like=self.y)
@@ -106,10 +208,14 @@ class LinearLoss:
         if self.offset is not None and not np.all(np.isfinite(self.offset)):
             raise ValueError("offset must be finite; it holds NaN or infinity")
         self._check_targets()
-        self.fit_intercept = bool(fit_intercept)
-        self.n_threads = n_threads
-        self.n_features = p
-        self.n_variables = p + self.fit_intercept
+
+    def _set_design(self, X):
+        if (sp.issparse(X) or hasattr(X, "nnz")) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()  # a Hessian needs each entry whole
+        self.design = as_design(X, self.n_threads)
+        self.n_features = self.design.shape[1]
+        self.n_variables = self.n_features + self.fit_intercept
 
     def _row_loops(self, kernels):
         """Functions of (z, y, s) and of (z, y, s, u, d): the value, and with the derivatives written."""
@@ -119,42 +225,6 @@ class LinearLoss:
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
             raise ValueError("y must be finite; it holds NaN or infinity")
-
-    def l1_vector(self, l1: ArrayLike) -> FloatArray:
-        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
-
-        Parameters
-        ----------
-        l1 : float or array-like of shape (p,)
-            Penalties of the features.
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
-        """
-        namespace(X=self.y, l1=l1)
-        out = np.zeros(self.n_variables, like=self.y)
-        out[: self.n_features] = l1
-        return out
-
-    def predictor(self, x: ArrayLike) -> FloatArray:
-        """Predictor z = X w + b, and the offset.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            One number a row.
-        """
-        z = self._product(x)
-        if self.offset is not None:
-            z += self.offset
-        return z
 
     def _product(self, x):
         """X w + b, which is linear in x, (n,)."""
@@ -187,52 +257,6 @@ class LinearLoss:
         """
         return self._value(self.predictor(x), self.y, self.s)
 
-    def gradient(self, x: ArrayLike) -> FloatArray:
-        """Gradient of f at x.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            Derivatives.
-        """
-        namespace(X=self.y, x=x)
-        problem = self.problem()
-        problem.start(x)
-        return problem.gradient()
-
-    def hessian_product(self, x: ArrayLike, subset: ArrayLike, v: ArrayLike) -> FloatArray:
-        """Product of the Hessian at x with a vector, on a subset of the variables.
-
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
-        subset : array-like of int of shape (m,)
-            Distinct variables.
-        v : array-like of shape (m,)
-            What is multiplied.
-
-        Returns
-        -------
-        ndarray of shape (m,)
-            ``H[subset][:, subset] @ v``.
-        """
-        subset = namespace(X=self.y, subset=subset).asarray(subset)
-        full = np.zeros(self.n_variables, like=self.y)
-        full[subset] = v
-        _, _, d = self.derivatives(self.predictor(x))
-        z = d * self._product(full)
-        out = np.empty(self.n_variables, like=self.y)
-        self.design.private().rmatvec(z, out[: self.n_features])
-        if self.fit_intercept:
-            out[-1] = z.sum()
-        return out[subset]
-
     def derivatives(
         self, z: FloatArray, u: FloatArray | None = None, d: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
@@ -240,6 +264,9 @@ class LinearLoss:
         u = np.empty_like(z) if u is None else u
         d = np.empty_like(z) if d is None else d
         return self._derivatives(z, self.y, self.s, u, d), u, d
+
+    def _curve(self, z, dz):
+        return self.derivatives(z)[2] * dz
 
     def problem(self) -> LinearProblem:
         """The problem that solvers work on."""

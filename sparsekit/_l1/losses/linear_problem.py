@@ -56,14 +56,6 @@ class LinearProblem(Selection):
         self.state.set(z if offset is None else z + offset)
         return self.state.f
 
-    def gradient(self, out=None):
-        out = np.empty(self.size, like=self.state.u) if out is None else out
-        self._passes += 1
-        self.design.rmatvec(self.state.u, out[: self.design.shape[1]])
-        if self.intercept:
-            out[-1] = self.state.u.sum()
-        return out
-
     def _split(self, variables):
         # the intercept is the last variable, so in a sorted selection it comes last too
         has = bool(self.intercept and len(variables) > 0 and variables[-1] == self.size - 1)
@@ -118,14 +110,13 @@ class LinearProblem(Selection):
     def move_all(self):
         return Move(self.design, self.intercept)
 
-    def gradient_of(self, theta):
+    def gradient_of(self, theta, out=None):
         """X^T theta, with an intercept its sum too."""
-        p = self.design.shape[1]
-        grad = np.empty(self.size, like=theta)
-        self.design.rmatvec(theta, grad[:p])
+        out = np.empty(self.size, like=theta) if out is None else out
+        self.design.rmatvec(theta, out[: self.design.shape[1]])
         if self.intercept:
-            grad[-1] = theta.sum()
-        return grad
+            out[-1] = theta.sum()
+        return out
 
     def face_system(self, variables, products):
         cols, has = self._split(variables)

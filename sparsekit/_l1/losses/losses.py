@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import to_host
+from ..._docstrings import shares_entries
 from ..._linalg.special import entropies
 from ..._messages import shown
 from ..._typing import FloatArray
@@ -12,6 +13,7 @@ from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
 
 
+@shares_entries(LinearLoss)
 class LogisticLoss(LinearLoss):
     r"""Logistic loss of two classes.
 
@@ -20,34 +22,13 @@ class LogisticLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets, -1 or +1.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {Parameters}
 
-    Attributes
-    ----------
-    n_variables : int
-        Length of x.
+    {Attributes}
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------
@@ -90,6 +71,7 @@ class LogisticLoss(LinearLoss):
         return float(np.sum(s * (entropies(t) + entropies(1 - t)) + self._of_offset(theta)))
 
 
+@shares_entries(LinearLoss)
 class LeastSquaresLoss(LinearLoss):
     r"""Half the weighted sum of squares.
 
@@ -98,34 +80,13 @@ class LeastSquaresLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {Parameters}
 
-    Attributes
-    ----------
-    n_variables : int
-        Length of x.
+    {Attributes}
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------
@@ -157,6 +118,7 @@ class LeastSquaresLoss(LinearLoss):
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())
 
 
+@shares_entries(LinearLoss)
 class ProbitLoss(LinearLoss):
     r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
 
@@ -165,34 +127,13 @@ class ProbitLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p), C or F order, or CSR/CSC matrix
-        Rows x_i, float32 or float64; used as it is, never copied whole.
-    y : array-like of shape (n,)
-        Targets, -1 or +1.
-    sample_weight : array-like of shape (n,), default=None
-        Weights s_i >= 0; None means ones.
-    fit_intercept : bool, default=False
-        Whether there is a variable b.
-    n_threads : int, default=1
-        Threads of the sparse kernels.
-    offset : array-like of shape (n,), default=None
-        What is added to each row's predictor: a column of X whose coefficient is 1.
+    {Parameters}
 
-    Attributes
-    ----------
-    n_variables : int
-        Length of x.
+    {Attributes}
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, a weight is negative or not finite, or a target is not allowed.
+    {Raises}
 
-    See Also
-    --------
-    sparsekit.minimize_oba : Minimises it with an L1 penalty.
+    {See Also}
 
     Examples
     --------

@@ -24,12 +24,13 @@ from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.special import entropies
 from .class_shift import anchored, centred
+from .linear_loss import RowLoss
 from .losses import LogisticLoss
 from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import Selection
 
 
-class MultinomialLoss:
+class MultinomialLoss(RowLoss):
     """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K.
 
     Parameters
@@ -57,15 +58,15 @@ class MultinomialLoss:
         self, X, codes, n_classes, sample_weight=None, *, fit_intercept=False, n_threads=1, offset=None
     ):
         xp = namespace(X=X, codes=codes, sample_weight=sample_weight, offset=offset)
-        self.design = design_of(X, n_threads)
+        self.fit_intercept, self.n_threads, self.n_classes = bool(fit_intercept), n_threads, int(n_classes)
+        self._set_design(X)
         self.kernels = kernel_module("shared._multinomial", X)
         self.GramOperator = kernel_module("shared._operators", X).GramOperator
-        n, p = self.design.shape
+        n = self.design.shape[0]
         codes = xp.asarray(codes)
         if codes.shape != (n,):
             raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
         self.codes = xp.ascontiguousarray(codes, dtype=np.int32)
-        self.n_classes = int(n_classes)
         if self.n_classes < 2:
             raise ValueError(f"n_classes must be at least 2; got {n_classes}")
         if n and not np.array_equal(self.codes, codes):
@@ -84,35 +85,13 @@ class MultinomialLoss:
                 raise ValueError(f"offset must have shape ({n}, {self.n_classes}); got {self.offset.shape}")
             # what all classes of a row have moves no probability, and rounds what they have of their own
             self.offset = self.offset - self.offset.mean(axis=1)[:, None]
-        self.fit_intercept = bool(fit_intercept)
         self.threads = thread_arguments(X, n_threads)
         self.blas_threads = n_threads  # BLAS makes the large Gram matrices
-        self.n_features = p
-        self.n_variables = (p + self.fit_intercept) * self.n_classes
-        self.n_threads = n_threads
 
-    def _with_rows(self, X):
-        """The same loss of another X, with as many rows."""
-        weight = self.s if self.s.size else None
-        return MultinomialLoss(
-            X, self.codes, self.n_classes, weight, fit_intercept=self.fit_intercept,
-            n_threads=self.n_threads, offset=self.offset,
-        )  # fmt: skip
-
-    def l1_vector(self, l1):
-        """Penalty of each variable from a scalar, (p,) or (p, K) values; 0 for the intercepts."""
-        p, K = self.n_features, self.n_classes
-        out = np.zeros(self.n_variables, like=self.s)
-        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
-        out[: p * K].reshape(p, K)[:] = l1[:, None] if l1.ndim == 1 else l1
-        return out
-
-    def predictor(self, x):
-        """Scores Z = X W + b and the offset, (n, K)."""
-        Z = self._product(x)
-        if self.offset is not None:
-            Z += self.offset
-        return Z
+    def _set_design(self, X):
+        self.design = design_of(X, self.n_threads)
+        self.n_features = self.design.shape[1]
+        self.n_variables = (self.n_features + self.fit_intercept) * self.n_classes
 
     def _product(self, x):
         """X W + b, which is linear in x, (n, K)."""
@@ -128,20 +107,6 @@ class MultinomialLoss:
     def value(self, x):
         """f(x)."""
         return self.derivatives(self.predictor(x))[0]
-
-    def gradient(self, x):
-        """grad f(x), (n_variables,)."""
-        problem = self.problem()
-        problem.start(x)
-        return problem.gradient()
-
-    def hessian_product(self, x, subset, v):
-        """H[subset, subset] v for distinct variables ``subset``; H is the Hessian at x."""
-        subset = namespace(X=self.s, subset=subset).asarray(subset)
-        full = np.zeros(self.n_variables, like=self.s)
-        full[subset] = v
-        S = self.curve(self.predictor(x), self._product(full))
-        return class_sums(self.design, S, self.fit_intercept).ravel()[subset]
 
     def derivatives(self, Z, U=None):
         """Value and dl/dZ (n, K) at scores Z."""
@@ -160,7 +125,7 @@ class MultinomialLoss:
         self.kernels.model_probabilities(Z, radius, P, rest, top, *self.threads)
         return P, rest, top
 
-    def curve(self, Z, T):
+    def _curve(self, Z, T):
         """s_i (diag(p_i) - p_i p_i^T) t_i for every row, (n, K), without cancellation."""
         P, _, top = self.probabilities(Z)
         rows = np.arange(len(Z), like=Z)
@@ -234,17 +199,10 @@ class MultinomialProblem(Selection):
         self.state.set(self.loss.predictor(x))
         return self.state.f
 
-    def gradient(self, out=None):
-        self._passes += 1
-        return self._gather(self.state.u, out)
-
-    def gradient_of(self, theta):
+    def gradient_of(self, theta, out=None):
         """The gradient that rows with derivatives ``theta`` (n, K) would have, (size,)."""
-        return self._gather(theta)
-
-    def _gather(self, U, out=None):
-        out = np.empty(self.size, like=U) if out is None else out
-        out[:] = class_sums(self.design, U, self.intercept).ravel()
+        out = np.empty(self.size, like=theta) if out is None else out
+        out[:] = class_sums(self.design, theta, self.intercept).ravel()
         return out
 
     def _select(self, variables):
@@ -312,7 +270,7 @@ class MultinomialProblem(Selection):
         """
         design, positions, has = self._select(free)
         move = ClassMove(design, positions, has, self.loss.n_classes)
-        return self.hessian(free), lambda step: self.loss.curve(self.state.z, move.direction(step))
+        return self.hessian(free), lambda step: self.loss._curve(self.state.z, move.direction(step))
 
 
 class ClassMove:

@@ -8,7 +8,7 @@ from scipy import optimize, special
 
 from ..._linalg.newton import SMALL_SIDE
 from ..._linalg.special import expit
-from .rounding import GRADIENT_ROUNDING
+from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 
 # Newton steps in one variable, of which some ten are taken where offsets are not extreme; a bisection takes
 # up to 80.
@@ -26,32 +26,56 @@ def null_intercept(codes, sample_weight, n_classes, offset=None):
     log_totals = np.log(np.maximum(totals / totals.sum(), np.finfo(np.float64).tiny))
     if n_classes == 2:
         odds = log_totals[1:] - log_totals[:1]
-        return odds if offset is None else _root(codes == 1, sample_weight, offset, float(odds[0]))
+        return odds if offset is None else _of_two_classes(codes == 1, sample_weight, offset, float(odds[0]))
     centred = log_totals - log_totals.mean()
     return centred if offset is None else _balanced(codes, sample_weight, n_classes, offset, centred)
 
 
-def _root(positive, weight, offset, odds):
-    """Where the derivative along the intercept, which rises, is zero: Newton's method between two bounds."""
+def newton_root(derivatives, b, rounding, low=-np.inf, high=np.inf, reach=1.0):
+    """The root of a rising function by Newton's method between two bounds, which are found where not given.
+
+    Parameters
+    ----------
+    derivatives : callable
+        From b to the function, its derivative, and the size of the sum that the function is.
+    b : float
+        Initial point.
+    rounding : float
+        Relative step at which the iteration ends.
+    low, high : float
+        Bounds of the root.
+    reach : float
+        Longest first step; each that would be longer doubles it.
+    """
+    for _ in range(MAX_NEWTON_STEPS):
+        slope, curvature, size = derivatives(b)
+        if abs(slope) <= GAP_ROUNDING * size:
+            break
+        low, high = (low, b) if not slope < 0.0 else (b, high)
+        new = b - slope / curvature if 0.0 < curvature < np.inf else np.nan
+        if not low < new < high or abs(new - b) > reach:
+            # towards the root, ever farther until it is between two bounds
+            bounded = np.isfinite(low) and np.isfinite(high)
+            new = 0.5 * (low + high) if bounded else b + (reach if slope < 0.0 else -reach)
+            reach *= 2.0
+        if abs(new - b) <= rounding * max(1.0, abs(b)):
+            return new
+        b = new
+    return b
+
+
+def _of_two_classes(positive, weight, offset, odds):
     s = np.ones(len(offset)) if weight is None else weight
     # at the one every row's probability is at most the frequency, at the other at least
     low, high = odds - offset.max(), odds - offset.min()
-    b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    for _ in range(MAX_NEWTON_STEPS):
+
+    def derivatives(b):
         p, q = expit(b + offset), expit(-b - offset)
         # each row's own term is small where its probability is right, and keeps its digits
-        slope = float(np.sum(s * np.where(positive, -q, p)))
-        if slope == 0.0:
-            break
-        low, high = (low, b) if slope > 0.0 else (b, high)
-        curvature = float(np.sum(s * p * q))
-        step = b - slope / curvature if curvature > 0.0 else np.inf
-        new = step if low < step < high else 0.5 * (low + high)
-        if abs(new - b) <= GRADIENT_ROUNDING * max(1.0, abs(b)):
-            b = new
-            break
-        b = new
-    return np.array([b])
+        return float(np.sum(s * np.where(positive, -q, p))), float(np.sum(s * p * q)), 0.0
+
+    b = min(max(odds - float(np.average(offset, weights=s)), low), high)
+    return np.array([newton_root(derivatives, b, GRADIENT_ROUNDING, low, high, reach=np.inf)])
 
 
 def _balanced(codes, weight, n_classes, offset, centred):

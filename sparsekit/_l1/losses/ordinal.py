@@ -13,8 +13,6 @@ each inner class, with the weight of that class.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -71,11 +69,6 @@ class OrdinalLoss(LinearLoss):
         if offset is not None:
             shift[: len(rows)] += offset[rows]
         self._set(design, signs, s, False, n_threads, shift)
-
-    def _with_rows(self, X):
-        other = copy.copy(self)
-        other._set(X, self.y, self.s, False, self.n_threads, self.offset)
-        return other
 
     def l1_vector(self, l1):
         out = np.zeros(self.n_variables)

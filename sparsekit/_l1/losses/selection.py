@@ -14,7 +14,7 @@ BEND = 8.0
 class Selection(Problem):
     """The loss on a selection of its variables; selections of one problem share one state.
 
-    A subclass has ``start``, ``gradient``, ``model``, ``move_all`` and ``stretch``.
+    A subclass has ``start``, ``gradient_of``, ``model``, ``move_all`` and ``stretch``.
 
     Parameters
     ----------
@@ -41,16 +41,17 @@ class Selection(Problem):
 
     @property
     def like(self):
-        """An array, of whatever size, where the vectors of this problem live."""
         return self.loss.s
 
     @property
     def blas_threads(self):
-        """Threads of BLAS while the problem is solved."""
         return self.loss.blas_threads
 
+    def gradient(self, out=None):
+        self._passes += 1
+        return self.gradient_of(self.state.u, out)
+
     def lipschitz(self):
-        """Upper bound of the gradient's Lipschitz constant."""
         if self._lipschitz is None:
             self._lipschitz = self._bound()
         return self._lipschitz
@@ -59,12 +60,10 @@ class Selection(Problem):
         return self.design.norm_bound(self.loss.curvature_weights(), self.intercept)
 
     def raise_lipschitz(self):
-        """Double the bound, where a step has proved it too small (rounding, at the least)."""
         self._lipschitz = 2.0 * self.lipschitz()
         return self._lipschitz
 
     def try_move(self, dz, x):
-        """Value at the point where the predictor has moved by dz."""
         return self.state.try_step(dz)
 
     def radius(self):
@@ -85,9 +84,7 @@ class Selection(Problem):
         return project_free(self, free, theta, g, x)
 
     def accept(self):
-        """Make the last trial point the current one."""
         self.state.accept()
 
     def passes(self):
-        """Passes over the data."""
         return self._passes

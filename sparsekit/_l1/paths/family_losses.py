@@ -4,8 +4,8 @@ import numpy as np
 
 from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
+from ..losses.block_loss import FamilyOfBlocks
 from ..losses.block_problem import BlockProblem
-from ..losses.family_blocks import FamilyOfBlocks
 from ..losses.family_loss import FamilyLoss, deviance, null_predictor, null_shift
 from .data_losses import centred_loss_of
 

@@ -22,7 +22,7 @@ from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
 from ..._typing import FloatArray
 from ..losses.chains import add_ends, best, forward_backward, scored
-from ..losses.constraints import allowed_by
+from ..losses.constraints import allowed_by, broken
 from ..solver.sparse_loss import SparseChains
 from .sequences import read, read_labels
 
@@ -63,6 +63,14 @@ class TaggerPredictionMixin:
                 unary = matmat(design_of(given.X, n_threads), self.coef_.T.astype(np.float64, order="C"))
         trans, begin, end = scored(self.transitions_, self.start_, self.stop_, allowed)
         return add_ends(unary, given.starts, begin, end), given.starts, trans, allowed
+
+    def _allowed(self, classes, codes, starts):
+        """The `Allowed` of ``constraints``; ValueError where labels of sequences break them."""
+        allowed = allowed_by(self.constraints, classes)
+        wrong = broken(codes, starts, allowed, classes)
+        if wrong is not None:
+            raise ValueError(f"constraints={self.constraints}: {wrong}.")
+        return allowed
 
     def predict(self, X: Sequence[Any]) -> list[list[Any]]:
         """The best labelling of each sequence.

@@ -225,6 +225,12 @@ def _stacked(X, n_features):
     return as_kernel_input(matrix)
 
 
+def refuse_no_features(p: int) -> None:
+    """ValueError where sequences have no features."""
+    if p == 0:
+        raise ValueError("X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required.")
+
+
 def read_labels(y: Any, starts: np.ndarray, name: str = "y") -> np.ndarray:
     """The labels of all positions as one array; lengths must be those of the sequences."""
     if isinstance(y, (str, bytes, Mapping)) or not hasattr(y, "__len__"):

@@ -15,30 +15,21 @@ from ..._estimator.decorators import fit_context
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads
 from ..._messages import shown
-from ..losses.constraints import allowed_by, broken
 from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, update_by_batch
 from ..solver.perceptron import Sequences, Steps, run_pass
-from .prediction import warn_of_unsolved
-from .sequences import read, read_labels
+from .prediction import TaggerPredictionMixin, warn_of_unsolved
+from .sequences import read, read_labels, refuse_no_features
 
 
-class TaggerStreamMixin:
+class TaggerStreamMixin(TaggerPredictionMixin):
     """`partial_fit`."""
 
-    coef_: Any
-    transitions_: Any
-    start_: Any
-    stop_: Any
-    classes_: Any
-    n_features_in_: int
     feature_names_in_: Any
     C: float
     l1_ratio: float
-    loss: str
     fit_ends: bool
-    constraints: Any
     class_weight: Any
     all_possible_states: bool
     all_possible_transitions: bool
@@ -120,17 +111,11 @@ class TaggerStreamMixin:
             if label not in index:
                 raise ValueError(f"classes lack the label {shown(label)} of y.")
         codes = np.array([index[label] for label in labels.tolist()], dtype=np.int32)
-        allowed = allowed_by(self.constraints, all_labels)
-        wrong = broken(codes, given.starts, allowed, all_labels)
-        if wrong is not None:
-            raise ValueError(f"constraints={self.constraints}: {wrong}.")
+        allowed = self._allowed(all_labels, codes, given.starts)
         weight = self._weights_of_stream(all_labels, codes, sample_weight, given.starts)
         rows, names, p = self._columns(given, known)
         K = len(all_labels)
-        if p == 0:
-            raise ValueError(
-                "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
-            )
+        refuse_no_features(p)
         if self.loss == "perceptron":
             steps = self._steps_so_far(known, p, K)
             data = Sequences(rows, given.starts, codes, weight, allowed, self.fit_ends)

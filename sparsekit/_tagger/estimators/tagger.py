@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -14,23 +15,26 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._estimator.base import SOLVER_CONSTRAINTS, SolverEstimatorMixin
+from ..._docstrings import shares_entries
+from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import fit_context, with_parameters
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
-from ..._typing import ClassWeight, RandomState, SolverCallback
-from ..losses.constraints import SCHEMES, allowed_by, broken
+from ..._typing import ClassWeight, RandomState
+from ..losses.constraints import SCHEMES
 from ..losses.states import rows_of
 from ..plan import FIT_LOSSES, choose_minimizer
 from ..solver.perceptron import Sequences, Steps, train
-from .prediction import TaggerPredictionMixin, warn_of_unsolved
-from .sequences import read, read_labels, sequence_weights
+from .prediction import warn_of_unsolved
+from .sequences import read, read_labels, refuse_no_features, sequence_weights
 from .stream import TaggerStreamMixin
 
 
-class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
+@shares_entries(SolverEstimatorMixin)
+@with_parameters
+class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     r"""Labels of the positions of sequences by a linear chain: a conditional random field, or margins.
 
     A labelling y of a sequence of T positions has the score
@@ -83,22 +87,14 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         when the share of wrong labels in a pass is at most tol, or decreases by at most tol in five passes.
     max_iter : int, default=1000
         Largest number of steps; of the perceptron, of passes.
-    max_time : float, default=None
-        Largest time of the fit in seconds; None: no limit.
-    warm_start : bool, default=False
-        Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
     random_state : int, RandomState instance or None, default=None
         Order of the sequences in each pass of the perceptron.
+    {max_time}
+    warm_start : bool, default=False
+        Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
     n_jobs : int, default=None
         Number of threads, as in joblib: None is 1, -1 is all. Results do not depend on it.
-    history : bool, default=False
-        Whether to record ``history_``.
-    verbose : int, default=0
-        1 prints a line per step to the standard output.
-    callback : callable, default=None
-        Called as ``callback(intermediate_result)`` after each step with a
-        :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time); a true value or
-        StopIteration stops the fit.
+    {history, verbose, callback}
 
     Attributes
     ----------
@@ -164,6 +160,19 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
     [['DET', 'NOUN', 'VERB']]
     """
 
+    C: float = 1.0
+    _: KW_ONLY
+    loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf"
+    l1_ratio: float = 0.0
+    constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None
+    all_possible_states: bool = True
+    all_possible_transitions: bool = True
+    fit_ends: bool = True
+    class_weight: ClassWeight = None
+    tol: float = 1e-4
+    max_iter: int = 1000
+    random_state: RandomState = None
+
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "loss": [StrOptions(set(FIT_LOSSES))],
@@ -173,50 +182,9 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         "all_possible_transitions": ["boolean"],
         "fit_ends": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "history": ["boolean"],
-        **SOLVER_CONSTRAINTS,
+        **FIT_CONSTRAINTS,
     }
-
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf",
-        l1_ratio: float = 0.0,
-        constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None,
-        all_possible_states: bool = True,
-        all_possible_transitions: bool = True,
-        fit_ends: bool = True,
-        class_weight: ClassWeight = None,
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        warm_start: bool = False,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        history: bool = False,
-        verbose: int = 0,
-        callback: SolverCallback | None = None,
-    ) -> None:
-        self.C = C
-        self.loss = loss
-        self.l1_ratio = l1_ratio
-        self.constraints = constraints
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.fit_ends = fit_ends
-        self.class_weight = class_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.history = history
-        self.verbose = verbose
-        self.callback = callback
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -265,14 +233,8 @@ class SequenceTagger(TaggerPredictionMixin, TaggerStreamMixin, SolverEstimatorMi
         labels = read_labels(y, given.starts)
         classes, codes = np.unique(labels, return_inverse=True)
         codes = codes.astype(np.int32)
-        allowed = allowed_by(self.constraints, classes)
-        wrong = broken(codes, given.starts, allowed, classes)
-        if wrong is not None:
-            raise ValueError(f"constraints={self.constraints}: {wrong}.")
-        if given.X.shape[1] == 0:
-            raise ValueError(
-                "X has no features: 0 feature(s) in all sequences, and a minimum of 1 is required."
-            )
+        allowed = self._allowed(classes, codes, given.starts)
+        refuse_no_features(given.X.shape[1])
         weight = sequence_weights(self.class_weight, sample_weight, classes, codes, given.starts)
         n_threads, p = count_threads(self.n_jobs), given.X.shape[1]
         start = self._start(given.names, classes, p)

@@ -72,12 +72,6 @@ class Family(ABC):
             )
 
 
-def log_of(y: FloatArray) -> FloatArray:
-    """log y, -inf at 0, without a warning."""
-    with np.errstate(divide="ignore"):
-        return np.log(y)
-
-
 def xlogx(x: FloatArray) -> FloatArray:
     """x log x, 0 at 0 and inf below."""
     return -entropies(x)

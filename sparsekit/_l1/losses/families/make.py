@@ -8,12 +8,8 @@ from typing import Any
 from ...._messages import shown
 from .binomial import Cloglog, Logit, Probit
 from .family import Family
-from .gamma import Gamma
-from .gaussian import Gaussian
-from .huber import Huber
-from .negative_binomial import NegativeBinomial
-from .poisson import Poisson
-from .tweedie import tweedie
+from .identity import Gaussian, Huber
+from .log_link import Gamma, NegativeBinomial, Poisson, tweedie
 
 FAMILIES: dict[str, dict[str, Any]] = {
     "poisson": {"log": Poisson},

@@ -180,7 +180,7 @@ def test_the_default_is_the_one_of_the_two_that_fits_the_data():
 
 @pytest.mark.parametrize(
     "params",
-    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"sampling": "independent"}, {"hash_bits": 12}],
+    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"hash_bits": 12}],
 )
 def test_the_default_is_zeros_where_something_else_is_asked_for(params):
     X, y = few_rows(1500, 2000, 3000, 4)
@@ -211,9 +211,7 @@ def test_several_labels_a_row():
     np.testing.assert_array_equal(one.coef_, several.coef_)
 
 
-@pytest.mark.parametrize(
-    "params", [{"alpha": 0.0}, {"method": "is"}, {"sampling": "independent"}, {"hash_bits": 12}]
-)
+@pytest.mark.parametrize("params", [{"alpha": 0.0}, {"method": "is"}, {"hash_bits": 12}])
 def test_refused_parameters(params):
     X, y = few_rows(5, 20, 30, 6)
     with pytest.raises(ValueError, match="prior='centroids'"):

@@ -117,6 +117,31 @@ def test_two_classes_do_not_fit_a_weight_to_each_rare_feature():
     assert loss < 0.7 * np.log(2)
 
 
+def words(telling, seed, n=1500, n_classes=20):
+    """Rows of frequent words and of rare ones; of which of them the class follows."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    frequent = (100 * rng.random((n, 15)) ** 2).astype(int)
+    known = (rng.random((n, 3)) < 0.5) & (telling == "rare")
+    of = np.where(known, y[:, None], rng.integers(0, n_classes, (n, 3)))
+    columns = np.hstack([frequent, 100 + 40 * of + rng.integers(0, 40, (n, 3))])
+    X = sp.csr_array((np.ones(columns.size), (np.repeat(np.arange(n), 18), columns.ravel())), (n, 900))
+    X.sum_duplicates()
+    if telling == "frequent":
+        y = (X[:, :100] @ rng.standard_normal((100, n_classes))).argmax(axis=1)
+    return normalize(X), y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_power_of_the_inverse_document_frequency_follows_the_data(seed):
+    """It is 2 at first."""
+    rare, frequent = (
+        fit_weights(*words(telling, seed), 20, np.random.default_rng(0)).q[3]
+        for telling in ("rare", "frequent")
+    )
+    assert rare > 2.3 and frequent < 1.7
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e-3, 2.0**10, 1e18])
 def test_the_unit_of_the_rows_is_that_of_the_weights(scale):

@@ -310,15 +310,15 @@ def test_newton_steps_are_for_small_and_dense_data(n, p, n_classes, density, exp
 
 def test_the_default_ridge():
     X, y = sparse_text(500, 200, 30, 1)
-    model = ExtremeSoftmaxSGD(max_iter=3, tol=0.0, random_state=0).fit(X, y)
+    model = ExtremeSoftmaxSGD(prior=None, max_iter=3, tol=0.0, random_state=0).fit(X, y)
     assert model.alpha_ == 0.1 / 500
     same = ExtremeSoftmaxSGD(alpha=0.1 / 500, max_iter=3, tol=0.0, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.coef_, same.coef_)
     # one label a row counts
     indicator = sp.csr_array((np.ones(500), (np.arange(500), y)), shape=(500, 30)).toarray()
     indicator[:, 3] = 1.0
-    assert ExtremeSoftmaxSGD(max_iter=1, tol=None).fit(X, indicator).alpha_ == 0.1 / 500
-    both = ExtremeSoftmaxSGD(max_iter=1, tol=None, label_choice="sample").fit(X, indicator)
+    assert ExtremeSoftmaxSGD(prior=None, max_iter=1, tol=None).fit(X, indicator).alpha_ == 0.1 / 500
+    both = ExtremeSoftmaxSGD(prior=None, max_iter=1, tol=None, label_choice="sample").fit(X, indicator)
     assert both.alpha_ == pytest.approx(0.1 / 500)
     for options in (dict(method="implicit", learning_rate=1.0), dict(hash_bits=10, learning_rate=1.0)):
         assert ExtremeSoftmaxSGD(max_iter=1, **options).fit(X, y).alpha_ == 0.0
@@ -341,7 +341,7 @@ def test_epochs_end_when_the_rate_is_spent():
         return ExtremeSoftmaxSGD(*args, **{"tol": None, "random_state": 0} | options).fit(X, y).n_iter_
 
     assert len(np.unique(y)) > 256
-    assert epochs() == 7 and epochs(n_negatives=600) == 29  # 0.5 ** 7 < 0.01 > 0.85 ** 29
+    assert epochs() == 7 and epochs(n_negatives=600, prior=None) == 29  # 0.5 ** 7 < 0.01 > 0.85 ** 29
     assert epochs(prior="centroids") == 7 and epochs(prior="centroids", alpha=0.01) == 29
     assert epochs(decay=0.8) == 21  # 0.8 ** 21 < 0.01
     assert epochs(decay=0.9) == 44 and epochs(decay=0.9, max_iter=7) == 7

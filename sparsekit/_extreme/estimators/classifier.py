@@ -90,7 +90,7 @@ class ExtremeSoftmaxSGD(
           classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. Needs method "auto" and
           all rows in main memory. Newton's method does not follow.
         - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
-          ``alpha=None``, that Newton's method does not follow. Else zeros, see ``prior_``.
+          ``alpha=None``, but for dense rows that Newton's method follows. Else zeros, see ``prior_``.
 
         `partial_fit` has a ridge to zeros, and none after a `fit` with centroids (with ``alpha=None``).
     hash_bits : int, default=None

@@ -13,7 +13,7 @@ from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
 from ..solver.noise import Noise, rows_at_once
-from ..solver.refine import newton_follows
+from ..solver.refine import is_dense, newton_follows
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .device import check_extreme_data
@@ -108,7 +108,7 @@ def prior_of(model, rows, n_classes):
     choices = choices_of(model, n_classes, on_device)
     if not choices.adaptive or model.alpha is not None or n_classes < 2:
         return None
-    return None if newton_follows(choices, rows, n_classes) else "centroids"
+    return None if is_dense(rows) and newton_follows(choices, rows, n_classes) else "centroids"
 
 
 def adapts(model, on_device=False):

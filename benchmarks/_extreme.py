@@ -11,7 +11,6 @@ from sklearn.preprocessing import normalize
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 from sparsekit._extreme.estimators.targets import ExtremeTargets, make_rows
-from sparsekit._extreme.solver.blocks import plan_blocks
 from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import epoch, init_work
 from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
@@ -80,7 +79,7 @@ class Run:
 
     def __init__(
         self, X, y, n_classes, method, rate, seed=0, *, sizes=None, n_threads=1, noise=None, decay=0.9,
-        alpha=0.0, blocks=False,
+        alpha=0.0,
     ):  # fmt: skip
         batch, negatives = sizes or PAPER_SIZES[method]
         self.X, self.y = X, y
@@ -93,8 +92,6 @@ class Run:
         counts = np.bincount(y, minlength=n_classes).astype(np.float64)
         noise = noise or ("frequency" if method in ("nce", "is") else "uniform")
         noise = Noise(counts / counts.sum()) if noise == "frequency" else None
-        if blocks:
-            self.options.plan = plan_blocks(counts, negatives, noise, X.dtype.itemsize, self.rng)
         self.state = init_state(n_classes, X.shape[1], X.dtype, self.options, fit_intercept=False)
         self.work = init_work(self.rows, n_classes, self.options, self.rng, counts=counts, noise=noise)
         self.n_epochs, self.seconds, self.bad = 0, 0.0, False

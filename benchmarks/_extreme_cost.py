@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from _extreme import Run, load
 
-# method, rate, negatives; 16 are a block
+# method, rate, negatives
 CASES = (
     ("ove", 1.0, 1),
     ("implicit", 1.0, 1),
@@ -34,7 +34,7 @@ def synthetic(n, K, D=1000, nonzeros=10, seed=0):
 
 def nanoseconds(X, y, K, method, rate, negatives, n_threads, repeats=3):
     """A step of one row, the median of epochs after the first (which touches new memory)."""
-    run = Run(X, y, K, method, rate, sizes=(1, negatives), n_threads=n_threads, blocks=negatives == 16)
+    run = Run(X, y, K, method, rate, sizes=(1, negatives), n_threads=n_threads)
     run.step()
     times = []
     for _ in range(repeats):
@@ -60,7 +60,7 @@ def random_access(size, count=2_000_000, seed=0):
 
 def cost(args):
     """Markdown blocks: by classes, by rows, and steps a second on bibtex."""
-    columns = ["", *(f"{m}, {'a block of 16' if k == 16 else k}" for m, _, k in CASES)]
+    columns = ["", *(f"{m}, {k}" for m, _, k in CASES)]
     blocks = []
     rows = []
     for K in (10, 100, 1000, 10**4, 10**5, 10**6):

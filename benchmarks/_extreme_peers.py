@@ -77,38 +77,35 @@ def lbfgs(X, y, targets, limit_iter=(10, 20, 40, 80, 160, 320, 640), limit=60.0)
     return best
 
 
-def _blocks(n_negatives, max_iter, learning_rate, decay, method="is"):
-    """Settings of a run with blocks of negatives, drawn by frequency."""
-    return dict(
-        method=method, sampling="blocks", n_negatives=n_negatives, max_iter=max_iter,
-        learning_rate=learning_rate, decay=decay,
-    )  # fmt: skip
+def _adaptive(n_negatives, max_iter, decay):
+    """Settings of a run of the default's steps without a ridge."""
+    return dict(alpha=0.0, n_negatives=n_negatives, max_iter=max_iter, decay=decay)
 
 
-# settings that reach each log-loss with something to spare: blocks of negatives, and implicit steps with
-# negatives that are drawn one by one
+# settings that reach each log-loss with something to spare: adaptive steps, and implicit steps with negatives
+# that are drawn one by one
 FULL = {
     "bibtex": {
         0.047: (
-            _blocks(32, 12, 10.0, 0.8),
+            _adaptive(32, 12, 0.8),
             dict(max_iter=50, decay=0.9, n_negatives=10, learning_rate=1000.0),
         ),
         0.013: (
-            _blocks(64, 16, 10.0, 0.87),
+            _adaptive(64, 16, 0.87),
             dict(max_iter=50, decay=0.9, n_negatives=20, learning_rate=1000.0, noise="frequency"),
         ),
     },
     "delicious": {
         2.13: (
-            _blocks(64, 12, 5.0, 0.75),
+            _adaptive(64, 12, 0.75),
             dict(max_iter=30, decay=0.85, n_negatives=20, learning_rate=6.0, noise="frequency"),
         ),
         1.85: (
-            _blocks(96, 30, 8.0, 0.85),
+            _adaptive(96, 30, 0.85),
             dict(max_iter=60, decay=0.92, n_negatives=50, learning_rate=6.0, noise="frequency"),
         ),
         1.77: (
-            _blocks(96, 40, 8.0, 0.9),
+            _adaptive(96, 40, 0.9),
             dict(max_iter=120, decay=0.96, n_negatives=50, learning_rate=6.0, noise="frequency"),
         ),
     },
@@ -154,9 +151,7 @@ def full_softmax(args):
 
 
 PTB = {
-    "nce, blocks, 64 negatives, one epoch": _blocks(64, 1, 0.5, 1.0, "nce"),
-    "nce, blocks, 32 negatives, two epochs": _blocks(32, 2, 1.0, 0.3, "nce"),
-    "nce, blocks, 32 negatives, three epochs": _blocks(32, 3, 1.0, 0.3, "nce"),
+    "auto, one epoch": dict(max_iter=1),
     "implicit, 20 negatives": dict(
         method="implicit", n_negatives=20, noise="frequency", learning_rate=0.2, max_iter=1
     ),
@@ -176,7 +171,8 @@ def ptb(args):
         runs = [_ours(X, y, X_test, y_test, n_jobs=args.n_jobs, **params) for _ in range(args.repeats)]
         seconds = float(np.median([s for s, _ in runs]))
         perplexity = float(np.exp(runs[-1][1].log_loss(X_test[keep], y_test[keep])))
-        rows.append([f"{name}, rate {params['learning_rate']:g}", f"{seconds:.2f}", f"{perplexity:.0f}"])
+        rate = f", rate {params['learning_rate']:g}" if "learning_rate" in params else ""
+        rows.append([name + rate, f"{seconds:.2f}", f"{perplexity:.0f}"])
         print(rows[-1], flush=True)
     for rate in (0.9, 3.0):
         seconds, perplexity = full_sgd(X, y, X_test[keep], y_test[keep], K, rate)
@@ -214,15 +210,6 @@ def full_sgd(X, y, X_test, y_test, K, rate, batch=64, n_threads=2):
     return seconds, float(np.exp(np.mean(log_losses(scores, X_test, y_test))))
 
 
-# chosen by the accuracy on held-out training rows
-NAPKIN = {
-    "bibtex": _blocks(16, 12, 2.0, 0.8),
-    "delicious": _blocks(128, 20, 0.2, 0.85),
-    "sector": _blocks(16, 10, 3.0, 0.8),
-    "ptb": _blocks(256, 4, 1.0, 0.4),
-}
-
-
 def napkin(args):
     """Precision at 1 on the test rows, against napkinXC's HSM; on each row's first label."""
     import shutil
@@ -239,7 +226,7 @@ def napkin(args):
         for which in ("ours", "napkinXC") * args.repeats:
             start = time.perf_counter()
             if which == "ours":
-                model = _ours(X, y, X_test, y_test, n_jobs=args.n_jobs, **NAPKIN[name])[1]
+                model = _ours(X, y, X_test, y_test, n_jobs=args.n_jobs)[1]
             else:
                 folder = tempfile.mkdtemp()
                 model = HSM(folder, threads=args.n_jobs, seed=0)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 
 import _common
 import _gpu
@@ -22,7 +21,6 @@ import scipy.sparse as sp
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 from sparsekit._extreme.estimators.targets import ExtremeTargets, make_rows
-from sparsekit._extreme.solver.blocks import BLOCK, plan_blocks
 from sparsekit._extreme.solver.noise import rows_at_once
 from sparsekit._extreme.solver.sgd import epoch, init_work
 from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
@@ -32,11 +30,8 @@ SIZES = [
     (20_000, 5_000, 100, 60), (200_000, 20_000, 1_000, 60), (500_000, 50_000, 10_000, 60),
     (1_000_000, 100_000, 10_000, 80), (200_000, 500, 1_000, 0), (500_000, 200, 100_000, 0),
 ]  # fmt: skip
-# method, negatives, rate; "blocks": sixteen neighbouring classes at a time
-METHODS = [
-    ("implicit", 5, 1.0), ("implicit", 1, 1.0), ("umax", 5, 0.1), ("ove", 5, 0.1),
-    ("implicit", "blocks", 1.0),
-]  # fmt: skip
+# method, negatives, rate
+METHODS = [("implicit", 5, 1.0), ("implicit", 1, 1.0), ("umax", 5, 0.1), ("ove", 5, 0.1)]
 JUDGED = 4000
 
 
@@ -63,15 +58,13 @@ class Run:
     """Epochs of one method on rows X, wherever they are."""
 
     def __init__(self, X, y, K, method, negatives, rate, n_threads):
-        blocks = negatives == "blocks"
-        m = BLOCK if blocks else negatives
-        self.options = SamplingOptions(method=method, learning_rate=rate, n_negatives=m, n_threads=n_threads)
         self.rng, self.X, self.K = np.random.default_rng(0), X, K
         self.rows = make_rows(X, ExtremeTargets(y, None, np.arange(K), None), "first")
         counts = np.bincount(y, minlength=K).astype(np.float64)
-        plan = plan_blocks(counts, m, None, X.dtype.itemsize, self.rng) if blocks else None
-        at_once = n_threads or rows_at_once(counts, m, None, 1)
-        self.options = replace(self.options, plan=plan, n_threads=at_once)
+        self.options = SamplingOptions(
+            method=method, learning_rate=rate, n_negatives=negatives,
+            n_threads=n_threads or rows_at_once(counts, negatives, None, 1),
+        )  # fmt: skip
         self.state = init_state(K, X.shape[1], X.dtype, self.options, like=self.rows.data)
         self.work = init_work(self.rows, K, self.options, self.rng, counts=counts)
         self.seconds, self.n_epochs, self.judged = (
@@ -96,13 +89,8 @@ class Run:
 
 def costs(run, width, sparse):
     """Bytes that a step must move, at the granularity of the memory, and its floating-point operations."""
-    plan = run.options.plan
-    classes = 1 + (run.options.n_negatives if plan is None else plan.n_drawn * BLOCK)
-    entries = width * classes
-    if plan is not None:
-        nbytes = width * (1 + plan.n_drawn) * 3 * 64  # a line for sixteen classes; the label's
-    else:
-        nbytes = 3 * entries * (32 if sparse else 4)
+    entries = width * (1 + run.options.n_negatives)
+    nbytes = 3 * entries * (32 if sparse else 4)
     return nbytes + 2 * width * (8 if sparse else 4), 4 * entries
 
 

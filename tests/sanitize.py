@@ -47,10 +47,6 @@ KERNEL_TESTS = [
     "tests/l1/test_lbfgs.py",
 ]
 LEVELS = ("x86-64-v4", "x86-64-v3", "baseline")
-# not about memory: threads that race on purpose and are slowed down here
-NOT_HERE = [
-    "--deselect=tests/extreme/test_class_blocks.py::test_estimator_learns",
-]
 # a kernel follows an index far outside of a vector: what must end a process here, or nothing is watched
 OUTSIDE = """
 import numpy as np
@@ -190,7 +186,7 @@ def main(arguments):
             return
         smoke(folder)
         for level in asked.levels:
-            run(f"kernels at {level}", [*pytest, *KERNEL_TESTS, *NOT_HERE], environment(site, level))
+            run(f"kernels at {level}", [*pytest, *KERNEL_TESTS], environment(site, level))
         run("fuzzers", [*pytest, "tests/fuzz"], environment(site, asked.levels[0]))
 
 

@@ -87,7 +87,7 @@ MODELS = {
     "ExtremeSoftmaxSGD umax": lambda: Extreme("umax", alpha=0.1, **SHORT).fit(CSR, KINDS),
     "ExtremeSoftmaxSGD labels": lambda: Extreme(**SHORT).fit(X, TEXT),
     "ExtremeSoftmaxSGD hashed": lambda: Extreme("nce", hash_bits=6, **SHORT).fit(CSR, KINDS),
-    "ExtremeSoftmaxSGD blocks": lambda: Extreme(sampling="blocks", **SHORT).fit(X.astype("f4"), SEVERAL),
+    "ExtremeSoftmaxSGD sets": lambda: Extreme(**SHORT).fit(X.astype("f4"), SEVERAL),
     "ExtremeSoftmaxSGD stream": lambda: (
         Extreme(**SHORT).partial_fit(X[:20], KINDS[:20], classes=[0, 1, 2, 7]).partial_fit(X[20:], KINDS[20:])
     ),

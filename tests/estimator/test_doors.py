@@ -73,7 +73,7 @@ ESTIMATORS = {
 VARIANTS = {
     **{name: make() for name, make in ESTIMATORS.items()},
     "ExtremeSoftmaxSGD, hashed": sk.ExtremeSoftmaxSGD(hash_bits=10, max_iter=2),
-    "ExtremeSoftmaxSGD, blocks": sk.ExtremeSoftmaxSGD("is", sampling="blocks", max_iter=2),
+    "ExtremeSoftmaxSGD, is": sk.ExtremeSoftmaxSGD("is", max_iter=2),
     "BoundedClassifier, log": sk.BoundedClassifier(loss="log_loss"),
 }
 

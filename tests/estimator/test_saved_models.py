@@ -103,8 +103,6 @@ def test_every_class_has_a_contract_and_a_model_here():
 @pytest.mark.parametrize("name", [name for name in MODELS if name.startswith("ExtremeSoftmaxSGD")])
 def test_partial_fit_goes_on_to_the_same_bits(name, tmp_path):
     model, path = copy.deepcopy(fitted(name)), tmp_path / "model.npz"
-    if name.endswith("blocks"):
-        model.set_params(sampling="independent")
     sk.save(model, path)
     found = sk.load(path)
     found.__dict__.pop("feature_names_in_", None), model.__dict__.pop("feature_names_in_", None)

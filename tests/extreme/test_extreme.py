@@ -25,7 +25,7 @@ def expected_failures(estimator):
     [
         ExtremeSoftmaxSGD(max_iter=20),
         ExtremeSoftmaxSGD("is", learning_rate=0.1, alpha=1e-3),
-        ExtremeSoftmaxSGD("is", learning_rate=1.0, sampling="blocks", max_iter=20),
+        ExtremeSoftmaxSGD(prior="centroids"),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -75,7 +75,7 @@ def test_seeds_and_threads(many):
     # a pass, or no adaptive steps: fits of the bare constructor end at the optimum, where seeds hardly differ
     for fit, kwargs in (
         ("partial_fit", {}), ("fit", dict(method="implicit", learning_rate=30.0)),
-        ("fit", dict(method="is", sampling="blocks", learning_rate=3.0, max_iter=3)),
+        ("fit", dict(prior="centroids", n_negatives=16, max_iter=3)),
     ):  # fmt: skip
         a, b, c = (getattr(ExtremeSoftmaxSGD(random_state=s, **kwargs), fit)(X, y) for s in (1, 1, 2))
         np.testing.assert_array_equal(a.coef_, b.coef_)
@@ -231,14 +231,13 @@ def test_defined_answers(method):
 
 def test_huge_rates(many):
     X, y = many
-    for sampling in ("independent", "blocks"):
-        options = dict(sampling=sampling, random_state=0)
-        model = ExtremeSoftmaxSGD("implicit", learning_rate=1e12, max_iter=5, **options).fit(X, y)
+    for method in ("auto", "implicit"):
+        model = ExtremeSoftmaxSGD(method, learning_rate=1e12, max_iter=5, random_state=0).fit(X, y)
         assert np.isfinite(model.coef_).all()
-        with pytest.raises(
-            FloatingPointError, match=r"method='sgd' diverged in epoch \d+ at learning_rate=1e.06.*100000"
-        ):
-            ExtremeSoftmaxSGD("sgd", learning_rate=1e6, **options).fit(X, y)
+    with pytest.raises(
+        FloatingPointError, match=r"method='sgd' diverged in epoch \d+ at learning_rate=1e.06.*100000"
+    ):
+        ExtremeSoftmaxSGD("sgd", learning_rate=1e6, random_state=0).fit(X, y)
 
 
 def test_bad_input(many):

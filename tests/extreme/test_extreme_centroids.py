@@ -117,6 +117,31 @@ def test_two_classes_do_not_fit_a_weight_to_each_rare_feature():
     assert loss < 0.7 * np.log(2)
 
 
+def words(telling, seed, n=1500, n_classes=20):
+    """Rows of frequent words and of rare ones; of which of them the class follows."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    frequent = (100 * rng.random((n, 15)) ** 2).astype(int)
+    known = (rng.random((n, 3)) < 0.5) & (telling == "rare")
+    of = np.where(known, y[:, None], rng.integers(0, n_classes, (n, 3)))
+    columns = np.hstack([frequent, 100 + 40 * of + rng.integers(0, 40, (n, 3))])
+    X = sp.csr_array((np.ones(columns.size), (np.repeat(np.arange(n), 18), columns.ravel())), (n, 900))
+    X.sum_duplicates()
+    if telling == "frequent":
+        y = (X[:, :100] @ rng.standard_normal((100, n_classes))).argmax(axis=1)
+    return normalize(X), y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_power_of_the_inverse_document_frequency_follows_the_data(seed):
+    """It is 2 at first."""
+    rare, frequent = (
+        fit_weights(*words(telling, seed), 20, np.random.default_rng(0)).q[3]
+        for telling in ("rare", "frequent")
+    )
+    assert rare > 2.3 and frequent < 1.7
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", [1e-3, 2.0**10, 1e18])
 def test_the_unit_of_the_rows_is_that_of_the_weights(scale):
@@ -167,20 +192,23 @@ def test_the_objective_has_the_distance_to_the_centroids(fit_intercept):
 
 
 def test_the_default_is_the_one_of_the_two_that_fits_the_data():
-    """Centroids, where Newton's method does not follow and nothing else is asked of the ridge."""
+    """Centroids, but for dense rows that Newton's method follows, where nothing else is asked for."""
     X, y = few_rows(1500, 2000, 3000, 4)
     default, named = (ExtremeSoftmaxSGD(random_state=0, **p).fit(X, y) for p in ({}, {"prior": "centroids"}))
     assert default.prior_ == "centroids"
     np.testing.assert_array_equal(default.coef_, named.coef_)
-    few = ExtremeSoftmaxSGD(random_state=0).fit(X, y % 3)
-    zeros = ExtremeSoftmaxSGD(random_state=0, prior=None).fit(X, y % 3)
-    assert few.prior_ == zeros.prior_ == "zeros"
-    np.testing.assert_array_equal(few.coef_, zeros.coef_)
+    few, few_labels = X[:200], y[:200] % 3
+    assert ExtremeSoftmaxSGD(random_state=0).fit(few, few_labels).prior_ == "centroids"
+    dense, zeros = (
+        ExtremeSoftmaxSGD(random_state=0, **p).fit(few.toarray(), few_labels) for p in ({}, {"prior": None})
+    )
+    assert dense.prior_ == zeros.prior_ == "zeros"
+    np.testing.assert_array_equal(dense.coef_, zeros.coef_)
 
 
 @pytest.mark.parametrize(
     "params",
-    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"sampling": "independent"}, {"hash_bits": 12}],
+    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"hash_bits": 12}],
 )
 def test_the_default_is_zeros_where_something_else_is_asked_for(params):
     X, y = few_rows(1500, 2000, 3000, 4)
@@ -211,9 +239,7 @@ def test_several_labels_a_row():
     np.testing.assert_array_equal(one.coef_, several.coef_)
 
 
-@pytest.mark.parametrize(
-    "params", [{"alpha": 0.0}, {"method": "is"}, {"sampling": "independent"}, {"hash_bits": 12}]
-)
+@pytest.mark.parametrize("params", [{"alpha": 0.0}, {"method": "is"}, {"hash_bits": 12}])
 def test_refused_parameters(params):
     X, y = few_rows(5, 20, 30, 6)
     with pytest.raises(ValueError, match="prior='centroids'"):

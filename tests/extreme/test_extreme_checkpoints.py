@@ -19,8 +19,7 @@ SETTINGS = {
     "hashed": {"hash_bits": 12},
     "umax": {"method": "umax", "alpha": 1e-3, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.5, "n_negatives": 9},
-    "class blocks": {"sampling": "blocks", "learning_rate": 1.0},
-    "class blocks by noise": {"sampling": "blocks", "method": "is", "learning_rate": 1.0, "alpha": 1e-4},
+    "class blocks by noise": {"n_negatives": 3, "noise": "frequency", "alpha": 1e-4},
     "auto": {"learning_rate": "auto"},
     "in order": {"shuffle": False},
     "batches": {"method": "is", "batch_size": 8},
@@ -96,11 +95,10 @@ def test_a_fit_goes_on_with_the_same_bits(digits, tmp_path, monkeypatch, name, a
     assert len(blocks) == 16 - after and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("method", ["implicit", "is"])
-def test_many_classes_in_blocks_go_on_in_their_order(tmp_path, monkeypatch, method):
+def test_many_classes_in_blocks_go_on_in_their_order(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, y = ListOfBlocks([rng.random((90, 7)) for _ in range(4)]), np.arange(360) % 300
-    options = {"sampling": "blocks", "method": method, "learning_rate": 0.5, "max_iter": 3}
+    options = {"noise": "uniform", "max_iter": 3}
     path = tmp_path / "run.npz"
     broken_off(monkeypatch, 6, lambda: model(**options).fit(X, y, checkpoint=path, checkpoint_interval=0))
     same(model(**options).fit(X, y, checkpoint=path), model(**options).fit(X, y))

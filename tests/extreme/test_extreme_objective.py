@@ -62,7 +62,13 @@ def full_objective(model, X, y, alpha=0.0, weight=None, label_choice="first"):
 CASES = {
     "plain": {},
     "ridge": {"alpha": 1e-3, "fit_intercept": False},
-    "class blocks": {"method": "is", "sampling": "blocks", "alpha": 1e-3, "noise": "frequency"},
+    "class blocks": {
+        "method": "auto",
+        "n_negatives": 3,
+        "alpha": 1e-3,
+        "noise": "frequency",
+        "callback": lambda r: r.nit == 5,  # Newton's method does not follow then
+    },
     "umax": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.1},
     "threads": {"n_jobs": 2},

@@ -166,7 +166,6 @@ MODELS = {
             "max_iter": st.sampled_from([2, 1, 5]),
             "batch_size": st.sampled_from([1, 3, 100]),
             "n_negatives": st.sampled_from([1, 5, 50]),
-            "sampling": st.sampled_from(["independent", "blocks"]),
             "noise": st.sampled_from([None, "uniform", "frequency", [0.5, 0.5], [0.2, 0.3, 0.5]]),
             "hash_bits": st.sampled_from([None, None, 4, 10]),
             "label_choice": st.sampled_from(["first", "sample"]),

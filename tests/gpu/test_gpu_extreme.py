@@ -117,7 +117,7 @@ def test_lazy_scales_are_multiplied_in(cupy):
     assert expected[0].scale.min() < 1.0
     assert_same(found, expected, rtol=1e-7)
     for state, _, _ in (expected, found):
-        settle(state, options)
+        settle(state)
     assert_same(found, expected, rtol=1e-7)
     for a, b in zip(settled(found[0], options), settled(expected[0], options), strict=True):
         np.testing.assert_allclose(a.get(), b, rtol=1e-7, atol=1e-9)
@@ -160,13 +160,9 @@ def reference_round(options, noise):
 )
 def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
     V, u = reference_round(options, noise)
-
-    def without_blocks(state, work):
-        work.classes = None
-
-    state, work, bad = run(cupy, options, calls=1, noise=noise, prepared=without_blocks)
+    state, work, bad = run(cupy, options, calls=1, noise=noise)
     assert bad == [-1]
-    settle(state, options)
+    settle(state)
     found = np.column_stack([state.W.get(), state.bias.get()])
     np.testing.assert_allclose(found, V, rtol=1e-7, atol=1e-8)
     if u is not None:
@@ -174,27 +170,6 @@ def test_a_round_adds_up_what_its_parts_do_alone(cupy, options, noise):
     # and it is something else than one after the other
     one = Settings(**{**vars(options), "n_threads": 1})
     assert np.abs(table(run(None, one, calls=1, noise=noise)[0]) - V).max() > 1e-4
-
-
-def test_parts_with_their_own_blocks_of_classes(cupy):
-    """As threads do on the CPU, whose result is certain here: no class is met by both."""
-    K_, y = 40, np.arange(40)
-    X = np.random.default_rng(0).standard_normal((40, D))
-    out = []
-    for device in (None, cupy):
-        options = Settings(method="ove", n_negatives=3, n_threads=2)
-        rows, rng = make_rows(X, y, True), np.random.default_rng(1)
-        rows = rows if device is None else device_rows(rows, cupy)
-        state = init_state(K_, D, np.float64, options, like=None if device is None else rows.data)
-        work = init_work(rows, K_, options, rng)
-        order = rng.permutation(40)
-        work.examples[...] = np.asarray(order, like=work.examples)
-        rng.shuffle(work.classes)
-        assert steps(state, rows, options, work, 1.0, 0, 40) == -1
-        out.append([numpy_of(a) for a in (state.W, work.place, work.examples, work.states)])
-    for a, b in zip(*out, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
-    assert (out[0][2] != order).any()
 
 
 def test_equal_calls_give_equal_bits_whatever_runs_first(cupy, monkeypatch):

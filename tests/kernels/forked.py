@@ -83,8 +83,8 @@ def cases(n_jobs=2):
             sk.SparsemaxClassifierCV(alphas=[1.0, 0.1], cv=2, max_iter=3), X, many
         ),
         "ExtremeSoftmaxSGD": fitted(sk.ExtremeSoftmaxSGD(max_iter=2, random_state=0), X, many, "predict"),
-        "ExtremeSoftmaxSGD, blocks": fitted(
-            sk.ExtremeSoftmaxSGD("is", sampling="blocks", max_iter=2, random_state=0), X, many, "predict"
+        "ExtremeSoftmaxSGD, is": fitted(
+            sk.ExtremeSoftmaxSGD("is", max_iter=2, random_state=0), X, many, "predict"
         ),
         "LPSparseMAPClassifier": fitted(
             sk.LPSparseMAPClassifier(1e-4, pairs="all", max_iter=20), X, labels, "predict"

@@ -38,7 +38,7 @@ cdef extern from "extreme/class_blocks.h" nogil:
         const void *center
         int n_threads
 
-    Py_ssize_t sk_draw_blocks(const sk_rule*, const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
+    Py_ssize_t sk_draw_blocks(const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
     ctypedef struct sk_types:
         int is_double, is_long
 
@@ -64,63 +64,59 @@ cdef sk_blocks _blocks(Py_ssize_t stride, Py_ssize_t n_blocks, Py_ssize_t n_draw
 cdef inline sk_workspace _workspace(int64_t* integers, double* doubles, Py_ssize_t most) noexcept nogil:
     cdef sk_workspace workspace
     cdef Py_ssize_t m = most * SK_BLOCK + 1
-    workspace.k = integers
+    workspace.k = NULL
     workspace.f = doubles
     workspace.g = doubles + m
     workspace.r = doubles + 2 * m
     workspace.rho = doubles + 3 * m
-    workspace.q = doubles + 4 * m
+    workspace.q = NULL
     workspace.count = NULL
     workspace.s = workspace.eta = NULL
-    workspace.blocks = integers + m
-    workspace.slot = integers + m + 2 * most
-    workspace.weights = doubles + 4 * m + 3 * (m + 3)
+    workspace.blocks = integers
+    workspace.slot = integers + 2 * most
+    workspace.weights = doubles + 4 * m
     return workspace
 
 
 cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssize_t n_classes, Py_ssize_t n_buffer,
                                  Py_ssize_t part) noexcept nogil:
-    # the part of a thread; NULL stays
-    if shared.features != NULL:
-        shared.features += n_features * part
-        shared.rows += n_features * part
-        shared.classes += n_classes * part
-        shared.totals += 4 * part
-        shared.workspace += n_buffer * part
+    # the part of a thread
+    shared.features += n_features * part
+    shared.rows += n_features * part
+    shared.classes += n_classes * part
+    shared.totals += 4 * part
+    shared.workspace += n_buffer * part
     return shared
 
 
 def block_workspace_sizes(Py_ssize_t n_drawn, Py_ssize_t n_blocks):
     """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_drawn blocks a step."""
     cdef Py_ssize_t n = n_drawn * SK_BLOCK + 1
-    return n + 2 * n_drawn + n_blocks, 4 * n + 3 * (n + 3) + 2 * n_drawn
+    return 2 * n_drawn + n_blocks, 4 * n + 2 * n_drawn
 
 
 def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
                     state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
-    """Steps of length ``eta`` over work.examples[begin : end], with blocks of negatives, by threads without locks.
+    """Adaptive steps of length ``eta`` over work.examples[begin : end], by threads without locks.
 
-    Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. Written: u,
-    and the model W (n_features, stride) and bias (stride,). A ridge also has scale (stride,), which is
-    written, and work.beta (n_classes,). Class k is column k. stride is a multiple of `BLOCK` with n_blocks *
-    BLOCK <= stride.
+    Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. The method is
+    "is", the softmax over the label and the weighted negatives. Written: the model W (n_features, stride) and
+    bias (stride,). Class k is column k. stride is a multiple of `BLOCK` with n_blocks * BLOCK <= stride.
 
     A step takes n_drawn blocks of options.plan. If these are not all, they are drawn by the probabilities of
-    work.noise (n_blocks,) and their alias table; None: uniformly. work.log_noise (stride,), for NCE, is the
-    logarithm of the expected number of each class over BLOCK n_drawn, infinite beyond the last class.
+    work.noise (n_blocks,) and their alias table.
 
-    If state has sums of squares, step sizes are ``eta`` times those that follow from them. The sums are
-    written: feature_sums (n_features,), feature_rows (n_features,), class_sums (stride,) and totals (4,).
-    work.rows has 2 n_features numbers a thread. The method is then one whose changes are its gradient ("is").
+    Step sizes are ``eta`` times those that follow from sums of squares, which are written: feature_sums
+    (n_features,), feature_rows (n_features,), class_sums (stride,) and totals (4,). work.rows has 2 n_features
+    numbers a thread.
     """
     cdef const int64_t[::1] order = work.examples, y = work.columns, alias = None
-    cdef const double[::1] beta = work.beta, log_noise = work.log_noise, p = None, keep = None
-    cdef double[::1] u = work.u, scale = state.scale
-    cdef double[::1] feature_sums = state.feature_sums, metric_buffer
+    cdef const double[::1] p = None, keep = None
+    cdef double[::1] metric_buffer = work.rows
     cdef double[:, ::1] own_features, own_rows, own_classes, own_totals
     cdef Py_ssize_t n_sums = W.shape[1]
     cdef sk_metric shared
-    cdef Py_ssize_t buffer_size = 0
+    cdef Py_ssize_t buffer_size = metric_buffer.shape[0] // options.n_threads
     cdef real[::1] bias = state.bias
     cdef int64_t[:, ::1] integers = work.integers
     cdef double[:, ::1] doubles = work.doubles
@@ -146,21 +142,20 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         col = &indices[0] if indices.shape[0] else start  # rows of zeros: never read
     if data.shape[0]:
         x = &data[0]
-    cdef sk_rows R = make_rows(rows, x, col, start, y, u)
+    cdef sk_rows R = make_rows(rows, x, col, start, y, None)
     T.n_classes = n_classes
     T.n_features = width
     T.shift = 0
     T.W = &W[0, 0] if W.shape[0] else NULL
     T.bias = NULL if bias is None else &bias[0]
-    T.scale = pointer(scale)
-    T.beta = const_pointer(beta)
+    T.scale = NULL
+    T.beta = NULL
     cdef sk_blocks B = _blocks(W.shape[1], n_blocks, n_drawn, p, keep, alias)
     cdef sk_rule rule = make_rule(options.method_number, n_drawn * SK_BLOCK, 1, eta, options.alpha, n_classes, None,
-                                  log_noise, None, None)
-    if feature_sums is not None and n_drawn == n_blocks:
+                                  None, None, None)
+    if n_drawn == n_blocks:
         # all threads would write to the same weights in every step, and invalidate each other's caches
         parts = 1
-    shared.features = shared.rows = shared.classes = shared.totals = shared.workspace = NULL
     shared.n_threads = <int>parts
     shared.start = NULL
     shared.lane = NULL
@@ -175,17 +170,14 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
         if center.shape[0] and state.center.start is not None:
             center_start, lane = state.center.start, state.center.lane
             shared.start, shared.lane = &center_start[0], &lane[0]
-    if feature_sums is not None:
-        # Each thread has its own sums, as if all threads had added a row like its own. A lost addition to
-        # shared sums would leave a step without a limit.
-        sums = [state.feature_sums, state.feature_rows, state.class_sums, state.totals]
-        copies = [np.tile(one, (parts, 1)) for one in sums]
-        own_features, own_rows, own_classes, own_totals = copies
-        metric_buffer = work.rows
-        buffer_size = metric_buffer.shape[0] // n_threads
-        shared.features, shared.rows = &own_features[0, 0], &own_rows[0, 0]
-        shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
-        shared.workspace = pointer(metric_buffer)
+    # Each thread has its own sums, as if all threads had added a row like its own. A lost addition to shared
+    # sums would leave a step without a limit.
+    sums = [state.feature_sums, state.feature_rows, state.class_sums, state.totals]
+    copies = [np.tile(one, (parts, 1)) for one in sums]
+    own_features, own_rows, own_classes, own_totals = copies
+    shared.features, shared.rows = &own_features[0, 0], &own_rows[0, 0]
+    shared.classes, shared.totals = &own_classes[0, 0], &own_totals[0, 0]
+    shared.workspace = pointer(metric_buffer)
     results = np.full(parts, -1, dtype=np.intp)
     cdef Py_ssize_t[:, ::1] ranges = np.array([[begin + n * part // parts, begin + n * (part + 1) // parts]
                                                for part in range(parts)], dtype=np.intp)
@@ -197,22 +189,20 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     for part in range(parts):
         if results[part] >= 0:
             wrong = results[part]
-    if feature_sums is not None:
-        for one, copy in zip(sums, copies):
-            one[:] = copy.mean(axis=0)
+    for one, copy in zip(sums, copies):
+        one[:] = copy.mean(axis=0)
     return wrong
 
 
-def draw_blocks(int method, Py_ssize_t n_blocks, Py_ssize_t n_drawn, uint64_t[::1] state,
-                const double[::1] p=None, const double[::1] keep=None, const int64_t[::1] alias=None):
+def draw_blocks(Py_ssize_t n_blocks, Py_ssize_t n_drawn, uint64_t[::1] state, const double[::1] p=None,
+                const double[::1] keep=None, const int64_t[::1] alias=None):
     """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,)."""
     b, w = np.zeros(n_drawn, dtype=np.int64), np.zeros(n_drawn)
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)
     cdef double[::1] w_ = w
-    cdef sk_rule rule = make_rule(method, 1, 1, 1.0, 0.0, 2, None, None, None, None)
     cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_drawn, p, keep, alias)
-    n = sk_draw_blocks(&rule, &B, &state[0], &b_[0], &w_[0], &slot[0])
+    n = sk_draw_blocks(&B, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
 
 

@@ -53,23 +53,6 @@ cdef sk_workspace _workspace(int64_t* a, double* d, Py_ssize_t m, Py_ssize_t B) 
     return workspace
 
 
-cdef void _sort_by_block(int64_t* order, Py_ssize_t n, const int64_t* y, int64_t[::1] classes, int64_t[::1] place,
-                         Py_ssize_t n_blocks, int64_t* spare):
-    cdef Py_ssize_t i, block, K = classes.shape[0]
-    cdef int64_t[::1] at = np.zeros(n_blocks + 1, dtype=np.int64)
-    for i in range(K):
-        place[classes[i]] = i
-    for i in range(n):
-        spare[i] = order[i]
-        at[place[y[order[i]]] * n_blocks // K + 1] += 1
-    for block in range(n_blocks):
-        at[block + 1] += at[block]
-    for i in range(n):
-        block = place[y[spare[i]]] * n_blocks // K
-        order[at[block]] = spare[i]
-        at[block] += 1
-
-
 def run_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows, state,
               work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
     """Steps of length ``eta`` over the examples work.examples[begin : end], by options.n_threads without locks.
@@ -84,15 +67,10 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     0. ``options`` are `SamplingOptions`; work.beta (n_classes,) belongs to the ridge, work.noise has a
     distribution of negatives with its logarithms and alias table, or is None.
 
-    A permutation work.classes (n_classes,) is cut into a block for each thread; its inverse goes to
-    work.place (n_classes,). The examples are sorted stably by the label's block, with the buffer work.spare.
-    Negatives come from the label's block, so threads seldom write to one class. If the permutation is random,
-    each row's negatives are distributed as without blocks.
-
     Returns -1, or the index in the examples of the first step that was not finite.
     """
     cdef sk_table T
-    cdef int64_t[::1] order = work.examples, classes = work.classes, place = work.place, spare = work.spare
+    cdef const int64_t[::1] order = work.examples
     cdef const int64_t[::1] y = rows.y, alias = None
     cdef const double[::1] beta = work.beta, noise = None, log_noise = None, keep = None
     cdef double[::1] u = work.u, scale = state.scale
@@ -132,11 +110,6 @@ def run_steps(const real[::1] data, const index[::1] indices, const index[::1] i
     batches = (n + batch_size - 1) // batch_size
     # threads take whole batches
     cdef int64_t[::1] bounds = np.array([min(n, batch_size * ((batches * part) // parts)) for part in range(parts + 1)])
-    if classes is not None and parts == n_threads and parts > 1:
-        _sort_by_block(&order[begin], n, &y[0], classes, place, parts, &spare[begin])
-        rule.classes = &classes[0]
-        rule.place = &place[0]
-        rule.n_blocks = parts
     for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
         results[part] = sk_run(
             is_double, is_long, &T, &rule, &R, &order[0], begin + bounds[part], begin + bounds[part + 1],

@@ -19,9 +19,6 @@ cdef extern from "extreme/softmax_rules.h" nogil:
         const double *log_noise
         const double *keep
         const int64_t *alias
-        const int64_t *classes
-        const int64_t *place
-        Py_ssize_t n_blocks
 
     ctypedef struct sk_rows:
         const void *x
@@ -95,7 +92,4 @@ cdef inline sk_rule make_rule(
     rule.log_noise = const_pointer(log_noise)
     rule.keep = const_pointer(keep)
     rule.alias = int_pointer(alias)
-    rule.classes = NULL
-    rule.place = NULL
-    rule.n_blocks = 1
     return rule

@@ -12,7 +12,7 @@ typedef struct {
     sk_size stride;        /* numbers from a feature's weights to the next one's */
     sk_size n_blocks;
     sk_size n_drawn;        /* blocks of a step, at most; all of them if it is n_blocks */
-    const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks), or NULL: uniform */
+    const double *p, *keep; /* probabilities of the blocks and their alias table (n_blocks); unused if all are taken */
     const int64_t *alias;
 } sk_blocks;
 
@@ -20,7 +20,7 @@ typedef struct {
  * and one a class. A row adds x_i^2 g_k^2, which is such a product. A step in this metric has rank one, as before. No
  * table of sums of the size of the weights is needed. */
 typedef struct {
-    double *features; /* (n_features), or NULL: all steps are equally long */
+    double *features; /* (n_features) */
     double *rows;     /* (n_features): rows that had the feature */
     double *classes;  /* (stride) */
     double *totals;   /* (4): the sum of all squares, the number of rows, the sum of the intercepts, and one over the
@@ -40,11 +40,9 @@ typedef struct {
 /* largest shrinkage of a feature, for rows of 1e-20: infinity times the 0 of another class would be NaN */
 #define SK_MOST_SHRINKAGE 1e30
 
-/* Writes the blocks of a step to b and the inverse expected number of each to w. Returns how many. NCE uses the draws
- * unchanged; other methods merge equal ones. slot (n_blocks) holds the index of a block in b; it needs no initial
- * values. */
-static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t *state, int64_t *b, double *w,
-                              int64_t *slot) {
+/* Writes the blocks of a step to b and the inverse expected number of each to w. Returns how many: equal ones are
+ * merged. slot (n_blocks) holds the index of a block in b; it needs no initial values. */
+static sk_size sk_draw_blocks(const sk_blocks *B, uint64_t *state, int64_t *b, double *w, int64_t *slot) {
     sk_size n = 0;
     for (; B->n_drawn >= B->n_blocks && n < B->n_blocks; n++) {
         b[n] = n;
@@ -52,16 +50,13 @@ static sk_size sk_draw_blocks(const sk_rule *rule, const sk_blocks *B, uint64_t 
     }
     for (sk_size i = 0; B->n_drawn < B->n_blocks && i < B->n_drawn; i++) {
         int64_t j = sk_below(state, B->n_blocks);
-        double weight = (double)B->n_blocks / (double)B->n_drawn;
+        double weight;
         sk_size l;
-        if (B->p != NULL) {
-            if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
-            weight = 1.0 / ((double)B->n_drawn * B->p[j]);
-        }
+        if (!(sk_unit(state) < B->keep[j])) j = B->alias[j];
+        weight = 1.0 / ((double)B->n_drawn * B->p[j]);
         l = slot[j];
-        if (l >= 0 && l < n && b[l] == j && (B->p == NULL || rule->method != SK_NCE)) {
-            if (B->p != NULL) w[l] += weight;
-            else i--; /* uniform ones are distinct */
+        if (l >= 0 && l < n && b[l] == j) {
+            w[l] += weight;
             continue;
         }
         slot[j] = n;

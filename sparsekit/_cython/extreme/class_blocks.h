@@ -1,4 +1,4 @@
-/* The steps of extreme.h with whole blocks of negatives.
+/* Adaptive steps with whole blocks of negatives, on the softmax over the label and the weighted classes drawn.
  *
  * The weights are stored by feature, W (n_features, stride), so SK_BLOCK adjacent classes are one or two cache lines at
  * every feature. As negatives they cost little more than a single class, and their scores and changes are vectors. Each
@@ -136,8 +136,8 @@
             if (M->center != NULL) sk_center_##NAME(M, B, feature, block_of, keep, row);                            \
         }                                                                                                           \
     }                                                                                                               \
-    /* Examples order[lo .. hi), as sk_run of extreme_steps.h. The workspace has                                    \
-     * n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 n_drawn. */                              \
+    /* Examples order[lo .. hi). Returns -1, or the index of the first step that was not finite, where it stops. The\
+     * workspace has n_negatives + 1 entries in k, f, g, r and rho, blocks and weights 2 n_drawn. */                \
     SK_MULTI(sk_size, sk_block_steps_##NAME,                                                                        \
              (const sk_table *T, const sk_rule *rule, const sk_blocks *B, const sk_metric *M, const sk_rows *rows,  \
               const int64_t *order, sk_size lo, sk_size hi, sk_workspace workspace, uint64_t *shared_state),        \
@@ -146,19 +146,17 @@
         const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
         const int64_t *of = rows->of, *y_ = rows->y;                                                                \
         const double *weight_ = rows->weight;                                                                       \
-        double *u_ = rows->u, *weights = workspace.weights;                                                         \
+        double *weights = workspace.weights;                                                                        \
         int64_t *blocks = workspace.blocks, *slot = workspace.slot;                                                 \
         sk_size width = rows->width;                                                                                \
         REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                            \
         sk_size K = T->n_classes, stride = B->stride, n_next = 0;                                                   \
         sk_size most = B->n_drawn;                                                                                  \
         uint64_t own_state = *shared_state, *state = &own_state;                                                    \
-        double none = 0.0;                                                                                          \
-        int64_t *k = workspace.k;                                                                                   \
-        double *f = workspace.f, *g = workspace.g, *r = workspace.r;                                                \
+        double *f = workspace.f, *g = workspace.g, *r = workspace.r, unused = 0.0;                                  \
         sk_size bad = -1;                                                                                           \
         if (lo < hi)                                                                                                \
-            n_next = sk_draw_blocks(rule, B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);     \
+            n_next = sk_draw_blocks(B, state, blocks + (lo & 1) * most, weights + (lo & 1) * most, slot);           \
         for (sk_size at = lo; at < hi; at++) {                                                                      \
             int64_t e = order[at], i_row = of != NULL ? of[e] : e, y = y_[e];                                       \
             const int64_t *block = blocks + (at & 1) * most;                                                        \
@@ -166,9 +164,6 @@
             sk_size count = n_next, n = count * SK_BLOCK, len = width;                                              \
             const REAL *x = data + i_row * width;                                                                   \
             const INDEX *c = NULL;                                                                                  \
-            double *u = u_ != NULL ? &u_[e] : &none;                                                                \
-            /* an adaptive step asks for the gradient */                                                            \
-            double eta = M->features != NULL ? -1.0 : rule->eta, s = bias != NULL;                                  \
             REAL fy = bias != NULL ? bias[y] : (REAL)0;                                                             \
             if (start != NULL) {                                                                                    \
                 x = data + start[i_row];                                                                            \
@@ -178,7 +173,7 @@
             if (at + 1 < hi) { /* the next row's weights are on their way while this one is worked on */            \
                 int64_t e1 = order[at + 1], i1 = of != NULL ? of[e1] : e1;                                          \
                 int64_t *b1 = blocks + ((at + 1) & 1) * most;                                                       \
-                n_next = sk_draw_blocks(rule, B, state, b1, weights + ((at + 1) & 1) * most, slot);                 \
+                n_next = sk_draw_blocks(B, state, b1, weights + ((at + 1) & 1) * most, slot);                       \
                 if (start != NULL) {                                                                                \
                     const INDEX *c1 = col + start[i1];                                                              \
                     sk_size len1 = (sk_size)(start[i1 + 1] - start[i1]);                                            \
@@ -194,7 +189,6 @@
                 if (at + 3 < hi) {                                                                                  \
                     int64_t e3 = order[at + 3], i3 = of != NULL ? of[e3] : e3;                                      \
                     SK_PREFETCH(y_ + e3);                                                                           \
-                    if (u_ != NULL) SK_PREFETCH(u_ + e3);                                                           \
                     if (start != NULL) SK_PREFETCH(start + i3);                                                     \
                 }                                                                                                   \
                 if (at + 2 < hi && start != NULL) {                                                                 \
@@ -203,13 +197,8 @@
                     SK_PREFETCH(col + start[i2]);                                                                   \
                 }                                                                                                   \
             }                                                                                                       \
-            if (weight_ != NULL) eta *= weight_[e];                                                                 \
-            for (sk_size i = 0; i < len; i++) {                                                                     \
-                fy += x[i] * W[(c != NULL ? (sk_size)c[i] : i) * stride + y];                                       \
-                s += (double)(x[i] * x[i]);                                                                         \
-            }                                                                                                       \
-            k[0] = y;                                                                                               \
-            f[0] = (double)fy * (T->scale != NULL ? T->scale[y] : 1.0);                                             \
+            for (sk_size i = 0; i < len; i++) fy += x[i] * W[(c != NULL ? (sk_size)c[i] : i) * stride + y];         \
+            f[0] = (double)fy;                                                                                      \
             for (sk_size j = 0; j < count; j++) {                                                                   \
                 sk_size from = (sk_size)block[j] * SK_BLOCK;                                                        \
                 const REAL *base = W + from;                                                                        \
@@ -220,58 +209,28 @@
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) a[t] += xi * row[t];                             \
                 }                                                                                                   \
                 for (sk_size t = 0; t < SK_BLOCK; t++) {                                                            \
-                    f[1 + j * SK_BLOCK + t] = (double)a[t] * (T->scale != NULL ? T->scale[from + t] : 1.0);         \
+                    f[1 + j * SK_BLOCK + t] = (double)a[t];                                                         \
                     r[1 + j * SK_BLOCK + t] = w[j];                                                                 \
-                    k[1 + j * SK_BLOCK + t] = from + t;                                                             \
                 }                                                                                                   \
-                /* Padding gets the label's index and weight 0. beta has no entry beyond the classes, and a score   \
-                 * there could shift the others out of range. NCE has infinite noise there. */                      \
+                /* the label among the negatives, and what is beyond the last class, have weight 0; a score there could\
+                 * shift the others out of range */                                                                 \
                 for (sk_size t = K - from; t < SK_BLOCK; t++) {                                                     \
                     r[1 + j * SK_BLOCK + t] = 0.0;                                                                  \
                     f[1 + j * SK_BLOCK + t] = f[0];                                                                 \
-                    if (rule->method != SK_NCE) k[1 + j * SK_BLOCK + t] = y;                                        \
                 }                                                                                                   \
-                if (y >= from && y < from + SK_BLOCK && rule->method != SK_NCE) {                                   \
+                if (y >= from && y < from + SK_BLOCK) {                                                             \
                     r[1 + j * SK_BLOCK + y - from] = 0.0;                                                           \
                     f[1 + j * SK_BLOCK + y - from] = f[0];                                                          \
                 }                                                                                                   \
             }                                                                                                       \
-            s = s > 0.0 ? s : 1e-300; /* a row of zeros moves no weight, but u has its equation still */            \
-            sk_solve(T, rule, k, f, r, g, workspace, s, n, eta, u);                                                 \
-            if (!(fabs(g[0]) < 1e300) || !(fabs(*u) < 1e300)) {                                                     \
+            sk_slopes(rule, n, 1.0, NULL, f, r, g, &unused, K);                                                     \
+            if (!(fabs(g[0]) < 1e300)) {                                                                            \
                 bad = at;                                                                                           \
                 break;                                                                                              \
             }                                                                                                       \
-            if (M->features != NULL) {                                                                              \
-                sk_adapt_##NAME(T, rule, B, M, workspace, x, c, len, y, block, count, W, bias);                     \
-                continue;                                                                                           \
-            }                                                                                                       \
-            for (sk_size j = 0; j < count; j++) {                                                                   \
-                sk_size from = (sk_size)block[j] * SK_BLOCK;                                                        \
-                REAL *base = W + from, a[SK_BLOCK];                                                                 \
-                for (sk_size t = 0; t < SK_BLOCK; t++)                                                              \
-                    a[t] = (REAL)(g[1 + j * SK_BLOCK + t] / (T->scale != NULL ? T->scale[from + t] : 1.0));         \
-                if (bias != NULL)                                                                                   \
-                    for (sk_size t = 0; t < SK_BLOCK; t++) bias[from + t] += a[t];                                  \
-                for (sk_size i = 0; i < len; i++) {                                                                 \
-                    REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = x[i];                         \
-                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += xi * a[t];                             \
-                }                                                                                                   \
-            }                                                                                                       \
-            {                                                                                                       \
-                REAL step = (REAL)(g[0] / (T->scale != NULL ? T->scale[y] : 1.0));                                  \
-                if (bias != NULL) bias[y] += step;                                                                  \
-                for (sk_size i = 0; i < len; i++) W[(c != NULL ? (sk_size)c[i] : i) * stride + y] += step * x[i];   \
-            }                                                                                                       \
-            if (T->scale == NULL) continue;                                                                         \
-            for (sk_size j = 0; j <= n; j++) { /* the label once, what is beyond the last class never */            \
-                if (k[j] >= K || (j > 0 && k[j] == y)) continue;                                                    \
-                T->scale[k[j]] *= sk_shrink(T, rule, k[j], eta);                                                    \
-                if (T->scale[k[j]] > SK_RESCALE) continue;                                                          \
-                for (sk_size i = 0; i < T->n_features; i++) W[i * stride + k[j]] *= (REAL)T->scale[k[j]];           \
-                if (bias != NULL) bias[k[j]] *= (REAL)T->scale[k[j]];                                               \
-                T->scale[k[j]] = 1.0;                                                                               \
-            }                                                                                                       \
+            if (weight_ != NULL)                                                                                    \
+                for (sk_size j = 0; j <= n; j++) g[j] *= weight_[e];                                                \
+            sk_adapt_##NAME(T, rule, B, M, workspace, x, c, len, y, block, count, W, bias);                         \
         }                                                                                                           \
         *shared_state = own_state;                                                                                  \
         return bad;                                                                                                 \

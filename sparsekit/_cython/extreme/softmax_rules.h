@@ -25,9 +25,6 @@ typedef struct {
     const double *log_noise; /* their logarithms, or NULL */
     const double *keep;      /* alias table of the noise (n_classes) */
     const int64_t *alias;
-    const int64_t *classes;  /* a permutation of the classes in n_blocks blocks, or NULL: one block */
-    const int64_t *place;    /* its inverse */
-    sk_size n_blocks;
 } sk_rule;
 
 /* The examples: CSR rows, or dense ones where start is NULL, of float32 or float64 (x) with indices of 32 or 64
@@ -52,9 +49,6 @@ typedef struct {
     double *weights;        /* of the blocks drawn */
 } sk_workspace;
 
-/* first index of block j of n classes; it ends before that of j + 1 */
-SK_INLINE sk_size sk_block(sk_size j, sk_size n, sk_size n_blocks) { return (n * j + n_blocks - 1) / n_blocks; }
-
 /* Negatives of label y into k[1 ..] with inverse probabilities r[1 ..]; returns their number.
  * Uniform: distinct, never y, all of them if there are no more. Draws from a noise distribution, with replacement.
  * Equal ones are merged and y is dropped, which keeps sums over k != y unbiased. NCE uses the draws unchanged. */
@@ -69,18 +63,10 @@ static sk_size sk_draw(const sk_rule *rule, sk_size K, int64_t y, uint64_t *stat
                 }
             return n;
         }
-        sk_size from = 0, size = K, own = y;
-        if (rule->classes != NULL) { /* those of the label's block; of a random one they are uniform */
-            sk_size block = rule->place[y] * rule->n_blocks / K;
-            from = sk_block(block, K, rule->n_blocks);
-            size = sk_block(block + 1, K, rule->n_blocks) - from;
-            own = rule->place[y] - from;
-        }
         while (n < m) {
-            int64_t j = sk_below(state, size - 1);
+            int64_t j = sk_below(state, K - 1);
             int seen = 0;
-            j += j >= own;
-            if (rule->classes != NULL) j = rule->classes[from + j];
+            j += j >= y;
             for (sk_size i = 1; i <= n; i++) seen |= k[i] == j;
             if (!seen) {
                 k[++n] = j;
@@ -121,7 +107,7 @@ SK_INLINE double sk_log_sum(sk_size n, const double *restrict f, const double *r
 }
 
 /* Gradient along x: g[j] of class k[j], from the scores f, j = 0 (the label) .. n; may change u. Entries
- * with r = 0 are none (NCE: those of infinite log_noise). */
+ * with r = 0 are none. k is read by NCE alone. */
 SK_MULTI(void, sk_slopes,
          (const sk_rule *rule, sk_size n, double eta, const int64_t *restrict k, const double *restrict f,
           const double *restrict r, double *restrict g, double *u_, sk_size K),

@@ -41,7 +41,7 @@ def fit(model, X, y, sample_weight, checkpoint, interval):
     rows = source.rows if keeper is None else None
     prior = settings.prior_of(model, rows, n_classes)
     options = settings.options_of(model, source.on_device, n_classes, counts, noise, prior)
-    options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng)
+    options.plan = settings.plan_of(counts, noise, source.dtype, options, rng)
 
     def start():
         return settings.new_state(model, n_classes, source.like, options, counts)
@@ -96,8 +96,7 @@ def partial_fit(model, X, y, classes, sample_weight, checkpoint, interval):
     keeper = _checkpoint(model, source, checkpoint, interval, "partial_fit")
     found = None if keeper is None else keeper.load()
     options = settings.options_of_pass(model, source.on_device, n_classes, counts, noise)
-    if options.adaptive:
-        options.plan = settings.plan_of(model, counts, noise, source.dtype, options, rng, in_order=True)
+    options.plan = settings.plan_of(counts, noise, source.dtype, options, rng, in_order=True)
     run = Run(model, source, options, rng, Progress(u=None), counts, noise, keeper)
     if found is not None:
         state = run.resume(found)

@@ -11,12 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._estimator.base import CallbackSupportMixin
-from ..._estimator.decorators import PlainParametersMixin, available_if, fit_context
+from ..._estimator.decorators import PlainParametersMixin, fit_context
 from ..._typing import MatrixLike, RandomState, SolverCallback
 from ..solver.state import METHODS
 from . import calls
 from .prediction import ExtremePredictionMixin
-from .settings import draws_classes_one_by_one
 
 
 class ExtremeSoftmaxSGD(
@@ -41,11 +40,11 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256, else 192 drawn and weighted ones. Their lengths come from sums of squared gradients
-          [5]_: no rate has to be found. Fits to rows in memory that are dense, or small, go on after 5
-          epochs (``tol=0``: all) by Newton's method on all rows and classes. That takes at most twice the
-          time of max_iter epochs, or a second. "auto" is "implicit" with ``hash_bits``, independent sampling
-          or a GPU.
+          most 256, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
+          come from sums of squared gradients [5]_: no rate has to be found. Fits to rows in memory that are
+          dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's method on all rows and classes.
+          That takes at most twice the time of max_iter epochs, or a second. "auto" is "implicit" with
+          ``hash_bits`` or on a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -75,17 +74,9 @@ class ExtremeSoftmaxSGD(
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
         Classes that a step samples in addition to the label. None: for the adaptive steps of method "auto"
-        all up to 256, else 192, and 5 for the other methods. The papers take 1 for the double sums and 5 for
-        the others; 5 costs two to three times as much.
-    sampling : {"independent", "blocks"}, default=None
-        None: "blocks" for the adaptive steps of method "auto", else "independent".
-
-        - "independent": each negative is drawn by itself.
-        - "blocks": blocks of 16 classes that share cache lines, which cost little more than one, are drawn.
-          ``n_negatives`` is rounded up to whole blocks. With as many as there are classes all are taken,
-          whatever ``noise`` says. This makes the steps of all methods but "ove" and "nce" exact. ``coef_``
-          is in Fortran order. Not for `partial_fit` (but with method "auto"), ``batch_size > 1`` or
-          ``hash_bits``.
+        all up to 256, else 192, rounded up to whole blocks of 16, and 5 for the other methods. With as many
+        as there are classes all are taken, whatever ``noise`` says. The papers take 1 for the double sums and
+        5 for the others; 5 costs two to three times as much.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None
         Distribution of the negatives. None: "frequency", that of the labels, for "nce" and "is". For the
         adaptive steps of "auto" it is the mean of that and the uniform one, else "uniform". Negatives are
@@ -99,7 +90,7 @@ class ExtremeSoftmaxSGD(
           classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. Needs method "auto" and
           all rows in main memory. Newton's method does not follow.
         - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
-          ``alpha=None``, that Newton's method does not follow. Else zeros, see ``prior_``.
+          ``alpha=None``, but for dense rows that Newton's method follows. Else zeros, see ``prior_``.
 
         `partial_fit` has a ridge to zeros, and none after a `fit` with centroids (with ``alpha=None``).
     hash_bits : int, default=None
@@ -217,7 +208,6 @@ class ExtremeSoftmaxSGD(
         "decay": [Interval(Real, 0, 1, closed="right"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "sampling": [StrOptions({"independent", "blocks"}), None],
         "n_negatives": [Interval(Integral, 1, None, closed="left"), None],
         "noise": [StrOptions({"uniform", "frequency"}), "array-like", None],
         "prior": [StrOptions({"auto", "centroids"}), None],
@@ -243,7 +233,6 @@ class ExtremeSoftmaxSGD(
         max_iter: int = 50,
         batch_size: int = 1,
         n_negatives: int | None = None,
-        sampling: Literal["independent", "blocks"] | None = None,
         noise: Literal["uniform", "frequency"] | ArrayLike | None = None,
         prior: Literal["auto", "centroids"] | None = "auto",
         hash_bits: int | None = None,
@@ -264,7 +253,6 @@ class ExtremeSoftmaxSGD(
         self.max_iter = max_iter
         self.batch_size = batch_size
         self.n_negatives = n_negatives
-        self.sampling = sampling
         self.noise = noise
         self.prior = prior
         self.hash_bits = hash_bits
@@ -333,7 +321,6 @@ class ExtremeSoftmaxSGD(
         calls.fit(self, X, y, sample_weight, checkpoint, checkpoint_interval)
         return self
 
-    @available_if(draws_classes_one_by_one)
     @fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,

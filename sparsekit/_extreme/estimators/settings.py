@@ -13,7 +13,7 @@ from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
 from ..solver.noise import Noise, rows_at_once
-from ..solver.refine import newton_follows
+from ..solver.refine import is_dense, newton_follows
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .device import check_extreme_data
@@ -45,22 +45,21 @@ ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6
 class Choices:
     """What the parameters of steps stand for where they are left open.
 
-    ``adaptive`` steps are those of method "is" in a metric of their own.
+    ``adaptive`` steps are those of method "is" in a metric of their own, with blocks of negatives.
     """
 
     method: str
     adaptive: bool
-    blocks: bool
     n_negatives: int
     decay: float
 
 
 def choices_of(model, n_classes, on_device=False, prior=None):
     """`Choices` of ``model`` for so many classes and a ridge to ``prior``."""
-    method, blocks, n_negatives = model.method, model.sampling == "blocks", model.n_negatives
+    method, n_negatives = model.method, model.n_negatives
     adaptive = method == "auto" and adapts(model, on_device)
     if adaptive:
-        method, blocks = "is", True
+        method = "is"
         if n_negatives is None:
             n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
     elif method == "auto":
@@ -73,7 +72,7 @@ def choices_of(model, n_classes, on_device=False, prior=None):
         sees_all = prior is None and n_negatives >= n_classes
         aims_at_optimum = sees_all if model.alpha is None else model.alpha > 0
         decay = RIDGE_DECAY if aims_at_optimum else ADAPTIVE_DECAY
-    return Choices(method, adaptive, blocks, n_negatives, decay)
+    return Choices(method, adaptive, n_negatives, decay)
 
 
 def epochs_of(model, choices):
@@ -109,23 +108,12 @@ def prior_of(model, rows, n_classes):
     choices = choices_of(model, n_classes, on_device)
     if not choices.adaptive or model.alpha is not None or n_classes < 2:
         return None
-    return None if newton_follows(choices, rows, n_classes) else "centroids"
+    return None if is_dense(rows) and newton_follows(choices, rows, n_classes) else "centroids"
 
 
 def adapts(model, on_device=False):
     """Whether the steps of method "auto" are adaptive: nothing else is asked for that they can't be."""
-    return model.sampling != "independent" and model.hash_bits is None and not on_device
-
-
-def draws_classes_one_by_one(model):
-    """Whether there is a `partial_fit`; AttributeError, which says why, where there is none."""
-    # older pickles have none
-    if getattr(model, "sampling", None) == "blocks" and not (model.method == "auto" and adapts(model)):
-        raise AttributeError(
-            "sampling='blocks' needs all rows and classes at once and has no partial_fit; "
-            "set_params(sampling='independent') goes on from coef_ row by row."
-        )
-    return True
+    return model.hash_bits is None and not on_device
 
 
 def make_generator(random_state):
@@ -157,18 +145,8 @@ def check_settings(model, targets, classes):
     if model.prior == "centroids" and (model.alpha == 0 or model.method != "auto" or not adapts(model)):
         raise ValueError(
             f"prior={shown(model.prior)} is what the ridge of method 'auto' shrinks to: take alpha > 0 or "
-            "None, and neither hash_bits nor sampling='independent'."
+            "None, and no hash_bits."
         )
-    if model.sampling == "blocks":
-        for name, wrong in (
-            ("batch_size", model.batch_size > 1),
-            ("hash_bits", model.hash_bits is not None),
-        ):
-            if wrong:
-                raise ValueError(
-                    f"{name}={shown(getattr(model, name))} does not go with sampling='blocks'; take "
-                    "sampling='independent'."
-                )
 
 
 def refuse_prior(model, what):
@@ -231,14 +209,13 @@ def threads_of(model, on_device, counts, noise):
         return count_threads(model.n_jobs)
     if model.n_jobs is not None and model.n_jobs > 0:
         return model.n_jobs
-    size = BLOCK if model.sampling == "blocks" else 1
     n_negatives = choices_of(model, len(counts), True).n_negatives
-    return rows_at_once(counts, -(-n_negatives // size) * size, noise, model.batch_size)
+    return rows_at_once(counts, n_negatives, noise, model.batch_size)
 
 
-def plan_of(model, counts, noise, dtype, options, rng, in_order=False):
-    """The blocks of classes, or None. With ``in_order`` classes stay in theirs, for a pass over a batch."""
-    if not options.adaptive and model.sampling != "blocks":
+def plan_of(counts, noise, dtype, options, rng, in_order=False):
+    """The blocks of adaptive steps, or None. With ``in_order`` classes stay in theirs, for a pass."""
+    if not options.adaptive:
         return None
     return plan_blocks(counts, options.n_negatives, noise, np.dtype(dtype).itemsize, rng, in_order)
 
@@ -250,8 +227,7 @@ def new_state(model, n_classes, X, options, counts=None):
     )  # fmt: skip
     if options.method == "nce" and model.fit_intercept and counts is not None:
         # NCE has no normaliser: scores are to be logarithms of probabilities from the start
-        order = slice(None) if options.plan is None else options.plan.order
-        start = np.log(np.maximum(counts, 0.5) / counts.sum())[order]
+        start = np.log(np.maximum(counts, 0.5) / counts.sum())
         state.bias[:n_classes] = np.asarray(start, like=state.bias)
     return state
 
@@ -313,8 +289,7 @@ def _resume_columns(model, n_classes, dtype, options):
     _restore_sums(model, state)
     state = grow(state, n_classes)
     state.W[:, K:n_classes] = 0
-    plan, wide = options.plan, len(state.class_sums)
-    options.plan = replace(plan, stride=wide, log_noise=np.full(wide, np.inf))
+    options.plan = replace(options.plan, stride=len(state.class_sums))
     return state
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._arrays import kernel_module, thread_arguments
 from ..._cython.extreme import _class_blocks as kernels
 from .noise import Noise
 
@@ -23,7 +22,7 @@ class BlockPlan:
     """Columns of a table of weights (n_features, stride) and the blocks of `kernels.BLOCK` of them.
 
     Column c is class order[c], class k column place[k], the inverse permutation. A step takes n_drawn blocks:
-    all of them, or drawn by ``noise`` over the blocks, or uniform ones (None).
+    all of them (``noise`` is None), or drawn by ``noise`` over the blocks.
     """
 
     order: np.ndarray
@@ -31,7 +30,6 @@ class BlockPlan:
     stride: int
     n_drawn: int
     noise: Noise | None
-    log_noise: np.ndarray  # (stride,): see kernels.run_block_steps
 
     @property
     def n_classes(self):
@@ -41,42 +39,18 @@ class BlockPlan:
     def n_blocks(self):
         return -(-len(self.order) // kernels.BLOCK)
 
-    def expected(self):
-        """Expected number of times that a step draws each block (n_blocks,)."""
-        if self.noise is None or self.n_drawn == self.n_blocks:
-            return np.full(self.n_blocks, self.n_drawn / self.n_blocks)
-        return self.n_drawn * self.noise.p
-
-    def probability(self):
-        """Probability that a step draws each block (n_blocks,)."""
-        if self.noise is None or self.n_drawn == self.n_blocks:
-            return self.expected()
-        return 1.0 - (1.0 - self.noise.p) ** self.n_drawn  # with replacement
-
-    def inverse_probability(self, counts, method):
-        """beta of eq. (6) in the order of the columns, from counts in that of the classes.
-
-        NCE meets a block as often as it is drawn, the others once.
-        """
-        label = counts[self.order] / counts.sum()
-        block = self.expected() if method == "nce" else self.probability()
-        sampled = label + (1.0 - label) * np.repeat(block, kernels.BLOCK)[: self.n_classes]
-        return np.divide(1.0, sampled, out=np.ones(self.n_classes), where=sampled > 0)
-
     def to_classes(self, W, bias):
         """Weights (n_classes, n_features) and intercepts of a table and its bias; a view if the order is."""
         K = self.n_classes
         if self.is_identity():
             return W[:, :K].T, None if bias is None else bias[:K]
-        place = np.asarray(self.place, like=W)
-        return W[:, place].T, None if bias is None else bias[place]
+        return W[:, self.place].T, None if bias is None else bias[self.place]
 
     def from_classes(self, coef, intercept, W, bias):
         """The reverse, into W and bias."""
-        order = np.asarray(self.order, like=W)
-        W[:, : self.n_classes] = coef.T[:, order]
+        W[:, : self.n_classes] = coef.T[:, self.order]
         if bias is not None:
-            bias[: self.n_classes] = intercept[order]
+            bias[: self.n_classes] = intercept[self.order]
 
     def is_identity(self):
         return bool((self.order == np.arange(self.n_classes)).all())
@@ -84,11 +58,9 @@ class BlockPlan:
     def put_in_order(self, W, bias, n_threads):
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
         if not self.is_identity():
-            place = np.asarray(self.place, like=W)
-            permute = kernel_module("extreme._class_blocks", W).permute_columns
-            permute(W, place, *thread_arguments(W, n_threads))
+            kernels.permute_columns(W, self.place, n_threads)
             if bias is not None:
-                bias[: self.n_classes] = bias[place]
+                bias[: self.n_classes] = bias[self.place]
         every = np.arange(self.n_classes)
         return replace(self, order=every, place=every)
 
@@ -108,7 +80,8 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     n_negatives : int
     noise : Noise or None
         Of the classes. With one they are sorted by decreasing probability: the classes of a block are drawn
-        alike. Without, classes stand in random order, since neighbours among sorted labels may be alike.
+        alike. None is the uniform one. Then classes stand in random order, since neighbours among sorted
+        labels may be alike.
     itemsize : int
         Bytes of a weight.
     rng : numpy.random.Generator
@@ -121,11 +94,9 @@ def plan_blocks(counts, n_negatives, noise, itemsize, rng, in_order=False):
     order, over_blocks = np.arange(K), None
     if n_drawn < n_blocks and not in_order:
         order = rng.permutation(K) if noise is None else np.argsort(-noise.p, kind="stable")
-    if n_drawn < n_blocks and noise is not None:
-        over_blocks = Noise(np.add.reduceat(noise.p[order], np.arange(0, K, size)))
+    if n_drawn < n_blocks:
+        p = np.full(K, 1.0 / K) if noise is None else noise.p[order]
+        over_blocks = Noise(np.add.reduceat(p, np.arange(0, K, size)))
     place = np.empty(K, dtype=np.int64)
     place[order] = np.arange(K)
-    plan = BlockPlan(order, place, stride, n_drawn, over_blocks, np.full(stride, np.inf))
-    with np.errstate(divide="ignore"):
-        plan.log_noise[:K] = np.log(np.repeat(plan.expected(), size)[:K] / (n_drawn * size))
-    return plan
+    return BlockPlan(order, place, stride, n_drawn, over_blocks)

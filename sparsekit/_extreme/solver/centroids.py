@@ -6,7 +6,7 @@ With the weighted sums :math:`S_k` of the rows of class k and the sum :math:`n_k
 
 All classes share the weights d of the features. These, :math:`\tau, \beta` and :math:`\gamma` minimise the
 mean log-loss of rows, each scored without its own part in the sums of its class. Log d has a normal prior
-around twice the logarithm of the inverse document frequency.
+around :math:`\rho` times the logarithm of the inverse document frequency, and :math:`\rho` is fitted too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ from ..._linalg.matrix import BLOCK
 ROWS, STEPS, RATE, FIRST, SECOND = 200, 80, 0.05, 0.9, 0.98
 # Most scores of a step, pairs of its entries and classes, and entries of a dense table of class sums: 32 MB.
 MOST_SCORES = 2**23
-# beta, log tau and gamma that Adam starts from
-START = (0.3, np.log(2.0), 0.0)
+# beta, log tau, gamma and rho that Adam starts from.
+START = (0.3, np.log(2.0), 0.0, 2.0)
+# Factors of their rates. By 1 the 80 steps bring rho to 2.5 on sector and 1.5 on a graph, by 4 to 3.3 and
+# 0.7: the log-loss of the centroids is .359 instead of .370, and 6.732 instead of 6.739.
+FASTER = np.array([1.0, 1.0, 1.0, 4.0])
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
@@ -54,7 +57,7 @@ class BlockCenter:
 
 @dataclass
 class CentroidWeights:
-    """The logarithms of d (n_features,), and beta, log tau and gamma; rows are divided by ``unit``."""
+    """The logarithms of d (n_features,), and beta, log tau, gamma and rho; rows are divided by ``unit``."""
 
     log_d: np.ndarray
     q: np.ndarray
@@ -116,20 +119,21 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     n_rows = min(n, ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
-    log_idf = 2.0 * np.log(idf / np.exp(np.log(idf).mean()))
-    log_d, q = log_idf.copy(), np.array(START)
-    steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (log_d, q)]
+    log_idf = np.log(idf / np.exp(np.log(idf).mean()))
+    own, q = np.zeros(p), np.array(START)  # log d is q[3] log_idf + own
+    steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (own, q)]
     for t in range(1, STEPS + 1):
         chosen = rng.choice(n, n_rows, replace=False)
         part = X[chosen] / unit, y[chosen], weight[chosen]
-        gradients = _loss_gradient(*part, by_feature, counts, logs, log_d, q)[1:]
-        gradients[0][:] += (log_d - log_idf) / (LOG_SD**2 * n)
-        for one, gradient, (mean, square) in zip((log_d, q), gradients, steps):
+        _, by_d, by_q = _loss_gradient(*part, by_feature, counts, logs, q[3] * log_idf + own, q)
+        gradients = by_d + own / (LOG_SD**2 * n), np.append(by_q, by_d @ log_idf)
+        for one, faster, gradient, (mean, square) in zip((own, q), (1.0, FASTER), gradients, steps):
             mean += (1.0 - FIRST) * (gradient - mean)
             square += (1.0 - SECOND) * (gradient**2 - square)
             root = np.sqrt(square / (1.0 - SECOND**t))
-            one -= RATE * np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
-    return CentroidWeights(log_d, q, unit)
+            step = np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
+            one -= RATE * faster * step
+    return CentroidWeights(q[3] * log_idf + own, q, unit)
 
 
 def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):

@@ -29,6 +29,11 @@ MIN_DECREASE = 1e-4
 LOW_OBJECTIVE = 5e-3
 
 
+def is_dense(rows):
+    """Whether rows have so many entries that they count as full."""
+    return rows.width >= FULL_ROW * rows.n_features
+
+
 def newton_follows(options, rows, n_classes):
     """Whether a fit to ``rows`` with a ridge to zeros ends with `refine_in_memory`."""
     if not options.adaptive or n_classes < 2:
@@ -37,7 +42,7 @@ def newton_follows(options, rows, n_classes):
     if n_classes * max(n, rows.n_features) > max(MAX_TABLE, len(rows.data)):
         return False
     is_small = n * width * n_classes <= CHEAP_PASS and len(rows.data) <= MAX_COPIED
-    return is_small or width >= FULL_ROW * rows.n_features
+    return is_small or is_dense(rows)
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):

@@ -25,8 +25,6 @@ WITH_U = ("implicit", "umax", "sgd")
 WORK_PER_CALL = 2**26
 # and on a GPU, where the end of a call is waited for: some tenths of a second
 WORK_ON_DEVICE = 2**32
-# above so many classes threads seldom meet, and a permutation of them would cost cache lines
-MANY_CLASSES = 20000
 
 _NO_LIMITS = Limits()
 
@@ -89,41 +87,18 @@ class Work:
     states: np.ndarray
     beta: np.ndarray | None
     noise: Noise | None  # of the classes, or of a plan's blocks
-    classes: np.ndarray | None  # a permutation that gives each thread a block; see kernels.run_steps
-    place: np.ndarray | None
-    spare: np.ndarray | None
-    columns: np.ndarray | None  # with blocks of negatives: those of the examples' labels
-    log_noise: np.ndarray | None  # with blocks of negatives: the plan's
+    columns: np.ndarray | None = None  # of adaptive steps: those of the examples' labels
     rows: np.ndarray | None = None  # of adaptive steps: what threads work in, two numbers a feature
-
-
-def shares_classes(n_classes, options, noise):
-    """Whether threads get a random block of the classes each, anew in every call of the kernel.
-
-    Threads that write to one class wait for each other's caches. A row's negatives then come from its
-    label's block, which leaves their distribution as it is: a uniform subset of a uniform block. With very
-    many classes nobody meets.
-    """
-    enough = n_classes // max(1, options.n_threads) > options.n_negatives + 1
-    return (
-        options.n_threads > 1 and noise is None and options.method != "nce" and enough
-        and n_classes <= MANY_CLASSES
-    )  # fmt: skip
 
 
 def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=None):
     """Allocate for a run over ``rows``, or those whose numbers are in ``order``; a ridge needs ``counts``."""
     order, x = np.arange(rows.n_rows, dtype=np.int64) if order is None else order, rows.data
     plan = options.plan
-    blocks = plan is None and shares_classes(n_classes, options, noise)
     draws = noise if plan is None else plan.noise
-    sees_all = plan is not None and plan.n_drawn == plan.n_blocks
     beta = None
     if options.alpha > 0 and not options.adaptive:
-        if plan is not None:
-            beta = plan.inverse_probability(counts, options.method)
-        else:
-            beta = inverse_probability(counts, options, noise)
+        beta = inverse_probability(counts, options, noise)
     integers, doubles = (None, None) if is_device(x) else _make_workspace(options)
     chosen = order if rows.first is None else np.empty_like(order)
     return Work(
@@ -132,7 +107,7 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
         as_like(chosen, x),
         # Algorithm 1 starts at log K. Where negatives come from a distribution that fits, a row's first ones
         # give a better guess (NaN). Uniform ones miss the few classes that matter.
-        full(len(rows.y), np.log(n_classes) if noise is None and not sees_all else np.nan, like=x)
+        full(len(rows.y), np.log(n_classes) if noise is None else np.nan, like=x)
         if options.method in WITH_U
         else None,
         integers,
@@ -140,12 +115,8 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
         np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
         None if beta is None else np.asarray(beta, like=x),
         None if draws is None else draws.as_like(x),
-        np.arange(n_classes) if blocks else None,
-        np.empty(n_classes, dtype=np.int64, like=x) if blocks else None,
-        np.empty_like(order) if blocks else None,
-        None if plan is None else np.asarray(plan.place, like=x)[rows.y],
-        None if plan is None else np.asarray(plan.log_noise, like=x),
-        np.zeros(options.n_threads * 2 * max(1, rows.n_features)) if options.adaptive else None,
+        None if plan is None else plan.place[rows.y],
+        None if plan is None else np.zeros(options.n_threads * 2 * max(1, rows.n_features)),
     )
 
 
@@ -162,9 +133,10 @@ def _make_workspace(options):
 
 def steps(state, rows, options, work, learning_rate, begin, end):
     """One call of the kernel, over work.examples[begin : end]; returns the index of a bad step or -1."""
-    in_blocks = options.plan is not None
-    module = kernel_module("extreme._class_blocks" if in_blocks else "extreme._extreme", rows.data)
-    bad = (module.run_block_steps if in_blocks else module.run_steps)(
+    run = _class_blocks.run_block_steps
+    if options.plan is None:
+        run = kernel_module("extreme._extreme", rows.data).run_steps
+    bad = run(
         rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end
     )
     state.steps += -(-(end - begin) // options.batch_size)
@@ -192,8 +164,6 @@ def epoch(state, rows, options, work, learning_rate, rng, *, limits=_NO_LIMITS):
         if limits.reached() is not None:
             complete = False
             break
-        if work.classes is not None:
-            rng.shuffle(work.classes)
         bad = steps(state, rows, options, work, learning_rate, begin, min(n, begin + per_call))
         if bad >= 0:
             complete = False

@@ -23,8 +23,8 @@ class SamplingOptions:
     batch_size: int = 1
     n_negatives: int = 1
     alpha: float = 0.0
-    plan: BlockPlan | None = None  # negatives are blocks of classes; None: each is drawn by itself
-    adaptive: bool = False  # lengths of steps from sums of squares; with a plan
+    plan: BlockPlan | None = None  # blocks of negatives of adaptive steps
+    adaptive: bool = False  # lengths of steps from sums of squares
     n_threads: int = 1
     shuffle: bool = True  # a new order of the rows in each epoch
 
@@ -38,8 +38,8 @@ class SamplingOptions:
 class SoftmaxState:
     """The model and what its lazy parts need; arrays as in `kernels.run_steps`.
 
-    With blocks of negatives W is (n_features, stride), and bias and scale (stride,); see `BlockPlan`.
-    Adaptive steps have sums of squared gradients: feature_sums (n_features,) and class_sums (stride,).
+    Of adaptive steps W is (n_features, stride) and bias (stride,), see `BlockPlan`. They have no scale, but
+    sums of squared gradients: feature_sums (n_features,) and class_sums (stride,).
     feature_rows are the numbers of rows with a feature; totals are as `sk_metric` has them.
     """
 
@@ -82,7 +82,7 @@ def prepare(state, options):
             state.feature_sums, state.feature_rows = np.zeros(n_features), np.zeros(n_features)
             state.class_sums, state.totals = np.zeros(stride), np.zeros(4)
     elif options.alpha > 0 and state.scale is None:
-        state.scale = full(state.n_classes if options.plan is None else options.plan.stride, 1.0, like=W)
+        state.scale = full(state.n_classes, 1.0, like=W)
     return state
 
 
@@ -163,16 +163,9 @@ def _longer(table, n_rows):
     return buffer[:n_rows]
 
 
-def settle(state, options):
+def settle(state):
     """Multiply the lazy scales into the rows of W that have one."""
     if state.scale is None:
-        return
-    if options.plan is not None:
-        scale = state.scale.astype(state.W.dtype)
-        state.W *= scale
-        if state.bias is not None:
-            state.bias *= scale
-        state.scale[:] = 1.0
         return
     scale = state.scale.astype(state.W.dtype)
     if is_device(state.W):
@@ -187,14 +180,12 @@ def settle(state, options):
 
 def settled(state, options):
     """(W, bias) with the lazy scales multiplied in, classes in order."""
-    settle(state, options)
+    settle(state)
     return (state.W, state.bias) if options.plan is None else options.plan.to_classes(state.W, state.bias)
 
 
 def finish(state, options):
     """After the last step: what `settled` returns then costs no second copy of the weights."""
     if options.plan is not None:
-        settle(state, options)
-        if state.class_sums is not None:
-            state.class_sums[: state.n_classes] = state.class_sums[options.plan.place]
+        state.class_sums[: state.n_classes] = state.class_sums[options.plan.place]
         options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)

@@ -5,7 +5,7 @@ in rounds. In each, every one of ``n_threads`` parts of the order takes its next
 the weights as they are at the round's start. Then each class gets its changes in the order of the parts. One
 part makes the steps of one thread on the CPU, with the same classes from the same generator. The classes of
 many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically and equal
-calls give equal bits. Blocks of neighbouring classes as negatives go the same way. Only a hashed table, whose
+calls give equal bits. Only a hashed table, whose
 classes share entries, is added to atomically: its last bits change from run to run.
 """
 
@@ -17,12 +17,11 @@ from ..._typing import DeviceArray
 from ..shared._compile import kernel
 from ._step_arguments import Noise, Options, Rows, State, Work
 
-BLOCK = 16  # classes of a block, as in extreme.cu
 # drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
 # the bits of extreme.cuh: which arrays are given
 _FLAGS = (
-    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "classes", "noise",
+    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "noise",
 )  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
@@ -43,12 +42,6 @@ def _flags(**arrays):
 def _threads(width):
     """Threads that share a row of ``width`` entries."""
     return 32 if width <= 128 else 128 if width <= 1024 else 256
-
-
-def _sort_by_block(xp, order, y, classes, place, parts, K):
-    """order, stably by the block of classes that each label is in; place becomes the inverse of classes."""
-    place[classes] = xp.arange(K)
-    order[...] = order[xp.argsort(place[y[order]] * parts // K)]
 
 
 class _Rounds:
@@ -86,22 +79,9 @@ def run_steps(
     Returns -1, or the index in order of the first step that was not finite: the first round's, and in it the
     lowest index. Nothing moved in that round or after it. This is the only value that is waited for.
     """
-    steps_of = rows.n_features, 1
-    return run(data, indices, indptr, W, rows, state, work, options, eta, begin, end, rows.y, steps_of)
-
-
-def run(
-    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
-    work: Work, options: Options, eta: float, begin: int, end: int, y: DeviceArray,
-    steps_of: tuple[int, int], blocks: tuple[int, int] = (0, 0),
-) -> int:  # fmt: skip
-    """`run_steps` for labels y, with the entries of W from class to class and from feature to feature.
-
-    ``blocks``: their number and how many are drawn; none if negatives are single classes.
-    """
     import cupy
 
-    n, K, width, order = end - begin, state.n_classes, rows.n_features, work.examples
+    n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
     row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
     bias, scale = state.bias, state.scale
     method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
@@ -109,18 +89,8 @@ def run(
     if n <= 0:
         return -1
     parts = max(1, min(options.n_threads, n // batch_size))
-    classes, place = work.classes, work.place
-    if classes is not None and parts == options.n_threads and parts > 1:
-        classes = cupy.asarray(classes)
-        _sort_by_block(cupy, order[begin:end], y, classes, place, parts, K)
-    else:
-        classes = None
     units, stride = parts * batch_size, n_negatives + 1
-    if blocks[0]:
-        n_negatives = BLOCK * min(blocks)
-        log_noise = work.log_noise
-        stride = n_negatives + 1
-    elif noise is None and method != 3:
+    if noise is None and method != 3:
         stride = min(stride, K)
     batches = -(-n // batch_size)
     rounds = -(-batches // parts)
@@ -131,7 +101,7 @@ def run(
     R = _Rounds(cupy, data, indices, units=units, stride=stride, rounds=rounds)
     flags = _flags(
         indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, beta=beta,
-        log_noise=log_noise, classes=classes, noise=noise,
+        log_noise=log_noise, noise=noise,
     )  # fmt: skip
     real = data.dtype
     numbers = cupy.asarray(np.array([eta, options.alpha], dtype=np.float64))
@@ -145,7 +115,7 @@ def run(
         R.count, R.keys, R.doubles, bad,
     )  # fmt: skip
     drawing = (
-        order, y, _absent(cupy, classes, np.int64), _absent(cupy, place, np.int64),
+        order, y,
         _absent(cupy, noise, np.float64), _absent(cupy, keep, np.float64), _absent(cupy, alias, np.int64),
         work.states, R.k, R.r, R.count, R.keys,
     )  # fmt: skip
@@ -155,7 +125,7 @@ def run(
         here = min(R.per_draw, rounds - first)
         whole = [
             flags, width, K, state.shift, begin, n, parts, batch_size, method, n_negatives, stride,
-            units, first, *steps_of, *blocks,
+            units, first,
         ]  # fmt: skip
         numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
         R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ..._typing import Array, DeviceArray
+from ..._typing import DeviceArray
 
 
 class Rows(Protocol):
@@ -44,10 +44,6 @@ class Work(Protocol):
     states: DeviceArray
     u: DeviceArray | None
     beta: DeviceArray | None
-    log_noise: DeviceArray | None
-    classes: Array | None  # shuffled in main memory
-    place: DeviceArray | None
-    columns: DeviceArray | None
 
     @property
     def noise(self) -> Noise | None: ...
@@ -63,20 +59,3 @@ class Options(Protocol):
 
     @property
     def method_number(self) -> int: ...
-
-
-class Plan(Protocol):
-    """Blocks of classes."""
-
-    @property
-    def n_blocks(self) -> int: ...
-
-    @property
-    def n_drawn(self) -> int: ...
-
-
-class BlockOptions(Options, Protocol):
-    """How to step where negatives are blocks."""
-
-    @property
-    def plan(self) -> Plan: ...

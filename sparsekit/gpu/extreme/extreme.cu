@@ -12,15 +12,13 @@ namespace sk_extreme {
 using sk_softmax::rule;
 using sk_softmax::team;
 
-constexpr long long BLOCK = 16;  // classes of a block
 constexpr long long FEW = 64;  // largest number of negatives that one warp solves alone
 
 // Negatives of label y into k[1 ..] with inverse probabilities r[1 ..], by one thread; returns their number.
 // As in _cython/extreme/softmax_rules.h, draw for draw.
 static __device__ long long draw(const numbers& N, long long y, unsigned long long* state,
                                  const double* noise,
-                                 const double* keep, const long long* alias, const long long* classes,
-                                 const long long* place, long long* k, double* r) {
+                                 const double* keep, const long long* alias, long long* k, double* r) {
     const long long m = N.n_negatives, K = N.n_classes;
     const bool nce = N.method == SK_NCE;
     long long n = 0;
@@ -35,18 +33,10 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
                 }
             return n;
         }
-        long long from = 0, size = K, own = y;
-        if (classes) {  // those of the label's block; of a random one they are uniform
-            long long block = place[y] * N.parts / K;
-            from = (K * block + N.parts - 1) / N.parts;
-            size = (K * (block + 1) + N.parts - 1) / N.parts - from;
-            own = place[y] - from;
-        }
         while (n < m) {
-            long long j = sk_below(state, size - 1);
+            long long j = sk_below(state, K - 1);
             bool seen = false;
-            j += j >= own;
-            if (classes) j = classes[from + j];
+            j += j >= y;
             for (long long i = 1; i <= n; i++) seen |= k[i] == j;
             if (!seen) {
                 k[++n] = j;
@@ -73,51 +63,6 @@ static __device__ long long draw(const numbers& N, long long y, unsigned long lo
         r[n] = weight;
     }
     return n;
-}
-
-// As `draw`, of blocks of neighbouring classes; as in _cython/extreme/block_draws.h, draw for draw. Blocks are first
-// listed where their classes will stand: k and r of block i end before those of the blocks after it begin.
-static __device__ long long draw_blocks(const numbers& N, long long y, unsigned long long* state, const double* noise,
-                                        const double* keep, const long long* alias, long long* k, double* r) {
-    const bool nce = N.method == SK_NCE;
-    const long long most = (N.stride - 1) / BLOCK, from = N.stride - most;
-    long long *b = k + from, n = 0, size = 0;
-    double* w = r + from;
-    for (; N.n_drawn >= N.n_blocks && n < N.n_blocks; n++) {
-        b[n] = n;
-        w[n] = 1.0;
-    }
-    for (long long i = 0; N.n_drawn < N.n_blocks && i < N.n_drawn; i++) {
-        long long j = sk_below(state, N.n_blocks), l = 0;
-        double weight = (double)N.n_blocks / (double)N.n_drawn;
-        if (noise) {
-            if (!(sk_unit(state) < keep[j])) j = alias[j];
-            weight = 1.0 / ((double)N.n_drawn * noise[j]);
-        }
-        if (!noise || !nce) {
-            while (l < n && b[l] != j) l++;
-            if (l < n) {
-                if (noise) w[l] += weight;
-                else i--;  // uniform ones are distinct
-                continue;
-            }
-        }
-        b[n] = j;
-        w[n++] = weight;
-    }
-    k[0] = y;
-    r[0] = 0.0;
-    for (long long i = 0; i < n; i++) {
-        const long long block = b[i];
-        const double weight = w[i];
-        for (long long j = block * BLOCK; j < (block + 1) * BLOCK && j < N.n_classes; j++)
-            // with NCE the label may be one of its own negatives
-            if (j != y || nce) {
-                k[++size] = j;
-                r[size] = weight;
-            }
-    }
-    return size;
 }
 
 // What both phases of a round work on.
@@ -189,13 +134,8 @@ static __device__ void class_moves(const problem& P, long long round, long long 
         long long from, b = unit % N.batch_size;
         N.batch(unit / N.batch_size, round, &from);
         const long long e = P.order[from + b];
-        double c = 0.0, shrink = 1.0;
-        do {  // blocks: all changes of a row before any of its shrinkages, and none of a label as its own negative
-            const long long slot = keys[at++] % size % N.stride;
-            c += f[N.stride + slot];
-            if (!N.n_blocks || slot == 0 || k != P.X.y[e]) shrink *= sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]);
-        } while (N.n_blocks && at < size && keys[at] / size - base == k && keys[at] % size / N.stride == unit);
-        move(P.T, C, P.X.at(e), c, shrink);
+        const long long slot = keys[at++] % size % N.stride;
+        move(P.T, C, P.X.at(e), f[N.stride + slot], sk_softmax::shrink(P.R, k, f[4 * N.stride + 1]));
     }
     if (threadIdx.x == 0) C.write(P.T);
 }
@@ -205,8 +145,7 @@ static __device__ void class_moves(const problem& P, long long round, long long 
 // Draw the classes of the rounds ``first`` .. first + rounds, a thread a part, and write their keys. Sorted keys are in
 // the order of round, class, unit and slot of the unit.
 extern "C" __global__ void sk_extreme_draw(
-    const long long* order, const long long* y, const long long* classes, const long long* place,
-    const double* noise, const double* keep, const long long* alias, unsigned long long* states, long long* k,
+    const long long* order, const long long* y, const double* noise, const double* keep, const long long* alias, unsigned long long* states, long long* k,
     double* r, long long* count, long long* keys, const long long* whole, const double* parts,
     long long rounds) {
     const sk_extreme::numbers N(whole, parts);
@@ -220,11 +159,8 @@ extern "C" __global__ void sk_extreme_draw(
                 const long long b = unit - part * units;
                 const double* p = N.if_has(sk_extreme::NOISE, noise);
                 long long n = 0;
-                if (b < rows_of_batch && N.n_blocks)
-                    n = 1 + sk_extreme::draw_blocks(N, y[order[at + b]], &state, p, keep, alias, k + here, r + here);
-                else if (b < rows_of_batch)
-                    n = 1 + sk_extreme::draw(N, y[order[at + b]], &state, p, keep, alias,
-                                             N.if_has(sk_extreme::CLASSES, classes), place, k + here, r + here);
+                if (b < rows_of_batch)
+                    n = 1 + sk_extreme::draw(N, y[order[at + b]], &state, p, keep, alias, k + here, r + here);
                 count[number] = n - 1;
                 for (long long j = 0; j < N.stride; j++) {
                     const long long code = j < n ? k[here + j] : K;
@@ -251,7 +187,7 @@ extern "C" __global__ void sk_extreme_steps(
         N,
         {data, col, N.if_has(sk_extreme::SPARSE, start), N.width, N.if_has(sk_extreme::ROW_OF, row_of), y,
          N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
-        {N.width, N.class_step, N.feature_step, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
+        {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
         {N.method, N.n_negatives, N.n_classes, N.eta, N.ridge, N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
         order, k, r, count, keys, doubles, bad};
     // nothing moves any more once a step was not finite
@@ -266,7 +202,7 @@ extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col
                                             long long n, real* out) {
     const sk_extreme::rows X = {data, col, sparse ? start : nullptr, width, nullptr, nullptr, nullptr,
                                 nullptr};
-    const sk_extreme::table T = {width, width, 1, (int)shift, const_cast<real*>(W)};
+    const sk_extreme::table T = {width, (int)shift, const_cast<real*>(W)};
     const long long warps = sk::threads_of_grid() / SK_WARP;
     for (long long i = sk::thread_of_grid() / SK_WARP; i < rows * n; i += warps) {
         double f = sk_extreme::score(T, X.at(lo + i / n), classes[i % n]);

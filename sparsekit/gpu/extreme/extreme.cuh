@@ -7,21 +7,20 @@ namespace sk_extreme {
 
 // bits of ``flags``: which of the arrays are not NULL
 constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64,
-                    LOG_NOISE = 128, CLASSES = 256, NOISE = 512;
+                    LOG_NOISE = 128, NOISE = 256;
 
 // Numbers of a call, in the order of _extreme.py. In a round each of ``parts`` ranges of the
 // order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``
-// slots for them. The arrays of drawn classes begin with round ``first``. The weight of class k and feature j is W[k *
-// class_step + j * feature_step]. Negatives are blocks of neighbouring classes where n_blocks is not 0.
+// slots for them. The arrays of drawn classes begin with round ``first``.
 struct numbers {
     long long flags, width, n_classes, shift, begin, n, parts, batch_size, method, n_negatives,
-        stride, units, first, class_step, feature_step, n_blocks, n_drawn;
+        stride, units, first;
     double eta, ridge;
 
     __device__ __forceinline__ numbers(const long long* a, const double* b)
         : flags(a[0]), width(a[1]), n_classes(a[2]), shift(a[3]), begin(a[4]), n(a[5]), parts(a[6]),
           batch_size(a[7]), method(a[8]), n_negatives(a[9]), stride(a[10]), units(a[11]), first(a[12]),
-          class_step(a[13]), feature_step(a[14]), n_blocks(a[15]), n_drawn(a[16]), eta(b[0]), ridge(b[1]) {}
+          eta(b[0]), ridge(b[1]) {}
 
     __device__ __forceinline__ bool has(long long flag) const { return flags & flag; }
     template <typename T>
@@ -69,7 +68,7 @@ struct rows {
 
 // The model: W (n_classes, n_features) or hashed, bias, and lazy scales; see _cython/extreme/extreme.h.
 struct table {
-    long long n_features, class_step, feature_step;
+    long long n_features;
     int shift;  // 0: not hashed
     real *W, *bias;
     double* scale;
@@ -84,9 +83,8 @@ struct table {
     __device__ __forceinline__ double dot(row R, long long k, long long from, long long by) const {
         double sum_ = 0.0;
         if (!shift) {
-            const real* w = W + k * class_step;
-            for (long long i = from; i < R.len; i += by)
-                sum_ += (double)R.x[i] * (double)w[R.feature(i) * feature_step];
+            const real* w = W + k * n_features;
+            for (long long i = from; i < R.len; i += by) sum_ += (double)R.x[i] * (double)w[R.feature(i)];
             return sum_;
         }
         const unsigned long long key = sk_class_key(k);
@@ -100,8 +98,8 @@ struct table {
     // c times a row to the weights of class k, by a block
     __device__ __forceinline__ void add(row R, long long k, real c) const {
         if (!shift) {
-            real* w = W + k * class_step;
-            for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.feature(i) * feature_step] += c * R.x[i];
+            real* w = W + k * n_features;
+            for (long long i = threadIdx.x; i < R.len; i += blockDim.x) w[R.feature(i)] += c * R.x[i];
             return;
         }
         const unsigned long long key = sk_class_key(k);
@@ -152,7 +150,7 @@ static __device__ void move(const table& T, klass& C, row R, double c, double sh
             const real by = (real)C.scale;
             __syncthreads();  // an entry may have been another thread's
             for (long long i = threadIdx.x; i < T.n_features; i += blockDim.x)
-                T.W[C.k * T.class_step + i * T.feature_step] *= by;
+                T.W[C.k * T.n_features + i] *= by;
             if (T.bias) C.bias *= by;
             C.scale = 1.0;
         }

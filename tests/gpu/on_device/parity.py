@@ -22,7 +22,6 @@ CHECKS = {
     "curvature": "test_gpu_fenchel_young.py::test_passes_of_conjugate_gradients",
     "shared/pairs": "test_gpu_pairs.py::test_directions_follow_the_free_set",
     "extreme/extreme": "test_gpu_extreme.py::test_one_row_at_a_time_is_the_cpus_step",
-    "blocks of classes": "test_gpu_class_blocks.py::test_one_row_at_a_time_is_the_cpus_step",
     "ranking": "test_gpu_ranking.py::test_rankings",
     "factor_graph/factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
     "estimators": "test_gpu_fits.py::test_fits_are_those_of_main_memory",

@@ -35,6 +35,7 @@ class LeastSquaresProblem(PathProblem):
     dispersion_is_known = False
     moments = None
     rows = None  # those of X that are the problem's, or all
+    lazily = False  # whether paths are mostly left before their end
     n_penalties = np.inf  # of its path; those of cross-validation are many
 
     def __init__(
@@ -111,7 +112,9 @@ class LeastSquaresProblem(PathProblem):
         if isinstance(loss, GramPath) and callback is not None:
             loss = self._least_squares()  # whose iterations a callback can follow
         if isinstance(loss, GramPath):
-            results = loss.iterate(l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time)
+            results = loss.iterate(
+                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
+            )
             return self._solved(results, loss, l1, lambdas, options, max_time)
         if isinstance(loss, LeastSquaresSession):
             return loss.iterate(

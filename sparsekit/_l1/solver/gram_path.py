@@ -126,8 +126,11 @@ class GramPath:
         is_small = result.dual_gap <= 10.0 * tol * result.fun
         return result.success and is_small and result.fun >= MIN_LEFT * self.value_at_zero
 
-    def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None):
-        """Results for falling lambdas, each from the last one's solution; many are solved at once."""
+    def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, lazily=False):
+        """Results for falling lambdas, each from the last one's solution.
+
+        Many are solved at once, unless ``lazily`` says that not all may be asked for.
+        """
         end = np.inf if max_time is None else time.perf_counter() + max_time
         predicted = options.get("predicted_tol", 0.0)
         goal = options["tol"] * self.origin_scale, 10.0 * options["tol"]
@@ -135,7 +138,7 @@ class GramPath:
             goal = np.inf, predicted
         self.go_to(x0[: self.p])
         lambdas = np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
-        before, size = 0.0, max(1, CHUNK // self.p)
+        before, size = 0.0, 1 if lazily else max(1, CHUNK // self.p)
         for at in range(0, len(lambdas), size):
             part = np.ascontiguousarray(lambdas[at : at + size])
             found, report = np.empty((len(part), self.p + bool(self.fit_intercept))), np.empty((len(part), 5))

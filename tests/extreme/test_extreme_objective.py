@@ -206,7 +206,9 @@ def test_evaluations_follow_the_plan(table, monkeypatch):
     assert sum(scored) <= schedule.cost(K, 20) <= allowance(400, 6, 20)
 
 
-@pytest.mark.parametrize("options", [{}, CASES["ridge"], CASES["class blocks"]], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, CASES["ridge"], CASES["class blocks"]], ids=["default", "ridge", "class blocks"]
+)
 def test_evaluation_changes_no_bit(table, options):
     X, y = table
     options = {"method": "implicit", "learning_rate": 3.0, "max_iter": 6, "random_state": 0, **options}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from .._arrays import namespace
 from .._solver import outcome
 from .._typing import SolverCallback
-from .decorators import PlainParametersMixin
+from .decorators import PlainParametersMixin, declares_parameters
 from .monitor import FitMonitor
 
 try:  # scikit-learn's own callbacks (SLEP023) came with version 1.9
@@ -63,7 +62,7 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
     )
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@declares_parameters
 class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
     """Runs a solver with the estimator's parameters and keeps what it reports as fitted attributes.
 

@@ -9,7 +9,7 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import field, make_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 from sklearn import config_context, get_config
@@ -82,26 +82,39 @@ def check_parameters(constraints: dict[str, Any], given: dict[str, Any], who: st
     raise found
 
 
+@dataclass_transform(eq_default=False, kw_only_default=True)
+def declares_parameters(cls: type[T]) -> type[T]:
+    """Say that annotated attributes of a base of estimators are their parameters, and keywords only."""
+    cls._own_parameters = {  # type: ignore[attr-defined]
+        name: found
+        for name, found in inspect.get_annotations(cls).items()
+        if name in vars(cls) and not name.startswith("_") and not found.startswith("ClassVar")
+    }
+    return cls
+
+
 @dataclass_transform(eq_default=False)
 def with_parameters(cls: type[T]) -> type[T]:
-    """Make ``__init__`` of the parameters that a class and its bases declare as dataclasses do.
+    """Make ``__init__`` of the parameters that a class and its bases declare, the class's own first.
 
-    Bases are dataclasses without eq and repr. In the signature the class's own parameters come first, and
-    those of the last base last.
+    It is that of a dataclass. The estimator itself is none: Dask takes the fields of one for all that it
+    holds, so that two fits would be the same.
     """
-    cls = dataclass(eq=False, repr=False)(cls)
-    bases = [base for base in cls.__mro__ if "__dataclass_fields__" in vars(base)]
-
-    def place(parameter):
-        return parameter.kind, next((k for k, base in enumerate(bases) if parameter.name in own[k]), 0)
-
-    own, types = [inspect.get_annotations(base) for base in bases], {"return": None}
-    for base in reversed(bases):  # in whose modules the names of types are known
-        types |= inspect.get_annotations(base, eval_str=True)
-    init: Any = cls.__init__
-    signature = inspect.signature(init)
-    init.__signature__ = signature.replace(parameters=sorted(signature.parameters.values(), key=place))
-    init.__annotations__ = {name: types[name] for name in init.__annotations__}
+    declares_parameters(cls)
+    fields: dict[str, tuple[str, Any, Any]] = {}
+    is_keyword = False
+    for name in inspect.get_annotations(cls):
+        is_keyword = is_keyword or name == "_"  # KW_ONLY
+        if name in vars(cls)["_own_parameters"]:
+            default = field(default=vars(cls)[name], kw_only=is_keyword)
+            fields[name] = name, vars(cls)["_own_parameters"][name], default
+    for base in cls.__mro__[1:]:
+        for name, found in vars(base).get("_own_parameters", {}).items():
+            fields.setdefault(name, (name, found, field(default=vars(base)[name], kw_only=True)))
+    made = make_dataclass(cls.__name__, fields.values(), eq=False, repr=False)
+    init: Any = vars(made)["__init__"]
+    init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    setattr(cls, "__init__", init)  # noqa: B010, which mypy takes
     return cls
 
 
@@ -118,4 +131,11 @@ class PlainParametersMixin:
         check_parameters(self._parameter_constraints, given, type(self).__name__)
 
 
-__all__ = ["PlainParametersMixin", "available_if", "fit_context", "validate_params", "with_parameters"]
+__all__ = [
+    "PlainParametersMixin",
+    "available_if",
+    "declares_parameters",
+    "fit_context",
+    "validate_params",
+    "with_parameters",
+]

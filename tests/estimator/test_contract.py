@@ -1,5 +1,6 @@
 """What all linear estimators share: forms of the data, weights, labels, callbacks, reports, copies."""
 
+import dataclasses
 import warnings
 
 import numpy as np
@@ -41,6 +42,12 @@ SEVERAL = ("multinomial", "one against the rest", "sparsemax", "softmax")
 CLASSIFIERS = [name for name, model in MODELS.items() if hasattr(model, "class_weight")]
 every = pytest.mark.parametrize("name", MODELS)
 but_labels = pytest.mark.parametrize("name", [name for name in MODELS if "labels" not in name])
+
+
+@every
+def test_estimators_are_no_dataclasses(name):
+    """Of a dataclass Dask sees the fields alone: two fits with equal parameters would be one to it."""
+    assert not dataclasses.is_dataclass(MODELS[name])
 
 
 FEW = dict(n_pairs=5, penalties=8, random_state=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from sklearn.utils.validation import _get_feature_names
 from ..._arrays import as_like, host_only, namespace, to_host
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import declares_parameters, fit_context
 from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
@@ -135,7 +134,7 @@ def inside(coef, lower, upper, dtype):
     return coef if (np.isinf(out) | (out < lower) | (out > upper)).any() else out
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@declares_parameters
 class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
     """Runs `minimize_bounded` for one output after the other."""
 

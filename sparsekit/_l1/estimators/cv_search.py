@@ -6,7 +6,6 @@ A problem of all rows (`problems`) has those of the folds; the estimators say wh
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,7 +24,7 @@ from ..._estimator.checks import check_penalties
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
 )
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import declares_parameters, fit_context
 from ..._estimator.monitor import PartsMonitor
 from ..._estimator.offset import with_rows_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
@@ -57,7 +56,7 @@ CV_CONSTRAINTS: dict = {
 }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@declares_parameters
 class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
     """Chooses a penalty and l1_ratio by folds or by a criterion, and fits all rows there."""
 

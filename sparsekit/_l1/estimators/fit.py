@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -17,7 +16,7 @@ from ..._arrays import as_like
 from ..._estimator.base import FIT_CONSTRAINTS, SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
-from ..._estimator.decorators import fit_context
+from ..._estimator.decorators import declares_parameters, fit_context
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
@@ -84,7 +83,7 @@ def _spread_of_norms(X, x):
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@declares_parameters
 class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     """Runs OBA on the problem of a subclass."""
 

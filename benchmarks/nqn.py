@@ -153,7 +153,9 @@ def profiles(results_by_n, path):
             fewest = np.min(list(evaluations.values()), axis=0)
             for name, needed in evaluations.items():
                 # what is not solved lies to the right of the picture
-                axis.ecdf(np.where(np.isfinite(needed), needed / fewest, ENDLESS), label=name)
+                ratios = np.full(len(needed), float(ENDLESS))
+                np.divide(needed, fewest, out=ratios, where=np.isfinite(needed))
+                axis.ecdf(ratios, label=name)
             axis.set(title=f"n = {n}, tolerance {tol:g}", xlabel="evaluations / the fewest")
             axis.set(xscale="log", xlim=(0.95, 1e3))
             axis.set_ylabel("share of the instances")

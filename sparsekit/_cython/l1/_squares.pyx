@@ -27,6 +27,8 @@ cdef int _SWEEPS_A_CHECK = 4
 cdef int _MOST_SWEEPS = 200
 # nanoseconds, roughly, between two checks for signals and for the time limit
 cdef double _NS_WITHOUT_CHECK = 2e6
+# variables of the largest face on which a solution is polished
+cdef int _MOST_POLISHED = 300
 # gap and optimality of a solved working set, as a part of what is allowed for all variables
 cdef double _PART_OF_TOL = 0.5
 # a derivative without a penalty counts as zero below this part of ||y||
@@ -34,7 +36,7 @@ cdef double _ROUNDING = 1e-10
 # a variable enters the first working set if its correlation exceeds this part of its penalty, where no penalty was
 # solved before
 cdef double _NEAR = 0.8
-# rounds in a row without any move after which the status is STALLED
+# rounds in a row without any move, or with the most sweeps, after which the status is STALLED
 cdef int _MOST_STALLS = 2
 
 
@@ -168,7 +170,7 @@ cdef class Descent:
         max_rounds : rounds of each penalty at the most
         points : gets the solutions (k, m)
         report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED
-            where another round is of use, STALLED where nothing moved, or OUT_OF_TIME
+            where another round is of use, STALLED where nothing moved or sweeps did not end, or OUT_OF_TIME
         """
         cdef Py_ssize_t k, j, n = lambdas.shape[0]
         cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
@@ -236,7 +238,7 @@ cdef class Descent:
             if self.columns.x[j] != 0.0:
                 face[k] = <int>j
                 k += 1
-        if k == 0:
+        if k == 0 or k > _MOST_POLISHED:
             return 0
         step_on_faces(self.columns, l1, l2, positive, face, k)
         self._begin(l1, l2, positive, fun, gap, worst)

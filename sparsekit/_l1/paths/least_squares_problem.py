@@ -138,9 +138,12 @@ class LeastSquaresProblem(PathProblem):
                 is_solved = solver.is_certified(result, options["tol"])
             if not is_solved and result.status not in (outcome.STOPPED, outcome.MAX_TIME):
                 left = None if max_time is None else max(end - time.perf_counter(), 1e-9)
-                yield from self._least_squares().iterate(
+                for one in self._least_squares().iterate(
                     v, lambdas[at:], result.x, options, l1_ratio=self.l1_ratio, max_time=left
-                )
+                ):
+                    one.nit += result.nit
+                    result.nit = 0  # of the first alone
+                    yield one
                 return
             yield result
 

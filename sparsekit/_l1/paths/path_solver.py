@@ -182,7 +182,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         One per penalty. The path ends early when the callback or the time stops it.
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
-    # a path of one penalty is a fit
+    # a path of one penalty has the solver of a fit
     goes_on = (len(lambdas) > 1 or l1_ratio == 0.0) and uses_hessian(loss, l1_ratio, solver_options)
     solver, extra = session_of(loss)[0] if goes_on else solver_of(loss), {}
     if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit

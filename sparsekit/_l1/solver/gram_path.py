@@ -155,7 +155,7 @@ class GramPath:
 
     def _result(self, x, how, fun, gap, violation, nit, goal):
         status = _STATUS[int(how)]
-        if status == outcome.NO_PROGRESS and violation <= goal:
+        if status == outcome.NO_PROGRESS and violation <= goal < np.inf:
             status = outcome.CONVERGED  # what rounding forbade are the gap's last digits
         return OptimizeResult(
             x=x, fun=fun, nit=int(nit), status=status, success=status == outcome.CONVERGED,

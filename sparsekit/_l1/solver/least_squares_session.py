@@ -123,7 +123,7 @@ class LeastSquaresSession:
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, callback=None):
         """As `iterate_path`: results for falling lambdas, each from the last one's solution.
 
-        A path of one penalty is a fit.
+        A path of one penalty has the solver of a fit.
         """
         options = _without_hessian(options)
         end = np.inf if max_time is None else time.perf_counter() + max_time

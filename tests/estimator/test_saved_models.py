@@ -199,7 +199,7 @@ def test_changed_attributes_are_refused_before_anything_is_written(tmp_path):
 
 
 def test_arrays_can_be_read_by_numpy_alone(tmp_path):
-    model, path = fitted("ExtremeSoftmaxSGD blocks"), tmp_path / "model.npz"
+    model, path = fitted("ExtremeSoftmaxSGD"), tmp_path / "model.npz"
     sk.save(model, path)
     with np.load(path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["coef_"], model.coef_)

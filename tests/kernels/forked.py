@@ -30,7 +30,7 @@ LIMIT = 30
 ALSO = ("L1LogisticOBA, CSR", "sparsemax", "FactorGraph")
 
 # threads that race for the same weights have other results each time, by intent
-RACING = ("ExtremeSoftmaxSGD", "ExtremeSoftmaxSGD, blocks")
+RACING = ("ExtremeSoftmaxSGD", "ExtremeSoftmaxSGD, is")
 
 
 def _kinks(x):

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 _HEADING = re.compile(r"^(\w[\w ]*)\n---+\n", re.MULTILINE)
-_ENTRY = re.compile(r"^(\S[^:\n]*+)(?::.*)?(?:\n +\S.*)+", re.MULTILINE)
+# a line that is not indented, and all that is until the next such line
+_ENTRY = re.compile(r"^(\S[^:\n]*+)(?::.*)?(?:\n+ +\S.*)+", re.MULTILINE)
 _NAMED = re.compile(r"^( *)\{([\w*. ]+(?:, [\w*. ]+)*)\}$", re.MULTILINE)
 
 
@@ -20,12 +21,14 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
 
     An entry is what a section of numpydoc says of a parameter, an attribute or an error; ``{Raises}`` is a
     whole section. It is that of the first of ``sources`` whose docstring has it. Methods of a class are
-    sources of one another.
+    sources of one another, after the others. Indented lines below ``{tol}`` continue its entry.
 
     Raises
     ------
     KeyError
         If there is no such entry.
+    ValueError
+        If one entry describes several parameters, and the line names only some of these.
     """
     known = _entries(sources)
 
@@ -36,8 +39,14 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
         entries = _entries(methods) | known
 
         def texts(match: re.Match[str]) -> str:
-            found = dict.fromkeys(entries[name] for name in match[2].split(", "))
-            return textwrap.indent("\n".join(found), match[1])
+            wanted = match[2].split(", ")
+            found = dict.fromkeys(entries[name] for name in wanted)
+            for names, _ in found:
+                if not set(names) <= set(wanted):
+                    raise ValueError(
+                        f"One entry describes {', '.join(names)}: name all; got {match[0].strip()}."
+                    )
+            return textwrap.indent("\n".join(text for _, text in found), match[1])
 
         for one in (target, *methods):
             if one.__doc__:  # there is none where Python is run with -OO
@@ -47,14 +56,15 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
     return decorate
 
 
-def _entries(sources: Any) -> dict[str, str]:
-    """Name -> text: of a section, and from the line that begins with the name all after it further in."""
-    found: dict[str, str] = {}
+def _entries(sources: Any) -> dict[str, tuple[tuple[str, ...], str]]:
+    """Of the name of a section or an entry: all names that the entry describes, and its text."""
+    found: dict[str, tuple[tuple[str, ...], str]] = {}
     for source in sources:
         _, *parts = _HEADING.split(inspect.cleandoc(source.__doc__ or ""))
         for heading, body in zip(parts[::2], parts[1::2]):
-            found.setdefault(heading, f"{heading}\n{'-' * len(heading)}\n{body.rstrip()}")
+            found.setdefault(heading, ((heading,), f"{heading}\n{'-' * len(heading)}\n{body.rstrip()}"))
             for match in _ENTRY.finditer(body):
-                for name in match[1].strip().split(", "):
-                    found.setdefault(name, match[0])
+                names = tuple(match[1].strip().split(", "))
+                for name in names:
+                    found.setdefault(name, (names, match[0]))
     return found

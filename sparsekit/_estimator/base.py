@@ -82,7 +82,7 @@ class SolverEstimatorMixin(PlainParametersMixin, CallbackSupportMixin):
         Called as ``callback(intermediate_result)`` after each iteration with a
         :class:`scipy.optimize.OptimizeResult` of copies (x, fun, nit, optimality, nnz, time). It stops the
         fit, without a warning, by returning True or raising StopIteration. scikit-learn's own callbacks
-        (``set_callbacks``) are supported where the installed version has them. In a fit on a GPU x is there.
+        (``set_callbacks``) are supported where the installed version has them.
 
     Attributes
     ----------

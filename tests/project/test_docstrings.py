@@ -180,7 +180,10 @@ def test_a_docstring_takes_entries_of_others():
         ----------
         a, b : int
             Both,
-            in two lines.
+
+            in two paragraphs.
+        c : int
+            The next.
         """
 
     class Target:
@@ -189,21 +192,26 @@ def test_a_docstring_takes_entries_of_others():
         Parameters
         ----------
         {a, b}
+            More.
         """
 
         def method(self):
             """Three.
 
-            {c}
+            {d}
 
             Parameters
             ----------
-            c : {"x", "y"}
+            d : {"x", "y"}
                 The third.
             """
 
     shares_entries(source)(Target)
-    assert inspect.getdoc(Target).endswith("----------\na, b : int\n    Both,\n    in two lines.")
-    assert 'c : {"x", "y"}\n    The third.\n\nParameters' in inspect.getdoc(Target.method)
+    both = "a, b : int\n    Both,\n\n    in two paragraphs.\n    More."
+    assert inspect.getdoc(Target).endswith(f"----------\n{both}")
+    assert 'd : {"x", "y"}\n    The third.\n\nParameters' in inspect.getdoc(Target.method)
+    other = {"__doc__": "Two.\n\n    {a}\n    "}
     with pytest.raises(KeyError, match="'a'"):
-        shares_entries()(type("Other", (), {"__doc__": "Two.\n\n    {a}\n    "}))
+        shares_entries()(type("Other", (), dict(other)))
+    with pytest.raises(ValueError, match=r"describes a, b: name all; got \{a\}"):
+        shares_entries(source)(type("Other", (), dict(other)))

@@ -159,12 +159,12 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
             Training data. A CuPy array or sparse matrix is fitted on its GPU, where the fitted arrays stay; y
             and sample_weight must be CuPy's too.
         y : array-like of shape (n_samples,)
-            Numbers, or class labels of any kind (on a GPU numbers).
+            Targets: labels of any kind for a classifier (on a GPU numbers), else numbers.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's scores, as a column of X whose coefficient is 1; of more than two
-            classes a column for each. Predictions need theirs then.
+            Known part o_i of each row's X w + b, as a column of X whose coefficient is 1. It has one number
+            a row; for a classifier of more than two classes one for each class. Predictions need theirs then.
 
         Returns
         -------
@@ -173,8 +173,8 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         Raises
         ------
         ValueError
-            If an argument is out of its range, bounds cross or shapes disagree. If X or y hold NaN or
-            infinity, or fewer than two classes have a positive weight.
+            If an argument is out of its range, bounds cross, X or y hold NaN or infinity, or shapes disagree.
+            For a classifier also if fewer than two classes have a positive weight.
         TypeError
             If some arrays are on a GPU and others in main memory.
 

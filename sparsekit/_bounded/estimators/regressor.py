@@ -74,6 +74,7 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         Start from the last fit's coefficients where their shape fits; otherwise from zero, or the bound next
         to it.
     {n_jobs, history, verbose, callback}
+        In a fit on a GPU x is a CuPy array.
 
     Attributes
     ----------

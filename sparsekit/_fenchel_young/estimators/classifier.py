@@ -60,6 +60,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
     max_iter : int, default=200
         Largest number of steps.
     {max_time, warm_start, n_jobs, history, verbose, callback}
+        In a fit on a GPU x is a CuPy array.
 
     Attributes
     ----------

@@ -100,7 +100,8 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
             Training data. Blocks of rows, and CuPy's arrays, are worked on where they are, as in the fit of
             the model for one penalty. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
         y : array-like of shape (n_samples,)
-            Numbers in the range of the ``family``, or of a classifier labels of any kind (on a GPU numbers).
+            Targets: labels of any kind for a classifier (on a GPU numbers), else numbers for which the loss
+            is defined.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
             off) in the scores.
@@ -116,17 +117,17 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         Raises
         ------
         ValueError
-            As the fit of the model for one penalty, or if the training part of a fold has only one class, or
-            all rows of a part weigh 0.
+            As the fit of the model for one penalty, or if all rows of a fold's training part or of its
+            left-out part weigh 0. For a classifier also if a training part has only one class.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
             If a solve stopped before ``tol`` was reached. With ``relaxed=True`` also if the selected features
-            separate the classes.
+            separate classes, so that the best coefficients are infinite.
         UserWarning
-            If the best penalty is an end of the grid, beyond which there may be a better one: the largest C,
-            or by a criterion the smallest alpha.
+            If a criterion is lowest at the weakest penalty of the grid. For a classifier also if the best
+            score is that of an end of the grid. There may be a better penalty beyond it.
         """
         _raise_for_params(params, self, "fit")
         given = self._read(

@@ -85,7 +85,29 @@ def _spread_of_norms(X, x):
 
 @declares_parameters
 class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
-    """Runs OBA on the problem of a subclass."""
+    r"""Runs OBA on the problem of a subclass.
+
+    Parameters
+    ----------
+    l1_ratio : float, default=1.0
+        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
+        ``penalty_weights`` multiply both.
+    penalty_weights : array-like of shape (n_features,) or dict, default=None
+        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
+        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
+        where that has the names of all features. None: all one.
+    tol : float, default=1e-5
+        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
+        most that, or a warning says why not. The optimality measure must be at most tol too. It is the
+        largest entry of :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, divided by a unit.
+        Here g is the gradient of the summed loss with the L2 part of the penalty.
+    max_iter : int, default=200
+        Largest number of outer iterations.
+    hessian : {"exact", "lbfgs"}, default="exact"
+        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
+    memory : int, default=10
+        Number of pairs that ``hessian="lbfgs"`` keeps.
+    """
 
     l1_ratio: float = 1.0
     penalty_weights: PenaltyWeights = None
@@ -109,14 +131,15 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
             and sample_weight must be CuPy's too. A Dask array or data frame, or a folder on disk, is fitted
             in blocks of rows. See the guide's page "Data that does not fit".
         y : array-like of shape (n_samples,)
-            Numbers in the range of the ``family``, or of a classifier labels of any kind (on a GPU numbers).
+            Targets: labels of any kind for a classifier (on a GPU numbers), else numbers for which the loss
+            is defined.
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights s_i >= 0 of the rows, not all zero.
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            Known part o_i of each row's score, as a column of X whose coefficient is 1, or as log(exposure)
-            of counts. For more than two classes one for each class, in the order of ``classes_``. Predictions
-            need theirs then. With X in blocks a Dask array, series or data frame with the rows of X is as
-            good.
+            Known part o_i of each row's X w + b, as a column of X whose coefficient is 1. It has one number
+            a row; for a classifier of more than two classes one for each class, in their sorted order.
+            Predictions need theirs then. With X in blocks a Dask array, series or data frame with the rows
+            of X is as good.
 
         Returns
         -------
@@ -125,9 +148,9 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
         Raises
         ------
         ValueError
-            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If fewer than
-            two classes have a positive weight. If y has a value that the family lacks, or the best intercept
-            is infinite (counts that are all zero).
+            If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. For a
+            classifier also if fewer than two classes have a positive weight. For numbers also if the loss is
+            not defined for one of them, or if the best intercept is infinite.
         TypeError
             If some arrays are on a GPU and others in main memory.
         RuntimeError

@@ -145,7 +145,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         return tags
 
 
-@shares_entries(LassoOBA)
+@shares_entries(OBAEstimatorMixin, LassoOBA)
 @with_parameters
 class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     r"""Generalised linear model with an L1 penalty by the orthant-based adaptive method (OBA).
@@ -179,6 +179,8 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     positive : bool, default=False
         Whether coefficients must be >= 0 (the intercept is free).
     {fit_intercept, l1_ratio, penalty_weights, tol}
+        For feature j :math:`\lambda_j = \rho \alpha v_j \sum_i s_i`. The unit is the largest entry of the
+        gradient of the model of the intercept alone. Where ``dual_gap_`` is NaN this measure alone counts.
     {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes

@@ -54,9 +54,9 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     Attributes
     ----------
     {alpha_, alpha_best_, alpha_1se_}
-    alphas_ : ndarray of shape (n_alphas,)
+    alphas_ : ndarray of shape (n_penalties,)
         The values tried with ``l1_ratio_``, falling.
-    scores_ : ndarray of shape (n_folds, n_alphas)
+    scores_ : ndarray of shape (n_folds, n_penalties)
         Score of each fold's left-out part with ``l1_ratio_``.
     {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
     {coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_}

@@ -33,7 +33,7 @@ class LassoPredictionMixin(OffsetRegressionMixin):
         return lasso_counterpart(alpha, ratio, fit_intercept=self.fit_intercept, positive=self.positive)
 
 
-@shares_entries(L1LogisticOBA)
+@shares_entries(OBAEstimatorMixin, L1LogisticOBA)
 @with_parameters
 class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     r"""Linear regression with an L1 penalty (Lasso) by the orthant-based adaptive method (OBA).
@@ -63,6 +63,8 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
         more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
         find that of least norm.
     {l1_ratio, penalty_weights, tol}
+        For feature j :math:`\lambda_j = \rho \alpha v_j \sum_i s_i`. The unit is the largest entry of the
+        gradient at zero. With an intercept y is centred first.
     {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
 
     Attributes
@@ -128,7 +130,8 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     path = staticmethod(lasso_path)
 
     def _problem(self, given):
-        inputs = FitInputs(self, given, in_units)  # (the objective is a mean)
+        # the objective is a mean, which depends on the weights' ratios alone: their unit is free
+        inputs = FitInputs(self, given, in_units)
         X, weight = inputs.X, inputs.weight
         target = given.values if inputs.offset is None else given.values - inputs.offset
         target, mean = center_target(target, weight, self.fit_intercept, X.dtype)

@@ -63,12 +63,12 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
         The chosen alpha.
     alpha_best_, alpha_1se_ : float
         The choices of the two rules of ``selection``.
-    alphas_ : ndarray of shape (n_alphas,) or (n_ratios, n_alphas)
+    alphas_ : ndarray of shape (n_penalties,) or (n_ratios, n_penalties)
         The values tried, falling; a row for each of ``l1_ratios_`` where several have grids of their own.
-    mse_path_ : ndarray of shape (n_alphas, n_folds) or (n_ratios, n_alphas, n_folds)
+    mse_path_ : ndarray of shape (n_penalties, n_folds) or (n_ratios, n_penalties, n_folds)
         Mean squared error on each fold's left-out part, weighted by its rows' weights; only with
         ``scoring=None``.
-    scores_ : ndarray of shape (n_folds, n_alphas)
+    scores_ : ndarray of shape (n_folds, n_penalties)
         Score of each fold's left-out part with ``l1_ratio_``: with ``scoring=None`` minus the error.
     {mean_score_, se_, l1_ratio_, l1_ratios_, l1_ratio_scores_}
     coef_, intercept_, needs_offset_, n_features_in_, feature_names_in_

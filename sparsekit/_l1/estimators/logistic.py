@@ -74,7 +74,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
         )
 
 
-@shares_entries(SolverEstimatorMixin)
+@shares_entries(OBAEstimatorMixin, SolverEstimatorMixin)
 @with_parameters
 class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator):
     r"""L1-regularised logistic regression by the orthant-based adaptive method (OBA).
@@ -103,28 +103,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     class_weight : dict or "balanced", default=None
         Weights of the classes, ``{label: weight}``. "balanced" uses
         ``sum(s) / (n_classes * sum of s in the class)``.
-    l1_ratio : float, default=1.0
-        Part of the penalty that is L1, from 0 (ridge) to 1 (L1 alone); the rest is half the squares. The
-        ``penalty_weights`` multiply both.
-    penalty_weights : array-like of shape (n_features,) or dict, default=None
-        L1 weight v_j >= 0 of each feature; 0 leaves the feature unpenalised. A dict has the weights of some
-        features, ``{name or column number: weight}``, and others weigh 1. A pandas Series goes by its index
-        where that has the names of all features. None: all one.
-    tol : float, default=1e-5
-        Certifies that the objective is at most ``10 * tol`` of itself above the lowest: ``dual_gap_`` is at
-        most that, or is NaN where there is none, or a warning says why not. The optimality measure must be at
-        most tol too. It is the largest entry of
-        :math:`|\mathrm{mid}(g_j - \lambda_j, x_j, g_j + \lambda_j)|`, with g the gradient of the summed loss
-        and :math:`\lambda_j` the L1 penalty of feature j in the same unit. It is relative to the largest
-        entry of the gradient at zero; with an ``offset``, a ``family`` or thresholds at the model of these
-        alone. With an intercept numbers are centred first.
-    max_iter : int, default=200
-        Largest number of outer iterations.
-    hessian : {"exact", "lbfgs"}, default="exact"
-        The quadratic model's Hessian: exact products, or the compact L-BFGS approximation.
-    memory : int, default=10
-        Number of pairs that ``hessian="lbfgs"`` keeps.
-    {max_time, warm_start, n_jobs, history, verbose, callback}
+    {l1_ratio, penalty_weights, tol}
+        For feature j :math:`\lambda_j = \rho v_j / C`. The unit is the largest entry of the gradient at zero;
+        with an ``offset`` and an intercept it is that of the model of the intercept alone.
+    {max_iter, hessian, memory, max_time, warm_start, n_jobs, history, verbose, callback}
+        In a fit on a GPU x is a CuPy array.
 
     Attributes
     ----------

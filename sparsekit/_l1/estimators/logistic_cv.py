@@ -88,12 +88,12 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         The chosen C.
     C_best_, C_1se_ : float
         The choices of the two rules of ``selection``.
-    Cs_ : ndarray of shape (n_Cs,)
+    Cs_ : ndarray of shape (n_penalties,)
         The values tried with ``l1_ratio_``, rising; of it are the scores, too.
-    scores_ : ndarray of shape (n_folds, n_Cs)
+    scores_ : ndarray of shape (n_folds, n_penalties)
         Score of each fold's left-out part.
-    coefs_paths_ : ndarray of shape (n_folds, n_Cs, n_features + 1) or \
-(n_folds, n_Cs, n_classes, n_features + 1)
+    coefs_paths_ : ndarray of shape (n_folds, n_penalties, n_features + 1) or \
+(n_folds, n_penalties, n_classes, n_features + 1)
         Coefficients of each fold at each C, the intercept last (without ``fit_intercept`` there is none), in
         main memory. A class that a fold lacks has the intercept -inf. Only where it takes at most 64 MiB.
     mean_score_, se_ : ndarray of shape (n_penalties,)

@@ -20,7 +20,7 @@ from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import VectorModelMixin, refuse_device
 from ..._estimator.linear_model import PenaltyNameMixin, no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
-from ..._estimator.offset_prediction import OffsetClassificationMixin
+from ..._estimator.offset_prediction import accuracy
 from ..._estimator.training_data import with_labels
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
@@ -118,7 +118,25 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
         places = self.predict_log_proba(X, offset).argmax(axis=1)
         return self.classes_[places]
 
-    score = OffsetClassificationMixin.score
+    def score(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
+    ) -> float:
+        """Share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        {X}
+        y : array-like of shape (n_samples,)
+            Class labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        {offset}
+
+        Returns
+        -------
+        float
+        """
+        return accuracy(self, X, y, sample_weight, offset=offset)
 
     def _counterpart(self) -> Any:
         raise no_counterpart(self, "it has no model of ordered classes.")
@@ -129,7 +147,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
         return tags
 
 
-@shares_entries(LassoOBA, L1LogisticOBA)
+@shares_entries(OBAEstimatorMixin, LassoOBA, L1LogisticOBA)
 @with_parameters
 class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     r"""Proportional odds for ordered classes with an L1 penalty by the orthant-based adaptive method (OBA).
@@ -155,7 +173,10 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
     categories : array-like of shape (n_categories,), default=None
         The labels in their order. None: that of an ordered categorical y of pandas, else sorted. Numbers
         sort as meant; most words do not ("high" < "low" < "medium").
-    {class_weight, l1_ratio, penalty_weights, tol, max_iter, hessian, memory, max_time}
+    {class_weight, l1_ratio, penalty_weights, tol}
+        For feature j :math:`\lambda_j = \rho \alpha v_j \sum_i s_i`. The unit is the largest entry of the
+        gradient of the model of the thresholds alone, at the mean of the offset.
+    {max_iter, hessian, memory, max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients and thresholds where their shapes fit.
     {n_jobs, history, verbose}

@@ -10,7 +10,7 @@ from ..._arrays import full, is_in_main_memory
 from ..._messages import shown
 from .families.family import Family
 from .linear_loss import LinearLoss
-from .null_intercept import newton_root
+from .null_intercept import find_root
 from .rounding import VALUE_ROUNDING
 
 # Rows that are evaluated at once. Their arrays stay in a core's cache: 100,000 Poisson rows take 0.5 ms, and
@@ -145,7 +145,7 @@ def null_predictor(
 
     # without an offset the mean of y is the mean of the model, but for a robust loss
     b = start - float(np.average(shift, weights=s))
-    return float(newton_root(derivatives, b, rounding=1e-15))
+    return float(find_root(derivatives, b, rounding=1e-15))
 
 
 def deviance(family: Family, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> float:

@@ -127,7 +127,7 @@ class LinearLoss(RowLoss):
         Rows x_i, float32 or float64; used as it is, never copied whole. CuPy's arrays and matrices are worked
         on where they are; y and sample_weight must be there too.
     y : array-like of shape (n,)
-        Targets; for the two-class losses -1 or +1.
+        Targets.
     sample_weight : array-like of shape (n,), default=None
         Weights s_i >= 0; None means ones.
     fit_intercept : bool, default=False

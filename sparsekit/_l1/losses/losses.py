@@ -22,7 +22,12 @@ class LogisticLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    {Parameters}
+    Parameters
+    ----------
+    {X}
+    y : array-like of shape (n,)
+        Classes: -1 or +1.
+    {sample_weight, fit_intercept, n_threads, offset}
 
     {Attributes}
 
@@ -127,7 +132,12 @@ class ProbitLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    {Parameters}
+    Parameters
+    ----------
+    {X}
+    y : array-like of shape (n,)
+        Classes: -1 or +1.
+    {sample_weight, fit_intercept, n_threads, offset}
 
     {Attributes}
 

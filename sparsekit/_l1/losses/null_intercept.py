@@ -31,13 +31,14 @@ def null_intercept(codes, sample_weight, n_classes, offset=None):
     return centred if offset is None else _balanced(codes, sample_weight, n_classes, offset, centred)
 
 
-def newton_root(derivatives, b, rounding, low=-np.inf, high=np.inf, reach=1.0):
+def find_root(derivatives, b, rounding, low=-np.inf, high=np.inf, reach=1.0):
     """The root of a rising function by Newton's method between two bounds, which are found where not given.
 
     Parameters
     ----------
     derivatives : callable
-        From b to the function, its derivative, and the size of the sum that the function is.
+        From b to the function, its derivative, and the size of the terms that the function sums. A function
+        at most as large as the rounding of terms of that size is a root; a size of 0 is for no such test.
     b : float
         Initial point.
     rounding : float
@@ -75,7 +76,7 @@ def _of_two_classes(positive, weight, offset, odds):
         return float(np.sum(s * np.where(positive, -q, p))), float(np.sum(s * p * q)), 0.0
 
     b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    return np.array([newton_root(derivatives, b, GRADIENT_ROUNDING, low, high, reach=np.inf)])
+    return np.array([find_root(derivatives, b, GRADIENT_ROUNDING, low, high, reach=np.inf)])
 
 
 def _balanced(codes, weight, n_classes, offset, centred):

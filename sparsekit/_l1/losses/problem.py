@@ -123,15 +123,3 @@ class Problem(ABC):
         The first three are None, and the last is infinite, where no such point was found.
         """
         raise NotImplementedError(f"{type(self).__name__} has no dual: its loss has no ``dual_value``")
-
-
-class WrappedProblem:
-    """A problem that is ``below`` but for what a subclass says otherwise."""
-
-    def __init__(self, below):
-        self.below = below
-
-    def __getattr__(self, name):
-        if name == "below":  # of a copy that is being made
-            raise AttributeError(name)
-        return getattr(self.below, name)

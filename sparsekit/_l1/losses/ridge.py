@@ -7,26 +7,37 @@ It is added here, once, and not in the losses: to the value, the gradient, and t
 import numpy as np
 
 from ..._linalg.special import largest
-from .problem import WrappedProblem
+from .problem import Problem
 
 
-class RidgeProblem(WrappedProblem):
+class RidgeProblem(Problem):
     """``problem`` with weights l2 (size,) >= 0 of half of each variable's square.
 
     A square has a dual of its own, so that the gap needs no more than `duality.duality_gap` does with them.
     """
 
     def __init__(self, problem, l2, x=None):
-        super().__init__(problem)
-        self.l2, self.x = l2, x
-        self._trial = self._bound = None
+        self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
+        self.several_classes = problem.several_classes
+        self.n_rows, self.least_ridge = problem.n_rows, problem.least_ridge
+        self.blas_threads = problem.blas_threads
+        self.x, self._trial = x, None
+        self._bound = None
 
     def _half(self, x):
         return 0.5 * float(self.l2 @ np.square(x))
 
     @property
+    def inner(self):
+        return self.below.inner
+
+    @property
     def f(self):
         return self.below.f + self._half(self.x)
+
+    @property
+    def state(self):
+        return self.below.state
 
     def start(self, x):
         self.x = x.copy()
@@ -41,6 +52,9 @@ class RidgeProblem(WrappedProblem):
         operator, move = self.below.model(variables, ridge)
         operator.add_diagonal(self.l2[variables])
         return operator, move
+
+    def move_all(self):
+        return self.below.move_all()
 
     def try_move(self, dz, x):
         self._trial = x.copy()
@@ -58,6 +72,12 @@ class RidgeProblem(WrappedProblem):
     def raise_lipschitz(self):
         self._bound = 2.0 * self.lipschitz()
         return self._bound
+
+    def passes(self):
+        return self.below.passes()
+
+    def observe(self, x, g):
+        self.below.observe(x, g)
 
     def screened(self, l1):
         # at zero the ridge has no slope: what l1 keeps there it keeps there still
@@ -78,3 +98,9 @@ class RidgeProblem(WrappedProblem):
 
     def falls_for_ever(self, x, l1):
         return self._half(x) == 0.0 and self.below.falls_for_ever(x, l1)
+
+    def face_system(self, variables, products):
+        return self.below.face_system(variables, products)
+
+    def stretch(self, dz):
+        return self.below.stretch(dz)

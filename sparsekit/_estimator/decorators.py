@@ -102,18 +102,24 @@ def with_parameters(cls: type[T]) -> type[T]:
     """
     declares_parameters(cls)
     fields: dict[str, tuple[str, Any, Any]] = {}
+    types: dict[str, Any] = {"return": None}
     is_keyword = False
     for name in inspect.get_annotations(cls):
         is_keyword = is_keyword or name == "_"  # KW_ONLY
         if name in vars(cls)["_own_parameters"]:
             default = field(default=vars(cls)[name], kw_only=is_keyword)
             fields[name] = name, vars(cls)["_own_parameters"][name], default
-    for base in cls.__mro__[1:]:
-        for name, found in vars(base).get("_own_parameters", {}).items():
-            fields.setdefault(name, (name, found, field(default=vars(base)[name], kw_only=True)))
+    for base in cls.__mro__:
+        if "_own_parameters" in vars(base):
+            for name, found in inspect.get_annotations(base, eval_str=True).items():
+                types.setdefault(name, found)
+            for name, found in vars(base)["_own_parameters"].items():
+                fields.setdefault(name, (name, found, field(default=vars(base)[name], kw_only=True)))
     made = make_dataclass(cls.__name__, fields.values(), eq=False, repr=False)
     init: Any = vars(made)["__init__"]
     init.__module__, init.__qualname__ = cls.__module__, f"{cls.__qualname__}.__init__"
+    init.__signature__ = inspect.signature(init)  # has the types by their names, which are shorter
+    init.__annotations__ = {name: types[name] for name in init.__annotations__}
     setattr(cls, "__init__", init)  # noqa: B010, which mypy takes
     return cls
 

@@ -25,7 +25,6 @@ def expected_failures(estimator):
     [
         ExtremeSoftmaxSGD(max_iter=20),
         ExtremeSoftmaxSGD("is", learning_rate=0.1, alpha=1e-3),
-        ExtremeSoftmaxSGD(prior="centroids"),
     ],
     expected_failed_checks=expected_failures,
 )

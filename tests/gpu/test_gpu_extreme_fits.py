@@ -42,7 +42,6 @@ CASES = [
     {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
     {"method": "nce", "alpha": 0.01},
     {"method": "is", "fit_intercept": False, "batch_size": 3},
-    {"n_negatives": 3, "noise": "frequency"},
     {"hash_bits": 20},
     {"method": "ove", "learning_rate": "auto", "max_iter": 1},
 ]

@@ -120,7 +120,7 @@ class _FenchelYoungClassifierCV(
             If fits of folds or the final one ended early, as in the classifier without CV; folds are named.
         """
         _raise_for_params(params, self, "fit")
-        refuse_device(type(self).__name__, ONE_BY_ONE, X=X, y=y)
+        refuse_device(type(self).__name__, ONE_BY_ONE, X=X, y=y, sample_weight=sample_weight)
         names = None
         if comes_in_blocks(X):
             X, y, sample_weight, names = gathered_data(self, X, y, sample_weight)

@@ -39,6 +39,10 @@ MANY_ROUNDS = 30
 # code then goes from penalty to penalty, in a tenth of a session's time where columns are few. Without the
 # limit 40 paths of one penalty take 1.4 times as long, up to 10 times.
 COLUMNS_PER_PENALTY = 10
+# Rows for each column from which it is made for more than `SMALL_SIDE` columns, where there is an L1 part.
+# From 6 to 12 rows cross-validation takes 0.1 to 0.5 of a session's time, with up to 4 rows 1.2 times, up to
+# 3.7.
+ROWS_PER_COLUMN = 6
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most
 # 1.2 times as long. 64 fits to columns of correlations up to 1 - 1e-8 take 0.65 of it, at most twice as long.
@@ -57,9 +61,9 @@ def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_l1):
     """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty."""
     if n_columns > COLUMNS_PER_PENALTY * (n_penalties - 1):
         return False
-    # Without `SMALL_SIDE` cross-validation over 16 x 20 takes 6.8 times as long. Without its limit that of 28
-    # sets of 600 and 1200 columns takes 1.2 times as long, up to 3.7; that of ridges 0.2 of the time.
-    return n_columns <= SMALL_SIDE or (not has_l1 and all_columns_fit(n_rows, n_columns, n_entries))
+    # Without `SMALL_SIDE` cross-validation over 16 x 20 takes 6.8 times as long.
+    is_tall = n_rows >= ROWS_PER_COLUMN * n_columns or not has_l1
+    return n_columns <= SMALL_SIDE or (is_tall and all_columns_fit(n_rows, n_columns, n_entries))
 
 
 def working_set_fits(n_rows, n_working, n_entries):

@@ -40,8 +40,8 @@ MANY_ROUNDS = 30
 # limit 40 paths of one penalty take 1.4 times as long, up to 10 times.
 COLUMNS_PER_PENALTY = 10
 # Rows for each column from which it is made for more than `SMALL_SIDE` columns, where there is an L1 part.
-# From 6 to 12 rows cross-validation takes 0.1 to 0.5 of a session's time, with up to 4 rows 1.2 times, up to
-# 3.7.
+# On nine other sets of 350 and 700 columns cross-validation takes 0.5 of a session's time with 7 to 20 rows,
+# as long (0.9 to 1.6) with 5 and 6. With up to 4 rows others take 1.2 times as long, up to 3.7.
 ROWS_PER_COLUMN = 6
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most

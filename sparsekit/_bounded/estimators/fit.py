@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -135,7 +136,7 @@ def inside(coef, lower, upper, dtype):
 
 
 @declares_parameters
-class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
+class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
     """Runs `minimize_bounded` for one output after the other."""
 
     bounds: CoefficientBounds = (-np.inf, np.inf)
@@ -211,13 +212,13 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin):
         self._store_result()
         return self
 
+    @abstractmethod
     def _problem(self, given, X, weight):
         """A loss for each output; what is added to the intercepts of these; and an initial intercept."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _attributes(self, coef, intercept, X):
         """Attributes of coefficients (n_outputs, n_features) and intercepts (n_outputs,)."""
-        raise NotImplementedError
 
     def _store_result(self):
         """Set what a single output has."""

@@ -6,6 +6,7 @@ A problem of all rows (`problems`) has those of the folds; the estimators say wh
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -57,7 +58,7 @@ CV_CONSTRAINTS: dict = {
 
 
 @declares_parameters
-class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
+class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
     """Chooses a penalty and l1_ratio by folds or by a criterion, and fits all rows there."""
 
     eps: float = 1e-3
@@ -137,9 +138,9 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin):
         whole, inputs, y, model, scorer = self._problem(given)
         return self._search(whole, inputs, y, model, scorer, params)
 
+    @abstractmethod
     def _problem(self, given):
         """Arguments of `_search` but for the last one, for `TrainingData`."""
-        raise NotImplementedError
 
     @staticmethod
     def _as_penalty(lambdas):

@@ -168,7 +168,7 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
 
     def _problem(self, given):
         """Arguments of `_minimize` for `TrainingData`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has a fit of its own")
 
     def _store_result(self, result):
         """Set the attributes that only this estimator has."""

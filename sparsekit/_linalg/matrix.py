@@ -133,12 +133,12 @@ class Matrix:
         if by_entries is None:
             by_entries = self.is_sparse and self.has_few_entries(columns, dtype)
         if by_entries:
-            out, sums = self._sum_entries(d, columns, rows, dtype)
+            has_sums = intercept or centre is not None
+            out, sums = self._sum_entries(d, columns, rows, dtype, first, has_sums)
             if centre is not None:
                 # about any centre, whose distance from the means loses no more digits
                 total = float(self.shape[0] if d is None else d.sum())
-                out -= np.outer(sums, centre) + np.outer(centre, sums - total * centre)
-            out = out[first:]
+                out -= np.outer(sums[first:], centre) + np.outer(centre[first:], sums - total * centre)
         else:
             out, sums = self._sum_blocks(d, columns, rows, centre, first, dtype)
         if not intercept:
@@ -186,16 +186,17 @@ class Matrix:
         dense = DENSE_PART if dtype == np.float32 else DENSE_PART_DOUBLE
         return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= dense * len(counts) ** 2
 
-    def _sum_entries(self, d, columns, rows, dtype):
-        """The sandwich, and the weighted sums of the columns."""
+    def _sum_entries(self, d, columns, rows, dtype, first, has_sums):
+        """The sandwich's rows from ``first`` on, and the weighted sums of the columns, or None."""
         if dtype == np.float64 or rows is not None:
             A = self.part(slice(None) if rows is None else rows, columns)
             weight = np.ones(A.shape[0]) if d is None else d
-            return dense_product(A.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
+            weighted = A if first == 0 else A[:, first:]
+            return dense_product(weighted.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
         columns = np.arange(self.shape[1]) if columns is None else columns
         weight = np.ones(self.shape[0]) if d is None else d
-        found = self.private().gram(columns, weight, False)  # the buffers, of X's size, are freed
-        return found, self.rmatvec(weight)[columns]
+        found = self.private().gram(columns, weight, False, first)  # the buffers, of X's size, are freed
+        return found, self.rmatvec(weight)[columns] if has_sums else None
 
     def _sum_blocks(self, d, columns, rows, centre, first, dtype):
         """The sandwich, and the weighted sums of the columns."""

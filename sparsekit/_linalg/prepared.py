@@ -103,7 +103,10 @@ class Prepared:
 
     def product(self, w):
         """B w, (n,), and m^T w."""
-        z = self.design.matvec(w)
+        return self.centre(self.design.matvec(w))
+
+    def centre(self, z):
+        """z (n,) less its weighted mean, in place, and the mean; 0 without an intercept."""
         shift = self.mean(z)
         if self.centred:
             z -= shift
@@ -117,24 +120,22 @@ class Prepared:
             out[self.constant] = 0.0
         return out
 
-    def count(self, columns):
-        """Stored entries of columns of a sparse X; None of a dense one."""
-        return int(self.design.counts()[columns].sum()) if self.is_sparse else None
-
     def squares(self):
         """Diagonal of B^T S B, (p,)."""
         return np.maximum(self.design.squares(self.weights) - self.total * self.means**2, 0.0)
 
-    def gram(self, columns, n_new, dtype):
+    def gram(self, columns, n_new, dtype, part=None):
         """The last ``n_new`` rows of B_c^T S B_c for columns c in any order, (n_new, len(columns)), float64.
 
         Of all columns if ``columns`` is None. Sums are in ``dtype``; sparse entries are rounded to it.
+        ``part`` is X on these columns, where it is known.
         """
         chosen = slice(None) if columns is None else columns
         by_entries = self.is_sparse and self.design.has_few_entries(columns, dtype)
         by_entries = by_entries and not self._has_full_columns(chosen)
         centre = self.means[chosen] if self.centred else None
-        return self.design.sandwich(
+        design, columns = (self.design, columns) if part is None else (part, None)
+        return design.sandwich(
             self.s, columns, centre=centre, n_new=n_new, dtype=dtype, by_entries=by_entries
         )
 

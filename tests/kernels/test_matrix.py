@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sparsekit._l1.solver.working_gram import WorkingGram
 from sparsekit._linalg import matrix as matrix_module
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.prepared import Prepared
@@ -116,3 +117,49 @@ def test_prepared_sums_over_rows_and_columns(kind, centred, weighted):
         prepared.row_gram(scale, np.float64), (R * scale) @ R.T, rtol=1e-10, atol=1e-12
     )
     assert prepared.row_gram(scale, np.float32).dtype == np.float32
+
+
+@kinds
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("density", [0.05, 0.9])
+@pytest.mark.parametrize("dtype, rtol", [(np.float32, 2e-6), (np.float64, 1e-12)])
+def test_the_last_rows_of_a_gram_matrix(kind, centred, density, dtype, rtol):
+    """By the columns' copies or without: few entries are multiplied one by one, many in dense blocks."""
+    rng, chosen = np.random.default_rng(4), np.array([7, 0, 3, 10, 9, 2])
+    matrix, X = data(kind, n=60, density=density, seed=5)
+    s = rng.random(60)
+    B = (X - (np.average(X, axis=0, weights=s) if centred else 0.0))[:, chosen]
+    expected = (B.T * s) @ B
+    prepared, part = Prepared(matrix.X, s, centred), matrix.select(chosen)
+    for n_new in (6, 2):
+        for known in (None, part):
+            found = prepared.gram(chosen, n_new, dtype, known)
+            np.testing.assert_allclose(
+                found, expected[6 - n_new :], rtol=rtol, atol=rtol * abs(expected).max()
+            )
+
+
+@kinds
+@pytest.mark.parametrize("first", [[4, 1], list(range(11))])
+def test_a_working_set_grows_and_shrinks(kind, first):
+    matrix, X = data(kind, n=25, seed=6)
+    gram = WorkingGram(Prepared(matrix.X, None, True), has_limits=False)
+    gram.has_all = False
+
+    def check():
+        B = (X - X.mean(axis=0))[:, gram.columns]
+        np.testing.assert_allclose(gram.gram, B.T @ B, rtol=2e-6, atol=2e-6)
+        w = np.zeros(11)
+        w[gram.columns] = np.arange(len(gram.columns)) - 1.5
+        np.testing.assert_allclose(gram.product(w), X @ w, atol=1e-12)
+        np.testing.assert_array_equal(gram.is_used, np.isin(np.arange(11), gram.columns))
+
+    gram.add(np.array(first))
+    check()
+    gram.keep(np.arange(len(first)) % 3 != 1)
+    check()
+    gram.add(np.flatnonzero(~gram.is_used)[:7])
+    check()
+    gram.clear()
+    gram.add(np.array([2, 3]))
+    check()

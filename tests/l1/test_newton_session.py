@@ -190,4 +190,4 @@ def test_the_working_hessian_is_dense_algebra(as_format, has_intercept):
     kept.renew(other)
     check(other)
     stored = (dense[:, [*kept.columns, 5]] != 0.0).sum() if sp.issparse(X) else None
-    assert kept.count_with(np.array([5])) == stored
+    assert kept.count(np.append(kept.columns, 5)) == stored

@@ -28,7 +28,7 @@ class SharedState:
 
     Attributes
     ----------
-    prepared : WorkingColumns, WorkingHessian or None
+    prepared : WorkingGram, WorkingHessian or None
         Gram matrix or Hessian of the columns in use.
     solutions : list of tuple
         ``(penalty, l1_ratio, numbers of the non-zeros, their values)``.

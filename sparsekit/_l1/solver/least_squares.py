@@ -34,7 +34,7 @@ from .interior import interior_point
 from .nonnegative import one_sided
 from .oba_run import MESSAGES
 from .ridge_squares import RidgeSystem, is_ridge
-from .working_columns import WorkingColumns
+from .working_gram import WorkingGram
 from .working_set import PATIENCE
 
 
@@ -81,7 +81,7 @@ class LeastSquares:
             self.gradient_at_zero = self.rows.transposed_product(weighted)
             self.value_at_zero = 0.5 * float(weighted @ y)
         self.origin_scale = largest(np.abs(self.gradient_at_zero)) or 1.0
-        self.working, self._model = WorkingColumns(self.rows, has_limits), GramModel(positive)
+        self.working, self._model = WorkingGram(self.rows, has_limits), GramModel(positive)
         self._system = None
         self.go_to(np.zeros(self.p))
 
@@ -92,12 +92,13 @@ class LeastSquares:
 
     def detach(self):
         """The working set, without X, for `attach` of a solver of an equal problem."""
-        self.working.rows = None
+        self.working.detach()
         return self.working
 
     def attach(self, working):
         """Reuse the working set of a solver that ended."""
-        working.rows, self.working = self.rows, working
+        working.attach(self.rows)
+        self.working = working
 
     def variables(self):
         """The current point as variables [w, b]."""
@@ -110,11 +111,18 @@ class LeastSquares:
             self.half, self.shift, self.along = self.value_at_zero, 0.0, 2.0 * self.value_at_zero
             self.residual, self.slopes = self.y, self.gradient_at_zero
             return
-        fitted, self.shift = self.rows.product(w)
+        fitted, self.shift = self._product(w)
         self.residual = self.y - fitted
         weighted = self.rows.weighted(self.residual)
         self.slopes = self.rows.transposed_product(weighted)
         self.half, self.along = 0.5 * float(weighted @ self.residual), float(weighted @ self.y)
+
+    def _product(self, w):
+        """`Prepared.product`, mostly of the working set's columns alone."""
+        working = self.working
+        if working.part is None or w[~working.is_used].any():
+            return self.rows.product(w)
+        return self.rows.centre(working.product(w))
 
     def sizes(self):
         """The penalty of each column, (p,), that would keep it at zero."""

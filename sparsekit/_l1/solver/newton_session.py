@@ -169,7 +169,8 @@ class NewtonSession:
             most = max(most, np.count_nonzero(needed))
             joins = np.sort(joins[np.argsort(-ratios, kind="stable")[:most]])
         if len(joins) or self.hessian.matrix is None:
-            if not plan.hessian_fits(len(self.hessian.columns) + len(joins), self.hessian.count_with(joins)):
+            columns = np.concatenate([self.hessian.columns, joins])
+            if not plan.hessian_fits(len(columns), self.hessian.count(columns)):
                 return False
             self.hessian.add(joins, self.problem.state.d)
         return True

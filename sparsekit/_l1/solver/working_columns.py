@@ -1,112 +1,106 @@
-"""The columns of least squares that may be in use, and their Gram matrix, which grows with them."""
+"""The columns of X that may be in use, copied: most products need no others."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..._linalg.positive import SINGLE_ROUNDING
-from .. import plan
-from .working_set import most_new, room_for_more
-
-# Part of the columns from which a working set becomes all columns.
-ALL_PART = 0.25
+from ..._linalg.as_design import as_design
 
 
 class WorkingColumns:
-    """A working set of the columns of some `Prepared`.
+    """A working set of columns, which grows.
+
+    Parameters
+    ----------
+    design : DenseDesign, CSRDesign or CSCDesign
+        X, of shape (n, p).
 
     Attributes
     ----------
     columns : ndarray of int of shape (m,)
         In the order in which they came.
     is_used : ndarray of bool of shape (p,)
-    gram : ndarray of shape (m, m)
-        Sums of their products.
-    is_finite : bool
-        Whether all entries of ``gram`` are finite.
-    has_all : bool
-        Whether a Gram matrix of all columns is within the limits of the plan.
+        Whether a column is among them.
+    part : DenseDesign, CompactRows or None
+        X on these columns; X itself where all came at once.
     """
 
-    def __init__(self, rows, has_limits=True):
-        self.rows, self.p, self.has_limits = rows, rows.p, has_limits
-        entries = rows.X.nnz if rows.is_sparse else None
-        self.has_all = plan.all_columns_fit(rows.n, rows.p, entries)
+    def __init__(self, design):
+        self.design, self.is_dense = design, not design.is_sparse
+        self._entries = None
         self.clear()
-
-    @property
-    def n_bytes(self):
-        """Memory in bytes, without X."""
-        return self.gram.nbytes + self.columns.nbytes + self.is_used.nbytes
 
     def clear(self):
         """Remove all columns."""
-        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.p, dtype=bool)
-        self.gram, self.is_finite = np.empty((0, 0)), True
+        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.design.shape[1], dtype=bool)
+        self.part = self._buffer = None
 
-    def fits(self, columns, has_few_rows=False):
-        """Whether a working set is within the limits of the plan.
+    @property
+    def n_bytes(self):
+        """Memory of the copied columns in bytes."""
+        if self.part is None or self.part is self.design:
+            return 0
+        if self.is_dense:
+            return self._buffer.nbytes
+        return self.part.data.nbytes + self.part.indices.nbytes + self.part.indptr.nbytes
 
-        ``has_few_rows``: so few that a matrix of the rows fits, and thus one of about as many columns.
-        """
-        if self.has_all or not self.has_limits:
-            return True
-        if has_few_rows:
-            return plan.working_set_fits(self.rows.n, len(columns), None)
-        return plan.working_set_fits(self.rows.n, len(columns), self.rows.count(columns))
+    def detach(self):
+        """Forget X."""
+        self.part = None if self.part is self.design else self.part
+        self.design = None
 
-    def choose(self, needed, violating, ratios, has_ridge):
-        """Columns to add: those that are needed, and so many of the violating ones.
+    def attach(self, design):
+        """Go on with the design of an equal X."""
+        self.design = design
+        if len(self.columns) and self.part is None:
+            self.part = design
 
-        Parameters
-        ----------
-        needed, violating : ndarray of int
-        ratios : ndarray of float of shape (len(violating),)
-            How much each of them violates its condition.
-        has_ridge : bool
+    def count(self, columns):
+        """Stored entries of columns of a sparse X; None of a dense one."""
+        if self.is_dense:
+            return None
+        if self._entries is None:
+            self._entries = self.design.counts()
+        return int(self._entries[columns].sum())
 
-        Returns
-        -------
-        ndarray of int
-        """
-        n_used = len(self.columns) + len(needed)
-        most = most_new(self.rows.n, self.p, n_used, room_for_more(self.rows.n, n_used, has_ridge))
-        if len(violating) > most:
-            violating = violating[np.argsort(-ratios, kind="stable")[:most]]
-        joins = np.sort(np.concatenate([needed, violating]))
-        if self.has_all and len(joins) and len(self.columns) + len(joins) > ALL_PART * self.p:
-            joins = np.flatnonzero(~self.is_used)
-        return joins
-
-    def add(self, joins):
-        """Add columns, and their products with all that are there."""
-        n_old, columns = len(self.columns), np.concatenate([self.columns, joins])
-        size = len(columns)
-        self.is_used[joins] = True
-        if size == self.p and self.has_all:
-            self._take_all()
-            return
-        # sparse sums of some rows cost as much as those of all
-        n_new, dtype = (size, np.float32) if self.rows.is_sparse else (len(joins), np.float64)
-        new = self.rows.gram(columns, n_new, dtype)
-        if n_new < size:
-            whole = np.empty((size, size))
-            whole[:n_old, :n_old], whole[n_old:] = self.gram, new
-            whole[:n_old, n_old:] = new[:, :n_old].T
-            new = whole
-        self.columns, self.gram = columns, np.ascontiguousarray(new)
-        self.is_finite = bool(np.isfinite(new).all())
+    def join(self, joins):
+        """Add columns, and copy them."""
+        n_old, self.is_used[joins] = len(self.columns), True
+        self.columns = np.concatenate([self.columns, joins])
+        if len(joins) == len(self.is_used):
+            self.part = self.design  # they stay where they are
+        elif self.is_dense:
+            self._copy(joins, n_old)
+        else:
+            self.part = self.design.select(self.columns)
 
     def keep(self, chosen):
         """Remove all columns but the chosen ones, (m,)."""
         self.is_used[self.columns[~chosen]] = False
-        self.columns, self.gram = self.columns[chosen], self.gram[np.ix_(chosen, chosen)]
-        self.is_finite = bool(np.isfinite(self.gram).all())
+        self.columns = self.columns[chosen]
+        if not self.is_dense:
+            self.part = self.design.select(self.columns)
+        elif self._buffer is None:
+            self._copy(self.columns, 0)
+        else:
+            kept = self._buffer[: len(chosen)][chosen]
+            self._buffer[: len(kept)] = kept
+            self._use_buffer(len(kept))
 
-    def _take_all(self):
-        single = self.p > plan.SMALL_GRAM or self.rows.is_sparse
-        self.columns = np.arange(self.p)
-        self.gram = self.rows.gram(None, self.p, np.float32 if single else np.float64)
-        if single:
-            self.gram[np.diag_indices(self.p)] *= 1.0 + SINGLE_ROUNDING
-        self.is_finite = bool(np.isfinite(self.gram).all())
+    def product(self, w):
+        """X w, (n,), for w (p,) that is zero outside the set."""
+        return self.part.matvec(w[self.columns])
+
+    def _copy(self, joins, n_old):
+        """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
+        n, size = self.design.shape[0], n_old + len(joins)
+        if self._buffer is None or size > len(self._buffer):
+            grown = np.empty((2 * size, n), dtype=self.design.X.dtype)
+            if n_old:
+                grown[:n_old] = self._buffer[:n_old]
+            self._buffer = grown
+        self._buffer[n_old:size] = self.design.X[:, joins].T
+        self._use_buffer(size)
+
+    def _use_buffer(self, size):
+        self.part = as_design(self._buffer[:size].T, self.design.n_threads)

@@ -36,34 +36,28 @@ class Field(ABC):
 
 @dataclass
 class Floats(Field):
-    """An array of floats; ``matrix``: or a sparse matrix, of a row where the array is a vector."""
+    """An array of floats; ``matrix``: or a sparse matrix, of a row where the array is a vector.
+
+    ``other`` is a shape of another number of dimensions that it may have.
+    """
 
     shape: tuple[int | str, ...]
     types: tuple[str, ...] = FLOATS
     finite: bool = True
     matrix: bool = False
     least: float = -np.inf
+    other: tuple[int | str, ...] = ()
 
     def check(self, name, value, sizes):
         is_matrix = self.matrix and sp.issparse(value)
-        shape = (1, *self.shape) if is_matrix and len(self.shape) == 1 else self.shape
+        shape = self.other if self.other and np.ndim(value) == len(self.other) else self.shape
+        shape = (1, *shape) if is_matrix and len(shape) == 1 else shape
         _is_array(name, value, shape, self.types, sizes)
         value = value.data if is_matrix else value
         if self.finite and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
         if np.any(value < self.least):
             raise ValueError(f"{name} holds a number below {self.least:g}")
-
-
-@dataclass
-class Either(Field):
-    """One of several rules for arrays, by the number of dimensions."""
-
-    rules: tuple[Floats, ...]
-
-    def check(self, name, value, sizes):
-        alike = [rule for rule in self.rules if np.ndim(value) == len(rule.shape)]
-        (alike or self.rules)[0].check(name, value, sizes)
 
 
 @dataclass
@@ -222,9 +216,7 @@ def _search(penalty):
         "l1_ratio_": Number(least=0.0, finite=True),
         "l1_ratios_": Floats(("ratios",), ("f8",)),
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
-        "criterion_": Either(
-            (Floats(("values",), ("f8",), finite=False), Floats(("ratios", "values"), ("f8",), finite=False))
-        ),
+        "criterion_": Floats(("values",), ("f8",), finite=False, other=("ratios", "values")),
     }  # fmt: skip
     return {
         **{name: rule.maybe() for name, rule in sometimes.items()},
@@ -239,11 +231,8 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS, **_OFFSET},
     "L1LogisticOBACV": {
         **_INPUT, **_LINEAR, **_search("C"), **_ROUNDS, **_OFFSET,
-        "coefs_paths_": Either(
-            (
-                Floats(("folds", "values", "variables"), finite=False),
-                Floats(("folds", "values", "outputs", "variables"), finite=False),
-            )
+        "coefs_paths_": Floats(
+            ("folds", "values", "variables"), finite=False, other=("folds", "values", "outputs", "variables")
         ).maybe(),
     },
     "LassoOBA": {
@@ -261,12 +250,9 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,
-        "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),
-        "mse_path_": Either(
-            (
-                Floats(("values", "folds"), ("f8",), finite=False),
-                Floats(("ratios", "values", "folds"), ("f8",), finite=False),
-            )
+        "alphas_": Floats(("values",), other=("ratios", "values")),
+        "mse_path_": Floats(
+            ("values", "folds"), ("f8",), finite=False, other=("ratios", "values", "folds")
         ).maybe(),
     },
     "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,9 @@ def write_csr(
         raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
     writer = FolderWriter(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
     block = BlockBuffer(writer, dtype, targets.kind, block_bytes)
-    for k, (part, target) in enumerate(_pairs(first, chunks)):
+    pairs = chain([first], (_pair(chunk, k) for k, chunk in enumerate(chunks, start=1)))
+    del first
+    for k, (part, target) in enumerate(pairs):
         if part.shape[1] != n_features:
             raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
         if not np.isfinite(part.data).all():
@@ -120,14 +123,6 @@ def write_csr(
         n_features=n_features, dtype=dtype.name, first_index=0, y=targets.kind, n_labels=targets.n_labels
     )
     return CSRFolder(folder)
-
-
-def _pairs(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    box = [first]
-    del first
-    yield box.pop()
-    for k, chunk in enumerate(rest, start=1):
-        yield _pair(chunk, k)
 
 
 def _pair(chunk: Any, k: int) -> tuple[Any, Any]:

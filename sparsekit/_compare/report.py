@@ -7,7 +7,8 @@ import os
 import platform
 import sys
 import textwrap
-from importlib import metadata
+
+from . import show_versions
 
 OURS = "sparsekit"
 TIMES = "t(g) is the median time in seconds to a relative gap (F - F*) / F* of g"
@@ -58,13 +59,7 @@ def machine():
 
 def versions(solvers):
     """Version of every installed distribution that takes part, and of the array libraries."""
-    found = {}
-    for name in {s.package for s in solvers} | {"numpy", "scipy", "numba"}:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return dict(sorted(found.items()))
+    return show_versions.versions(sorted({s.package for s in solvers} | {"numpy", "scipy", "numba"}))
 
 
 def header(solvers, problem, times=TIMES):

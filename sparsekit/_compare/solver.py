@@ -9,10 +9,11 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from importlib import metadata
 
 import numpy as np
 from scipy import sparse
+
+from .show_versions import versions
 
 # half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
 TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 31))
@@ -93,10 +94,7 @@ class Solver(ABC):
     @property
     def version(self):
         """Version of the installed distribution, or None."""
-        try:
-            return metadata.version(self.package)
-        except metadata.PackageNotFoundError:
-            return None
+        return versions([self.package])[self.package]
 
     def missing(self):
         """Why it cannot be used here, with the command that changes that; None if it can."""

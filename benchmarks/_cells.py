@@ -10,7 +10,6 @@ import _data
 
 from sparsekit._compare import json_output, plot, report
 from sparsekit._compare.engine import Bench, BenchOptions
-from sparsekit._compare.problem import Problem
 
 DEFAULT_RATIOS = (0.1, 0.01, 0.001)
 
@@ -23,7 +22,7 @@ def run(args):
     ratios = args.lambda_ratio or DEFAULT_RATIOS
     options = BenchOptions(stop_gap=1e-6, max_time=args.max_time, repeats=args.repeats)
     progress = report.Progress(len(args.sets) * len(ratios) * len(args.n_jobs))
-    print(report.header(used, Problem))
+    print(report.header(used, _data.problem(args.folder, args.sets[0])))
     cells = []
     with Bench(used, options, progress) as bench:
         for name in args.sets:
@@ -65,7 +64,7 @@ def _ratios(cell, gaps):
     lines = []
     for gap in gaps:
         parts = []
-        for rival in (Problem.baseline[0], None):
+        for rival in ("liblinear", None):
             value, bound, key = report.ratio(cell, gap, rival)
             if key is not None:
                 parts.append(f"{bound}{_number(value)} x {'fastest peer ' if rival is None else ''}{key}")
@@ -122,7 +121,7 @@ def _row(cell, keys, gap):
         track = cell.track(key)
         ran = track is not None and (track.rungs or track.stopped == "cut off")
         row.append(report.time_cell(cell, track, gap) if ran else "-")
-    for rival in (Problem.baseline[0], None):
+    for rival in ("liblinear", None):
         value, bound, _ = report.ratio(cell, gap, rival)
         row.append(bound + _number(value))
     return row

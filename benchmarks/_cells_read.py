@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from sparsekit._compare import peers
 from sparsekit._compare.engine import Cell, Rung, Track
-from sparsekit._compare.problem import Problem
 
 
 @dataclass(eq=False)
@@ -17,7 +16,7 @@ class Name:
 
     name: str
     lambda_max: float
-    ours, baseline = Problem.ours, Problem.baseline
+    ours, baseline = "L1LogisticOBA", ("liblinear", "LIBLINEAR")
 
 
 def read(path):

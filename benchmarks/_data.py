@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
+from scipy.special import logsumexp
 
-from sparsekit._compare.problem import MultinomialProblem, Problem
+from sparsekit._compare.problem import Problem
 
 NAMES = (
     "a9a",
@@ -26,6 +28,32 @@ NAMES = (
 )
 MULTINOMIAL_NAMES = ("mnist", "news20")
 SYNTHETIC_ROWS = 2000
+
+
+class MultinomialProblem(Problem):
+    r"""Multinomial L1 logistic regression.
+
+    .. math:: F(W, b) = \sum_{jk} |W_{jk}| + C \sum_i (\log \sum_k e^{z_{ik}} - z_{i y_i})
+
+    with one row of W for each class, as in scikit-learn's ``coef_``; y holds codes 0 .. K-1.
+    """
+
+    @cached_property
+    def lambda_max(self):
+        """Smallest lambda with W = 0 as solution."""
+        onehot = self.y[:, None] == np.unique(self.y)
+        share = onehot.mean(axis=0) if self.fit_intercept else 1.0 / onehot.shape[1]
+        return float(np.max(np.abs(self.X.T @ (onehot - share))))
+
+    def objective(self, coef, intercept, C):
+        """F(W, b) in float64."""
+        z = self.X @ np.asarray(coef, dtype=np.float64).T + np.ravel(intercept)
+        losses = logsumexp(z, axis=1) - z[np.arange(len(z)), self.y.astype(np.intp)]
+        return float(np.abs(coef).sum() + C * losses.sum())
+
+    def lower_bound(self, coef, intercept, C):
+        """nan: no dual point is formed for this problem."""
+        return float("nan")
 
 
 def data_folder(path=None):

@@ -14,7 +14,7 @@ RATIOS = (0.1, 0.01)
 
 def run(args):
     """Measure and print; 1 if interrupted, else 0."""
-    used = [s for s in _common.solvers(args, default=["saga"]) if s.multinomial]
+    used = [s for s in _common.solvers(args, default=["saga"]) if s.key in (report.OURS, "saga")]
     options = BenchOptions(gaps=GAPS, stop_gap=GAPS[-1], max_time=args.max_time, repeats=args.repeats)
     cells, rows = [], []
     ratios = args.lambda_ratio or RATIOS

@@ -29,7 +29,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from sparsekit import l1_logistic_path
-from sparsekit._compare import paths, peers
+from sparsekit._compare import paths
 from sparsekit._compare.problem import Problem
 
 SHAPES = {"5000x1000": (5000, 1000, 1e-3), "1000x8000": (1000, 8000, 1e-2), "200000x50": (200_000, 50, 1e-3)}
@@ -63,7 +63,7 @@ def make_problem(name, folder, seed):
 def rows_of(problem, end, args):
     """The rows of one problem, one a peer."""
     chosen = (*args.peers, "sparsekit")
-    solvers = [one for one in paths.all_path_solvers(False, peers.all_solvers()) if one.key in chosen]
+    solvers = [one for one in paths.all_path_solvers("binomial") if one.key in chosen]
     Cs = 1.0 / (problem.lambda_max * np.geomspace(1.0, end, args.penalties + 1)[1:])
     begin = time.process_time()
     l1_logistic_path(problem.X, problem.y, Cs=Cs, fit_intercept=problem.fit_intercept)

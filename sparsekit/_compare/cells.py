@@ -27,6 +27,14 @@ class Rung:
         """Median time of the runs, seconds."""
         return float(np.median(self.times))
 
+    @property
+    def columns(self):
+        """What the written files say of it but for the knob."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "knob"},
+            "median": self.median,
+        }
+
 
 @dataclass(eq=False)
 class Track:
@@ -87,7 +95,7 @@ class Cell:
             "n_features": n_features,
             "fit_intercept": problem.fit_intercept,
             **dict([problem.strength(self.C)]),
-            "lambda_ratio": 1.0 / (self.C * problem.lambda_max) if problem.lambda_max > 0 else math.nan,
+            "lambda_ratio": 1.0 / (self.C * problem.lambda_max),
             "n_threads": self.n_threads,
         }
 
@@ -96,7 +104,7 @@ class Cell:
         values = math.nan, math.nan
         if track.best is not None:
             values = self.problem.held_out(track.best_fit.coef, track.best_fit.intercept)
-        return dict(zip(self.problem.score_keys, values))
+        return dict(zip(self.problem.scores, values))
 
     def out_of_time(self, gap):
         """Tracks that their own limit of seconds kept from a gap."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
@@ -19,8 +18,8 @@ from .show_versions import show_versions
 OK, FAILED, USAGE = 0, 1, 2
 # options that say how a file is read
 OF_FILES = [
-    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing"),
-    *("header", "standardize"),
+    *("test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing", "header"),
+    "standardize",
 ]
 
 
@@ -38,37 +37,27 @@ def main(argv=None):
         0: done. 1: a file could not be used, the comparison was interrupted, or sparsekit failed. 2: wrong
         usage. 141: the output's reader has gone.
     """
-    with _open_closed_streams():
-        try:
-            status = _main(argv)
-            sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
-            return status
-        except BrokenPipeError:
-            # what is still buffered goes nowhere, silently
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 141  # what a shell reports of a program that SIGPIPE ended
+    _open_closed_streams()
+    try:
+        status = _main(argv)
+        sys.stdout.flush()  # here and not at the interpreter's end, where an error could not be caught
+        return status
+    except BrokenPipeError:
+        # what is still buffered goes nowhere, silently
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell reports of a program that SIGPIPE ended
 
 
-@contextlib.contextmanager
 def _open_closed_streams():
     """Let streams that the shell closed lead nowhere: as None, many packages fail with them."""
-    with contextlib.ExitStack() as stack:
-        if None in (sys.stdin, sys.stdout, sys.stderr):
-            # a pipe to a solver's process must not get one of the descriptors 0, 1 and 2
-            descriptor = 0
-            while descriptor <= 2:
-                descriptor = os.open(os.devnull, os.O_RDWR)
-                if descriptor <= 2:
-                    os.set_inheritable(descriptor, True)
-            os.close(descriptor)
-        for stream, redirect in (
-            (sys.stdout, contextlib.redirect_stdout),
-            (sys.stderr, contextlib.redirect_stderr),
-        ):
-            if stream is None:
-                nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-                stack.enter_context(redirect(stack.enter_context(nowhere)))
-        yield
+    # a pipe to a solver's process must not get one of the descriptors 0, 1 and 2
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = open(os.devnull, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+            setattr(sys, name, nowhere)
 
 
 def _main(argv):
@@ -87,57 +76,25 @@ def _main(argv):
 
 
 def _compare(args):
-    from . import family_peers, io, json_output, lasso_peers, paths, peers, plot, report
-    from .engine import Bench, BenchOptions
+    from . import io, paths, peers, report
 
-    fault = _faulty_task(args)
+    family = args.family or ("gaussian" if args.lasso else "binomial")
+    fit_intercept = family != "binomial" if args.intercept is None else args.intercept
+    solvers = (peers.all_solvers if args.path is None else paths.all_path_solvers)(family)
+    # all of this is asked before the work, not after it
+    fault = _faulty_task(args, family) or _faulty_peers(args, solvers) or _faulty_outputs(args)
     if fault:
         return _fail(fault, USAGE)
-    has_numbers = args.lasso or args.family is not None
-    fit_intercept = has_numbers if args.intercept is None else args.intercept
-    if args.family is not None:
-        solvers = family_peers.all_family_solvers()
-    else:
-        solvers = lasso_peers.all_lasso_solvers() if args.lasso else peers.all_solvers()
-    if args.path is not None:
-        solvers = paths.all_path_solvers(args.lasso, solvers)
     if args.peers is not None:
-        known = {s.key for s in solvers}
-        unknown = [name for name in args.peers if name not in known]
-        if unknown:
-            return _fail(
-                f"--peers: unknown solver {shown(unknown[0])}; known are {', '.join(sorted(known))}", USAGE
-            )
         solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
-    if args.test is not None and len(args.files) != 1:
-        return _fail("--test needs exactly one FILE", USAGE)
-    # all of this is asked before the work, not after it
-    if args.plot is not None:
-        try:
-            fault = plot.fault_of_name(args.plot)
-        except ImportError:
-            fault = "needs matplotlib: pip install matplotlib"
-        if fault:
-            return _fail(f"--plot {fault}", USAGE)
-    for option in ("plot", "json"):
-        path = getattr(args, option)
-        fault = None if path is None else _why_not_writable(Path(path))
-        if fault:
-            return _fail(f"--{option} {path}: {fault}", USAGE)
+    model = dict(family=family, l1_ratio=1.0 if args.l1_ratio is None else args.l1_ratio)
+    model |= dict(fit_intercept=fit_intercept)
     try:
         if args.files:
-            problems = [
-                io.read_problem(
-                    path,
-                    **{name: getattr(args, name) for name in OF_FILES},
-                    fit_intercept=fit_intercept,
-                    numbers=_numbers(args),
-                )
-                for path in args.files
-            ]
+            options = {name: getattr(args, name) for name in OF_FILES}
+            problems = [io.read_problem(path, **options, **model) for path in args.files]
         else:
-            settings = dict(test_size=args.test_size, fit_intercept=fit_intercept, seed=args.seed)
-            problems = _shipped(args, settings)
+            problems = io.shipped_problems(test_size=args.test_size, seed=args.seed, **model)
         for problem in problems:
             if not problem.lambda_max > 0:
                 raise io.DataError(
@@ -146,19 +103,26 @@ def _compare(args):
                 )
     except io.DataError as error:
         return _fail(str(error), FAILED)
-
+    width = shutil.get_terminal_size((0, 0)).columns or None
+    times = report.TIMES if args.path is None else paths.TIMES
+    head = [report.header(solvers, problems[0], times), *map(report.data_line, problems)]
+    print(report.fold("\n".join(head), width))
     if args.path is not None:
         return _compare_paths(args, problems, solvers)
-    grids = [(p, _grid(args, p)) for p in problems]
-    progress = report.Progress(sum(len(values) for _, values in grids))
+    return _compare_penalties(args, problems, solvers, width)
+
+
+def _compare_penalties(args, problems, solvers, width):
+    from . import json_output, plot, report
+    from .engine import Bench, BenchOptions
+
+    grids = [(p, C) for p in problems for C in _grid(args, p)]
+    progress = report.Progress(len(grids))
     max_time = args.max_time or (MAX_TIME if args.files else MAX_TIME_SHIPPED)
     options = BenchOptions(max_time=max_time)
-    width = shutil.get_terminal_size((0, 0)).columns or None
-    head = [report.header(solvers, problems[0]), *map(report.data_line, problems)]
-    print(report.fold("\n".join(head), width))
     cells = []
     with Bench(solvers, options, progress) as bench:
-        for problem, C in ((p, C) for p, values in grids for C in values):
+        for problem, C in grids:
             progress.cell = "{} {}={:.3g}".format(problem.name, *problem.strength(C))
             cell = bench.measure(problem, C, args.n_jobs)
             progress.clear()
@@ -167,7 +131,6 @@ def _compare(args):
             progress.done += 1
             if cell.interrupted:
                 break
-    interrupted = cells[-1].interrupted
     last = [report.summary(cells, options.gaps), report.left_out_line(cells, solvers)]
     print("\n" + report.fold("\n".join(filter(None, last)), width))
     settings = {
@@ -175,28 +138,22 @@ def _compare(args):
         "stop_gap": options.stop_gap,
         "max_time": options.max_time,
         "n_threads": args.n_jobs,
-        "fit_intercept": fit_intercept,
+        "fit_intercept": problems[0].fit_intercept,
     }
-    status = OK
-    if args.json is not None:
-        content = json_output.as_dict(cells, solvers, settings)
-        status = _write("json", args.json, partial(json_output.write_json, content=content))
-    if args.plot is not None:
-        status = _write("plot", args.plot, partial(plot.plot, cells)) or status
+    content = json_output.as_dict(cells, solvers, settings)
+    status = _write("json", args.json, partial(json_output.write_json, content=content))
+    status = _write("plot", args.plot, partial(plot.plot, cells)) or status
     if status:
         return status
-    if interrupted:
+    if cells[-1].interrupted:
         return _fail("interrupted", FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
     return FAILED if failed else OK
 
 
 def _compare_paths(args, problems, solvers):
-    from . import json_output, paths, report
+    from . import json_output, paths
 
-    width = shutil.get_terminal_size((0, 0)).columns or None
-    head = report.header(solvers, problems[0], times=paths.TIMES)
-    print(report.fold("\n".join([head, *map(report.data_line, problems)]), width))
     found = []
     options = {} if args.max_time is None else {"max_time": args.max_time}
     for problem in problems:
@@ -206,58 +163,59 @@ def _compare_paths(args, problems, solvers):
             own = own or run
             found.append(run)
             print(paths.table_line(solvers, run, own), flush=True)
-    if args.json is not None:
-        content = [asdict(run) for run in found]
-        status = _write("json", args.json, partial(json_output.write_json, content=content))
-        if status:
-            return status
-    own = [run for run in found if run.solver == solvers[0].title]
-    return FAILED if any(run.failure for run in own) else OK
+    content = [asdict(run) for run in found]
+    status = _write("json", args.json, partial(json_output.write_json, content=content))
+    failed = [run for run in found if run.solver == solvers[0].path_title and run.failure]
+    return status or (FAILED if failed else OK)
 
 
-def _faulty_task(args):
+def _faulty_task(args, family):
     """What options do not go together, or None."""
-    if args.path is not None and args.plot is not None:
-        return "--path has no --plot"
-    has_numbers = args.lasso or args.family is not None
-    if has_numbers and args.C is not None:
-        return "--C is for classes; with --lasso and --family the penalty is --alpha or --lambda-ratio"
-    if not has_numbers and args.alpha is not None:
-        return "--alpha needs --lasso or --family; classes have --C or --lambda-ratio"
-    if args.family is None and args.l1_ratio is not None:
-        return "--l1-ratio needs --family"
-    if args.family is not None and args.path is not None:
-        return "--path has classes and --lasso, and no --family"
-    if args.standardize is not None and not args.files:
-        return "--standardize and --no-standardize are for files"
-    if has_numbers and args.positive is not None:
-        return "--positive is for classes; --lasso and --family take numbers"
+    has_classes = family == "binomial"
+    faults = {
+        "--path has no --plot": args.path is not None and args.plot is not None,
+        "--C is for classes; with --lasso and --family the penalty is --alpha or --lambda-ratio": (
+            not has_classes and args.C is not None
+        ),
+        "--alpha needs --lasso or --family; classes have --C or --lambda-ratio": (
+            has_classes and args.alpha is not None
+        ),
+        "--l1-ratio needs --family": args.family is None and args.l1_ratio is not None,
+        "--path has classes and --lasso, and no --family": args.family is not None and args.path is not None,
+        "--standardize and --no-standardize are for files": args.standardize is not None and not args.files,
+        "--positive is for classes; --lasso and --family take numbers": (
+            not has_classes and args.positive is not None
+        ),
+    }
+    return next((fault for fault, is_there in faults.items() if is_there), None)
+
+
+def _faulty_peers(args, solvers):
+    """Which of the peers is none, or None."""
+    known = {s.key for s in solvers}
+    unknown = [name for name in args.peers or () if name not in known]
+    if unknown:
+        return f"--peers: unknown solver {shown(unknown[0])}; known are {', '.join(sorted(known))}"
     return None
 
 
-def _numbers(args):
-    """What makes a problem of numbers, or None for classes."""
-    from .family_problem import FamilyProblem
-    from .lasso_problem import LassoProblem
+def _faulty_outputs(args):
+    """Why a picture or a file cannot be written, or None."""
+    from . import plot
 
-    if args.family is not None:
-        return partial(FamilyProblem, family=args.family, l1_ratio=_l1_ratio(args))
-    return LassoProblem if args.lasso else None
-
-
-def _shipped(args, settings):
-    """The problems without files."""
-    from . import family_problem, io, lasso_problem
-
-    if args.family is not None:
-        return family_problem.shipped_family_problems(io.split, args.family, _l1_ratio(args), **settings)
-    if args.lasso:
-        return lasso_problem.shipped_lasso_problems(io.split, **settings)
-    return io.shipped_problems(**settings)
-
-
-def _l1_ratio(args):
-    return 1.0 if args.l1_ratio is None else args.l1_ratio
+    if args.plot is not None:
+        try:
+            fault = plot.fault_of_name(args.plot)
+        except ImportError:
+            fault = "needs matplotlib: pip install matplotlib"
+        if fault:
+            return f"--plot {fault}"
+    for option in ("plot", "json"):
+        path = getattr(args, option)
+        fault = None if path is None else _why_not_writable(Path(path))
+        if fault:
+            return f"--{option} {path}: {fault}"
+    return None
 
 
 def _why_not_writable(path):
@@ -272,9 +230,10 @@ def _why_not_writable(path):
 
 
 def _write(option, path, write):
-    """Write a file; the exit status where that fails, or 0."""
+    """Write a file if one is asked for; the exit status where that fails, or 0."""
     try:
-        write(path)
+        if path is not None:
+            write(path)
     except OSError as error:
         return _fail(f"--{option} {path}: cannot be written: {error.strerror or error}", FAILED)
     return OK

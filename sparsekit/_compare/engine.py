@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .cells import CUT_OFF, OUT_OF_TIME, Cell, Rung, Track
-from .solver import MAX_ITER, REFERENCE_TOL
+from .solver import REFERENCE_TOL
 from .worker import Isolated, Outcome
 
 
@@ -118,15 +118,14 @@ class Bench:
         """Warm the solver's process up where that has not been done, and give it the problem."""
         solver, problem = track.solver, cell.problem
         runner = self._runners[solver.key]
-        # what may be compiled or started anew: container, kind of problem, thread pool
-        kind = (problem.is_sparse, type(problem), problem.fit_intercept, cell.n_threads)
+        # what may be compiled or started anew: container, family, intercept, thread pool
+        kind = (problem.is_sparse, problem.family, problem.fit_intercept, cell.n_threads)
         if kind not in runner.warm:
             self.progress(f"{solver.title}: warming up")
             sample = problem.sample()
             runner.load(sample)
-            settings = {"tol": 0.0, "max_iter": MAX_ITER, solver.knob: solver.warm_up_setting}
             limit = self.options.warm_up_time
-            out = runner.fit(2.0 / (sample.lambda_max or 1.0), settings, cell.n_threads, limit)
+            out = runner.fit(2.0 / (sample.lambda_max or 1.0), solver.warm_up_setting, cell.n_threads, limit)
             self._first_fits.setdefault((solver.key, *kind), out.seconds)
             if out.error or out.cut_off:
                 track.failure = out.error or f"first fit not done after {limit:.0f} s"
@@ -142,60 +141,50 @@ class Bench:
         self._prepare(cell, track)
         if track.failure:
             return Outcome(error=track.failure)
-        solver = track.solver
-        settings = {"tol": 0.0, "max_iter": MAX_ITER, solver.knob: knob}
-        return self._runners[solver.key].fit(cell.C, settings, cell.n_threads, timeout)
+        return self._runners[track.solver.key].fit(cell.C, knob, cell.n_threads, timeout)
 
     def _record(self, cell, track, knob, out):
         """Keep what came of one rung."""
         if out.error:
             track.failure = out.error
-            return
-        if out.cut_off:
+        elif out.cut_off:
             track.cut_off, track.stopped = out.seconds, CUT_OFF
-            return
-        fit = out.fit
-        if not (np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()):
+        elif not _is_finite(out.fit):
             track.failure = "returned a solution that is not finite"
-            return
-        objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
-        if track.best is None or objective < track.best.objective:
-            track.best_fit = fit
-        nnz = int(np.count_nonzero(fit.coef))
-        track.rungs.append(Rung(knob, [out.seconds], objective, nnz, fit.n_iter, out.warnings))
-        self._lower(cell, objective, fit)
+        else:
+            objective = self._lower(cell, out.fit)
+            if track.best is None or objective < track.best.objective:
+                track.best_fit = out.fit
+            nnz = int(np.count_nonzero(out.fit.coef))
+            track.rungs.append(Rung(knob, [out.seconds], objective, nnz, out.fit.n_iter, out.warnings))
 
-    def _lower(self, cell, objective, fit):
-        """Update F* and what is certified about it."""
+    def _lower(self, cell, fit):
+        """The objective of a fit; it updates F* and what is certified about it."""
+        objective = cell.problem.objective(fit.coef, fit.intercept, cell.C)
         if objective < cell.best_objective:
             cell.best_objective = objective
             bound = cell.problem.lower_bound(fit.coef, fit.intercept, cell.C)
             cell.certified_gap = (objective - bound) / max(abs(objective), np.finfo(float).tiny)
+        return objective
 
     def _reference(self, cell):
         """An untimed run of this package to a tight tolerance; peers are too slow at that to wait for."""
         track = cell.track("sparsekit")
-        if track is None or track.failure or cell.referenced:
+        if track is None or cell.referenced:
             return
         self.progress(f"{track.solver.title}: reference solution")
         out = self._fit(cell, track, REFERENCE_TOL, self.options.max_time)
-        if out.fit is not None and np.isfinite(out.fit.coef).all():
-            objective = cell.problem.objective(out.fit.coef, out.fit.intercept, cell.C)
-            self._lower(cell, objective, out.fit)
+        if out.fit is not None and _is_finite(out.fit):
+            self._lower(cell, out.fit)
             cell.referenced = True
 
     def _climb(self, cell):
         """Rung after rung, solver after solver, until all are at stop_gap, out of rungs or of time."""
-        options = self.options
-        while True:
-            active = [t for t in cell.tracks if self._has_next(cell, t)]
-            if not active:
-                return
+        while active := [track for track in cell.tracks if self._has_next(cell, track)]:
             for track in active:
                 knob = track.solver.ladder[len(track.rungs)]
                 self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
-                left = options.max_time - track.spent
-                out = self._fit(cell, track, knob, left)
+                out = self._fit(cell, track, knob, self.options.max_time - track.spent)
                 track.spent += 0.0 if math.isnan(out.seconds) else out.seconds
                 self._record(cell, track, knob, out)
 
@@ -208,21 +197,18 @@ class Bench:
             uncertain = not cell.referenced
         else:
             uncertain = cell.certified_gap > options.stop_gap
+        track.stopped = ""
         if track.rungs and not uncertain and cell.gap(track.best.objective) <= options.stop_gap:
             track.stopped = "reached"
-            return False
-        if len(track.rungs) >= len(track.solver.ladder):
+        elif len(track.rungs) >= len(track.solver.ladder):
             track.stopped = "out of rungs"
-            return False
-        track.stopped = ""
-        if track.rungs:
+        elif track.rungs:
             expected = track.rungs[-1].times[0]
             if track.solver.knob == "max_iter":
                 expected *= track.solver.ladder[len(track.rungs)] / track.rungs[-1].knob
             if track.spent + expected > options.max_time:
                 track.stopped = OUT_OF_TIME
-                return False
-        return True
+        return not track.stopped
 
     def _wants_repeat(self, cell, track, rung):
         n, options = len(rung.times), self.options
@@ -236,21 +222,24 @@ class Bench:
 
     def _repeat(self, cell):
         """Take turns again until each rung that matters has enough runs."""
-        pending, given_up = True, []
+        tracks = [track for track in cell.tracks if not track.failure]
+        pending = True
         while pending:
             pending = False
-            for i in range(max((len(t.rungs) for t in cell.tracks), default=0)):
-                for track in cell.tracks:
-                    if i >= len(track.rungs) or track.failure or track in given_up:
-                        continue
+            for i in range(max((len(track.rungs) for track in tracks), default=0)):
+                for track in [track for track in tracks if i < len(track.rungs)]:
                     rung = track.rungs[i]
-                    if self._wants_repeat(cell, track, rung):
-                        self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
-                        out = self._fit(cell, track, rung.knob, 5.0 + 5 * rung.median)
-                        if out.error:
-                            track.failure = out.error
-                        elif out.cut_off:
-                            given_up.append(track)
-                        else:
-                            rung.times.append(out.seconds)
-                            pending = True
+                    if not self._wants_repeat(cell, track, rung):
+                        continue
+                    self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
+                    out = self._fit(cell, track, rung.knob, 5.0 + 5 * rung.median)
+                    if out.error or out.cut_off:
+                        track.failure = out.error
+                        tracks.remove(track)
+                    else:
+                        rung.times.append(out.seconds)
+                        pending = True
+
+
+def _is_finite(fit):
+    return np.isfinite(fit.coef).all() and np.isfinite(fit.intercept).all()

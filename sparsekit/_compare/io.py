@@ -1,4 +1,4 @@
-"""Data for the comparison: files of the user (svmlight, .npz, CSV, parquet), or two sets of scikit-learn."""
+"""Data for the comparison: files of the user (svmlight, .npz, CSV, parquet), or sets of scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from scipy import sparse
 from .._messages import listed, shown
 from ..datasets._files import OPENERS, FileFormatError
 from ..datasets._svmlight import load_svmlight
-from .lasso_problem import targets
 from .matrix_files import read_npz
 from .problem import Problem
 from .tables import MAX_VALUES, DataError, encode, is_number, read_table, text_of
@@ -18,80 +17,57 @@ from .tables import MAX_VALUES, DataError, encode, is_number, read_table, text_o
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".parquet")
+# how tables are read if nothing is said
+COLUMNS = dict(target=None, categorical=(), drop=(), drop_missing=False, header=None)
+STANDARDIZED = "columns standardised: mean 0, standard deviation 1 (--no-standardize: as they are)"
 
 
 def read_problem(
     path,
     *,
-    test=None,
     test_size=0.25,
-    target=None,
     positive=None,
-    categorical=(),
-    drop=(),
-    drop_missing=False,
-    header=None,
     standardize=False,
     fit_intercept=False,
     seed=0,
-    numbers=None,
+    family="binomial",
+    l1_ratio=1.0,
+    **columns,
 ):
-    """Read a data set and make a binary problem of it, or a regression.
+    """Read a data set and make a problem of it.
 
     Parameters
     ----------
-    path, test, test_size, target, positive, categorical, drop, drop_missing, header, fit_intercept, seed
+    path, test_size, positive, fit_intercept, seed
         As the options of the command line.
     standardize : bool or None, default=False
         Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
-    numbers : callable, optional
-        Makes the problem, as `LassoProblem` does, where the target is a number to predict; rows are then held
-        out without regard to it.
+    family, l1_ratio
+        As of `Problem`. Where the target is a number to predict, rows are held out without regard to it.
+    **columns
+        ``target``, ``categorical``, ``drop``, ``drop_missing`` and ``header``, as the options.
 
     Raises
     ------
     DataError
     """
     path = Path(path)
-    columns = dict(
-        target=target, categorical=categorical, drop=drop, drop_missing=drop_missing, header=header
-    )
-    X, labels, held_out, encoding = _read(path, columns)
-    notes = []
-    if test is not None:
-        X_test, labels_test, _, _ = _read(Path(test), columns, encoding)
-        X, X_test = _same_width(X, X_test, path, test)
-        held_out = X_test, labels_test
-    elif held_out is not None:
-        notes.append("held-out rows are those of the file")
-    elif _kind(path)[0] in SVMLIGHT:
-        X = _from_first_column(X)
-    if encoding is not None:
-        notes += encoding.notes
-    if numbers is not None:
-        y, label = targets(labels, path), None
+    X, labels, notes = _read(path, {**COLUMNS, **columns})
+    has_classes = family == "binomial"
+    if has_classes:
+        y, more = _binary(labels, positive, path)
+        notes += more
     else:
-        y, label, note = _binary(labels, positive, path)
-        notes += note
-    if held_out is not None:
-        X_test, given = held_out
-        y_test = targets(given, test or path) if numbers is not None else np.where(given == label, 1.0, -1.0)
-    elif test_size > 0:
-        X, y, X_test, y_test, note = split(X, y, test_size, seed, numbers is None)
-        notes += note
-    else:
-        X_test = y_test = None
-    if standardize is None:
-        standardize = not sparse.issparse(X)
-        notes += [] if standardize else ["columns as they are (--standardize scales them)"]
-    if standardize:
+        y = _numbers(labels, path)
+        Problem(str(path), X, y, family=family)  # checks y while its rows are those of the file
+    X, y, X_test, y_test, more = split(X, y, test_size, seed, has_classes)
+    notes += more
+    if standardize or (standardize is None and not sparse.issparse(X)):
         X, X_test = _standardized(X, X_test, path)
-        notes.append(
-            "columns divided by their standard deviation"
-            if sparse.issparse(X)
-            else "columns standardised: mean 0, standard deviation 1 (--no-standardize: as they are)"
-        )
-    return (numbers or Problem)(_name(path), X, y, fit_intercept, X_test, y_test, notes)
+        notes.append("columns divided by their standard deviation" if sparse.issparse(X) else STANDARDIZED)
+    elif standardize is None:
+        notes.append("columns as they are (--standardize scales them)")
+    return Problem(_name(path), X, y, fit_intercept, X_test, y_test, notes, family, l1_ratio)
 
 
 def _standardized(X, X_test, path):
@@ -105,22 +81,38 @@ def _standardized(X, X_test, path):
     return scaler.transform(X), None if X_test is None else scaler.transform(X_test)
 
 
-def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0):
-    """Breast cancer (standardised) and digits (even against odd), which come with scikit-learn."""
-    from sklearn.datasets import load_breast_cancer, load_digits
+def shipped_problems(*, test_size=0.25, fit_intercept=False, seed=0, family="binomial", l1_ratio=1.0):
+    """Sets that come with scikit-learn.
 
+    For classes breast cancer, and digits, even against odd. For least squares diabetes as it is, and with
+    products of up to three of its features, which are nearly collinear; for other families the former.
+    """
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+    from sklearn.preprocessing import PolynomialFeatures
+
+    scaled = "features standardised"
+    if family == "binomial":
+        X, y = load_breast_cancer(return_X_y=True)
+        digits, number = load_digits(return_X_y=True)
+        sets = [
+            ("breast cancer", X, y == 1, [scaled]),
+            ("digits", digits / 16, number % 2 == 0, ["even digits against odd, pixels in [0, 1]"]),
+        ]
+        sets = [(name, X, np.where(is_positive, 1.0, -1.0), notes) for name, X, is_positive, notes in sets]
+    else:
+        X, y = load_diabetes(return_X_y=True)
+        sets = [("diabetes", X, y, [scaled])]
+        if family == "gaussian":
+            products = PolynomialFeatures(3, include_bias=False).fit_transform(X)
+            notes = ["products of up to three of the ten features", scaled]
+            sets.append(("diabetes, products", products, y, notes))
     problems = []
-    X, y = load_breast_cancer(return_X_y=True)
-    X, y, X_test, y_test, notes = split(X, np.where(y == 1, 1.0, -1.0), test_size or 0.25, seed)
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    X, X_test = (X - mean) / scale, (X_test - mean) / scale
-    problems.append(
-        Problem("breast cancer", X, y, fit_intercept, X_test, y_test, ["features standardised", *notes])
-    )
-    X, y = load_digits(return_X_y=True)
-    X, y, X_test, y_test, notes = split(X / 16, np.where(y % 2 == 0, 1.0, -1.0), test_size or 0.25, seed)
-    notes = ["even digits against odd, pixels in [0, 1]", *notes]
-    problems.append(Problem("digits", X, y, fit_intercept, X_test, y_test, notes))
+    for name, X, y, notes in sets:
+        X, y, X_test, y_test, more = split(X, y, test_size, seed, family == "binomial")
+        if scaled in notes:
+            X, X_test = _standardized(X, X_test, name)
+        parts = X, y, fit_intercept, X_test, y_test
+        problems.append(Problem(name, *parts, notes + more, family, l1_ratio))
     return problems
 
 
@@ -140,8 +132,8 @@ def _kind(path):
     return (suffixes[-1] if suffixes else ""), is_packed
 
 
-def _read(path, columns, encoding=None):
-    """(X, labels, held-out (X, labels) or None, Encoding or None); svmlight columns still as in the file."""
+def _read(path, columns):
+    """(X, labels, notes)."""
     kind, is_packed = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -151,16 +143,16 @@ def _read(path, columns, encoding=None):
         )
     if kind not in DELIMITED and columns["header"] is not None:
         raise DataError(f"{path}: --header is for CSV files")
-    held_out = None
+    notes = []
     try:
         if kind == ".npz":
-            X, labels, held_out = read_npz(path)
+            X, labels = read_npz(path)
         elif kind in SVMLIGHT:
-            # indices as they are: _from_first_column drops an unused column 0
-            X, labels = load_svmlight(path, zero_based=True)
+            X, labels = load_svmlight(path)
         elif kind in DELIMITED or (kind == ".parquet" and not is_packed):
             frame, labels, notes = read_table(path, kind, **columns)
-            X, encoding = encode(frame, notes, path, encoding)
+            X, more = encode(frame)
+            notes += more
         else:
             known = " ".join((*SVMLIGHT, *DELIMITED))
             raise DataError(
@@ -173,31 +165,23 @@ def _read(path, columns, encoding=None):
         raise DataError(f"{path}: cannot be read: {error}") from error
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
-    return X, labels, held_out, encoding
+    return X, labels, notes
 
 
-def _from_first_column(*matrices):
-    """Drop column 0 of svmlight data that counts from 1 (column 0 unused in all given parts)."""
-    if all(X.shape[1] > 1 and not np.any(X.indices == 0) for X in matrices):
-        matrices = tuple(sparse.csr_matrix(X[:, 1:]) for X in matrices)
-    return matrices if len(matrices) > 1 else matrices[0]
-
-
-def _same_width(X, X_test, path, test):
-    if sparse.issparse(X) != sparse.issparse(X_test):
-        raise DataError(f"{test}: is {'sparse' if sparse.issparse(X_test) else 'dense'}, unlike {path}")
-    if _kind(path)[0] in SVMLIGHT and _kind(test)[0] in SVMLIGHT:
-        width = max(X.shape[1], X_test.shape[1])  # svmlight files leave trailing empty columns out
-        X.resize(X.shape[0], width)
-        X_test.resize(X_test.shape[0], width)
-        return _from_first_column(X, X_test)
-    if X.shape[1] != X_test.shape[1]:
-        raise DataError(f"{test}: has {X_test.shape[1]} features, {path} has {X.shape[1]}")
-    return X, X_test
+def _numbers(labels, path):
+    """Labels of a file as float64 targets; DataError where they are no numbers, or all the same."""
+    if labels.dtype.kind not in "iuf":
+        raise DataError(
+            f"{path}: the target holds {shown(str(labels[0]))}; --lasso and --family need numbers"
+        )
+    y = labels.astype(np.float64)
+    if not np.ptp(y) > 0:
+        raise DataError(f"{path}: all {len(y)} rows have the target {y[0]:g}; nothing can be explained")
+    return y
 
 
 def _binary(labels, positive, path):
-    """(y in -1/+1, label that is +1, notes)."""
+    """(y in -1/+1, notes)."""
     classes, counts = np.unique(labels, return_counts=True)
     texts = classes.tolist() if classes.dtype.kind in "bU" else [text_of(c) for c in classes]
     if len(classes) < 2:
@@ -215,7 +199,7 @@ def _binary(labels, positive, path):
     notes = []
     if len(classes) > 2:
         notes.append(f"{len(classes)} labels: {texts[k]} against the rest (choose with --positive)")
-    return np.where(labels == classes[k], 1.0, -1.0), classes[k], notes
+    return np.where(labels == classes[k], 1.0, -1.0), notes
 
 
 def _refuse_regression(classes, texts, usual, n, path):
@@ -243,9 +227,11 @@ def _is_equal(label, text):
 
 
 def split(X, y, test_size, seed, stratified=True):
-    """(X, y, X_test, y_test, notes), stratified by y where it has classes."""
+    """(X, y, X_test, y_test, notes), stratified by y where it has classes; of a size of 0 no row."""
     from sklearn.model_selection import train_test_split
 
+    if not test_size:
+        return X, y, None, None, []
     groups = y if stratified else None
     try:
         X, X_test, y, y_test = train_test_split(X, y, test_size=test_size, stratify=groups, random_state=seed)

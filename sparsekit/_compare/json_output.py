@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-import numpy as np
-
+from .._messages import plain
 from .._storage.replacing import replacing
 from .report import geometric_means, machine, versions
 
@@ -18,11 +17,11 @@ def as_dict(cells, solvers, settings):
         "versions": versions(solvers),
         "settings": settings,
         "objective": cells[0].problem.formula,
-        "not_installed": {s.key: s.missing() for s in solvers if s.missing() is not None},
-        "cells": [_cell_dict(cell, settings.get("gaps", (1e-3, 1e-6))) for cell in cells],
+        "not_installed": {s.key: s.missing() for s in solvers if s.missing()},
+        "cells": [_cell_dict(cell, settings["gaps"]) for cell in cells],
         "summary": [
             dict(zip(("gap", "rival", "ratio", "n_cells", "n_bounds", "n_slower"), row))
-            for row in geometric_means(cells, settings.get("gaps", (1e-3, 1e-6)))
+            for row in geometric_means(cells, settings["gaps"])
         ],
     }
 
@@ -39,17 +38,8 @@ def _cell_dict(cell, gaps):
             "failure": track.failure,
             "times": {f"{g:.0e}": cell.time_to(track, g) for g in gaps},
             "rungs": [
-                {
-                    track.solver.knob: r.knob,
-                    "times": r.times,
-                    "median": r.median,
-                    "objective": r.objective,
-                    "gap": cell.gap(r.objective),
-                    "nnz": r.nnz,
-                    "n_iter": r.n_iter,
-                    "warnings": r.warnings,
-                }
-                for r in track.rungs
+                {track.solver.knob: rung.knob, **rung.columns, "gap": cell.gap(rung.objective)}
+                for rung in track.rungs
             ],
         }
         if track.best is not None:
@@ -74,12 +64,9 @@ def write_json(path, content):
 
 
 def _finite(value):
+    value = plain(value)
     if isinstance(value, dict):
         return {k: _finite(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [_finite(v) for v in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, np.integer):
-        return int(value)
-    return value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

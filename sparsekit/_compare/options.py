@@ -104,9 +104,7 @@ def make_parser():
         "(default: "
         f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
     )
-    held_out = compare.add_mutually_exclusive_group()
-    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
-    held_out.add_argument(
+    add(
         "--test-size",
         type=_share,
         default=0.25,
@@ -163,40 +161,26 @@ def make_parser():
     return parser
 
 
-def _number(text, kind=float):
-    try:
-        return kind(text)
-    except ValueError:  # argparse would name this function
-        what = "a whole number" if kind is int else "a number"
-        raise argparse.ArgumentTypeError(f"must be {what}, is {text}") from None
+def _number(is_valid, allowed, kind=float):
+    """The type of an option: a number that is valid."""
+
+    def read(text):
+        try:
+            value = kind(text)
+        except ValueError:  # argparse would name this function
+            what = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"must be {what}, is {text}") from None
+        if not is_valid(value):
+            raise argparse.ArgumentTypeError(f"must be {allowed}, is {text}")
+        return value
+
+    return read
 
 
-def _positive(text):
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a positive number, is {text}")
-    return value
-
-
-def _share(text):
-    value = _number(text)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"must be in [0, 1), is {text}")
-    return value
-
-
-def _ratio(text):
-    value = _number(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be in [0, 1], is {text}")
-    return value
-
-
-def _positive_int(text):
-    value = _number(text, int)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, is {text}")
-    return value
+_positive = _number(lambda value: 0 < value < float("inf"), "a positive number")
+_share = _number(lambda value: 0 <= value < 1, "in [0, 1)")
+_ratio = _number(lambda value: 0 <= value <= 1, "in [0, 1]")
+_positive_int = _number(lambda value: value >= 1, "at least 1", int)
 
 
 def _numbers(text):

@@ -6,37 +6,87 @@ failing.
 
 from __future__ import annotations
 
+import time
+from typing import ClassVar
+
 import numpy as np
 
-from .solver import ITERATIONS, LOOSE_TOLERANCES, TOLERANCES, Fit, Solver, hessian_too_large
+from .options import DISPERSION, FAMILIES, POWERS
+from .problem import OURS
+from .solver import (
+    DECADES,
+    ITERATIONS,
+    LOOSE_TOLERANCES,
+    MAX_ITER,
+    TOLERANCES,
+    Fit,
+    Solver,
+    hessian_too_large,
+)
 
 
-class _SklearnSolver(Solver):
-    package = "scikit-learn"
-    solver = ""
+class Sparsekit(Solver):
+    """This package's L1LogisticOBA, LassoOBA and GLMOBA."""
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    key = package = "sparsekit"
+    families = ("binomial", "gaussian", *FAMILIES)
+    path_ladder = DECADES
+
+    def __init__(self, family="binomial"):
+        super().__init__(family)
+        self.title = OURS.get(family, "GLMOBA")
+        self.path_form = "lasso_path" if family == "gaussian" else "l1_logistic_path"
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol is relative to the gradient of the model without features."""
+        from .. import GLMOBA, L1LogisticOBA, LassoOBA
+
+        options = dict(tol=tol, max_iter=max_iter, fit_intercept=problem.fit_intercept, n_jobs=n_threads)
+        if problem.family == "binomial":
+            model = L1LogisticOBA(C=C, **options)
+        elif problem.family == "gaussian":
+            model = LassoOBA(problem.alpha(C), **options)
+        else:
+            model = GLMOBA(
+                problem.family, power=POWERS.get(problem.family, 1.5), dispersion=DISPERSION,
+                alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, **options,
+            )  # fmt: skip
+        return Fit.of(model.fit(X, problem.y))
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """``setting`` is tol."""
+        from .. import l1_logistic_path, lasso_path
+
+        options = dict(fit_intercept=problem.fit_intercept, tol=setting, n_jobs=n_threads)
+        if problem.family == "gaussian":
+            found = lasso_path(X, problem.y, alphas=[problem.alpha(C) for C in Cs], **options)
+        else:
+            found = l1_logistic_path(X, problem.y, Cs=Cs, **options)
+        return [found.coef(k) for k in range(len(Cs))], list(found.intercepts.T)
+
+
+class Liblinear(Solver):
+    """LIBLINEAR's newGLMNET (-s 6) as scikit-learn calls it."""
+
+    key, title, package = "liblinear", "LIBLINEAR (scikit-learn)", "scikit-learn"
+    solver = "liblinear"
+    can_free_intercept = False
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         """LogisticRegression with an L1 penalty."""
         from sklearn.linear_model import LogisticRegression
 
-        model = LogisticRegression(
-            C=C,
-            tol=tol,
-            max_iter=max_iter,
-            fit_intercept=fit_intercept,
-            solver=self.solver,
-            random_state=0,
-            **sklearn_l1(self.version),
-        ).fit(X, y)
-        coef = model.coef_ if len(model.classes_) > 2 else model.coef_[0]
-        return Fit(coef, model.intercept_, int(np.max(model.n_iter_)))
+        options = dict(tol=tol, max_iter=max_iter, random_state=0, **sklearn_l1(self.version))
+        model = LogisticRegression(C=C, fit_intercept=problem.fit_intercept, solver=self.solver, **options)
+        return Fit.of(model.fit(X, problem.y))
 
 
-class Liblinear(_SklearnSolver):
-    """LIBLINEAR's newGLMNET (-s 6) as scikit-learn calls it."""
+class Saga(Liblinear):
+    """Stochastic average gradient; runs by epochs, because its tol is a step length."""
 
-    key, title, solver = "liblinear", "LIBLINEAR (scikit-learn)", "liblinear"
-    can_free_intercept = False
+    key, title, solver = "saga", "saga (scikit-learn)", "saga"
+    can_free_intercept = True
+    knob, ladder = "max_iter", ITERATIONS
 
 
 class LiblinearOfficial(Solver):
@@ -46,150 +96,255 @@ class LiblinearOfficial(Solver):
     compiles = True  # its CSR conversion is a numba function where numba is installed
     can_free_intercept = False  # its option -R does not exist for -s 6
 
-    def data(self, problem):
+    def design(self, problem):
         """CSR in every case: a dense array would be converted row by row in Python."""
         from scipy import sparse
 
-        return sparse.csr_matrix(problem.design("row")), problem.y
+        return sparse.csr_matrix(super().design(problem))
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         """train(y, X, "-s 6 -c C -e tol"); max_iter is fixed inside the library."""
         from liblinear.liblinearutil import train
 
-        model = train(y, X, f"-s 6 -c {float(C)} -e {float(tol)} -q")
+        model = train(problem.y, X, f"-s 6 -c {float(C)} -e {float(tol)} -q")
         # of the labels -1 and +1 the library puts +1 first, whichever it meets first
         return Fit(np.ctypeslib.as_array(model.w, (X.shape[1],)).copy(), 0.0, -1)
 
 
-class Saga(_SklearnSolver):
-    """Stochastic average gradient; runs by epochs, because its tol is a step length."""
+class SklearnLasso(Solver):
+    """scikit-learn's coordinate descent on the data."""
 
-    key, title, solver = "saga", "saga (scikit-learn)", "saga"
-    multinomial = True
-    knob, ladder = "max_iter", ITERATIONS
+    key, title, package = "lasso", "Lasso (scikit-learn)", "scikit-learn"
+    families = ("gaussian",)
+    layout = "column"
+    precompute = False
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol bounds the duality gap relative to the squares of y."""
+        from sklearn.linear_model import Lasso
+
+        options = dict(fit_intercept=problem.fit_intercept, precompute=self.precompute)
+        model = Lasso(problem.alpha(C), tol=tol, max_iter=max_iter, **options)
+        return Fit.of(model.fit(X, problem.y))
+
+
+class SklearnLassoGram(SklearnLasso):
+    """scikit-learn's coordinate descent on the Gram matrix."""
+
+    key, title = "lasso-gram", "Lasso, precompute (scikit-learn)"
+    precompute = True
+
+    def refuses(self, problem):
+        """Sparse data, for which ``precompute`` is ignored, and too many features."""
+        if problem.is_sparse:
+            return "uses no Gram matrix of sparse data"
+        return super().refuses(problem) or hessian_too_large(problem)
 
 
 class Skglm(Solver):
-    """skglm's SparseLogisticRegression: working sets and proximal Newton, compiled by numba."""
+    """skglm's working sets, with proximal Newton or Anderson acceleration, compiled by numba."""
 
     key, title, package = "skglm", "skglm", "skglm"
+    families = ("binomial", "gaussian")
     layout = "column"
     compiles = True
     ladder = LOOSE_TOLERANCES
-    estimator = "SparseLogisticRegression"
+    path_form = "{}, warm starts"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """Mean-scaled: alpha = 1 / (n C); tol is absolute on the mean gradient, so scale it alike."""
+    def _model(self, problem, **options):
         import skglm
 
-        alpha = 1.0 / (C * X.shape[0])
-        model = getattr(skglm, self.estimator)(
-            alpha=alpha, tol=tol * alpha, max_iter=max_iter, fit_intercept=fit_intercept
-        ).fit(X, y)
-        return Fit(np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]), int(np.max(model.n_iter_)))
+        estimator = skglm.Lasso if problem.family == "gaussian" else skglm.SparseLogisticRegression
+        return estimator(fit_intercept=problem.fit_intercept, **options)
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol is absolute on the mean gradient, so scale it like alpha."""
+        alpha = problem.alpha(C)
+        model = self._model(problem, alpha=alpha, tol=tol * alpha, max_iter=max_iter)
+        return Fit.of(model.fit(X, problem.y))
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """Each penalty from the last one's solution; ``setting`` is tol as a part of the penalty."""
+        model = self._model(problem, warm_start=True, max_iter=MAX_ITER)
+        fits = []
+        for alpha in map(problem.alpha, Cs):
+            if time.monotonic() > end:
+                break
+            fits.append(Fit.of(model.set_params(alpha=alpha, tol=setting * alpha).fit(X, problem.y)))
+        return [fit.coef for fit in fits], [fit.intercept for fit in fits]
 
 
 class Celer(Solver):
-    """celer's working sets with proximal Newton; celer_path, since the estimator copies X to CSR."""
+    """celer's working sets with dual extrapolation; celer_path, since its classifier copies X to CSR."""
 
     key, title, package = "celer", "celer", "celer"
+    families = ("binomial", "gaussian")
     layout = "column"
-    can_free_intercept = False
     ladder = (1.0, *TOLERANCES)  # the duality gap at zero is at most that
+    path_form = "{}_path"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """alpha = 1 / C; tol bounds the duality gap relative to n log 2."""
+    def __init__(self, family="binomial"):
+        super().__init__(family)
+        self.can_free_intercept = family == "gaussian"
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol bounds the duality gap relative to n log 2, or to the squares of y."""
+        if problem.family == "gaussian":
+            from celer import Lasso
+
+            options = dict(tol=tol, max_iter=max_iter, fit_intercept=problem.fit_intercept)
+            return Fit.of(Lasso(alpha=problem.alpha(C), **options).fit(X, problem.y))
+        coefs, n_iter = self._path(X, problem, [C], tol, max_iter)
+        return Fit(coefs[:, 0], 0.0, int(n_iter[0]))
+
+    def _path(self, X, problem, Cs, tol, max_iter):
+        """alpha = 1 / C for classes."""
         from celer import celer_path
 
+        is_lasso = problem.family == "gaussian"
+        alphas = np.array([problem.alpha(C) if is_lasso else 1.0 / C for C in Cs])
+        options = {} if is_lasso else {"use_PN": True}
         _, coefs, _, n_iter = celer_path(
-            X,
-            y,
-            "logreg",
-            alphas=np.array([1.0 / C]),
-            tol=tol,
-            max_iter=max_iter,
-            use_PN=True,
-            return_n_iter=True,
-        )
-        return Fit(coefs[:, 0], 0.0, int(n_iter[0]))
+            X, problem.y, "lasso" if is_lasso else "logreg", alphas=alphas, tol=tol, max_iter=max_iter,
+            return_n_iter=True, **options,
+        )  # fmt: skip
+        return coefs, n_iter
+
+    def refuses_path(self, problem):
+        """Intercepts, which it leaves to its estimators."""
+        return "fits no intercept along paths" if problem.fit_intercept else None
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """``setting`` is tol."""
+        return list(self._path(X, problem, Cs, setting, MAX_ITER)[0].T), [0.0] * len(Cs)
 
 
 class Blitz(Solver):
     """blitzl1's working sets with proximal Newton, the C++ of the method's authors."""
 
     key, title, package = "blitz", "Blitz", "blitzl1"
+    families = ("binomial", "gaussian")
     layout = "column"
     ladder = LOOSE_TOLERANCES  # the dual point that it starts from is far below
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter is ignored."""
-        return self.solve("LogRegProblem", X, y, 1.0 / C, tol, fit_intercept)
-
-    def solve(self, problem, X, y, penalty, tol, fit_intercept):
-        """Fit of the class ``problem`` of blitzl1."""
         import blitzl1
         from blitzl1 import _blitzl1 as wrapper
 
         # the release asks NumPy for the dtype of a pointer, which none since 1.16 knows
         wrapper.data_as = _as_pointer
-        blitzl1.set_use_intercept(bool(fit_intercept))
+        blitzl1.set_use_intercept(bool(problem.fit_intercept))
         blitzl1.set_tolerance(tol)
-        found = getattr(blitzl1, problem)(X, y).solve(penalty)
+        make = blitzl1.LassoProblem if problem.family == "gaussian" else blitzl1.LogRegProblem
+        found = make(X, problem.y).solve(1.0 / C)
         return Fit(found.x, found.intercept, found._num_iterations)
 
 
 class Glum(Solver):
-    """glum's IRLS with coordinate descent on the Hessian."""
+    """glum's IRLS, with coordinate descent on the Hessian where there is an L1 penalty."""
 
     key, title, package = "glum", "glum", "glum"
+    families = ("binomial", "gaussian", *FAMILIES)
     layout = "column"
     ladder = LOOSE_TOLERANCES
-    family = "binomial"
 
     def refuses(self, problem):
         """Too many features for a p x p Hessian."""
         return super().refuses(problem) or hessian_too_large(problem)
 
-    def data(self, problem):
-        """Targets in {0, 1}."""
-        return problem.design(self.layout), (problem.y > 0).astype(np.float64)
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """gradient_tol is absolute on the mean gradient."""
+        import glum
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """Mean-scaled: alpha = 1 / (n C); gradient_tol is absolute on the mean gradient."""
-        from glum import GeneralizedLinearRegressor
-
-        alpha = 1.0 / (C * X.shape[0])
-        model = GeneralizedLinearRegressor(
-            family=self.family,
-            alpha=alpha,
-            l1_ratio=1.0,
-            fit_intercept=fit_intercept,
-            solver="irls-cd",
-            gradient_tol=tol * alpha,
-            max_iter=max_iter,
-        ).fit(X, y)
-        return Fit(model.coef_, model.intercept_, model.n_iter_)
+        family = {
+            "gaussian": "normal",
+            "tweedie": glum.TweedieDistribution(POWERS["tweedie"]),
+            "negative-binomial": glum.NegativeBinomialDistribution(DISPERSION),
+        }.get(problem.family, problem.family)
+        y = (problem.y > 0).astype(np.float64) if problem.family == "binomial" else problem.y
+        options = {"link": "log"} if problem.family in FAMILIES else {"solver": "irls-cd"}
+        alpha = problem.alpha(C)
+        model = glum.GeneralizedLinearRegressor(
+            family=family, alpha=alpha, l1_ratio=problem.l1_ratio, fit_intercept=problem.fit_intercept,
+            gradient_tol=tol * alpha, max_iter=max_iter, **options,
+        )  # fmt: skip
+        return Fit.of(model.fit(X, y))
 
 
-class Sparsekit(Solver):
-    """This package's L1LogisticOBA."""
+class SklearnGLM(Solver):
+    """scikit-learn's GLMs by L-BFGS, for ridges."""
 
-    key, title, package = "sparsekit", "L1LogisticOBA", "sparsekit"
-    multinomial = True
+    key, title, package = "sklearn-lbfgs", "lbfgs (scikit-learn)", "scikit-learn"
+    families = FAMILIES
+    solver = "lbfgs"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """tol is relative to the gradient at zero."""
-        from .. import L1LogisticOBA
+    def refuses(self, problem):
+        """Penalties and families that it lacks."""
+        if problem.family not in POWERS:
+            return f"has no {problem.family} family"
+        return super().refuses(problem) or ("has no L1 penalty: --l1-ratio 0" if problem.l1_ratio else None)
 
-        model = L1LogisticOBA(C=C, tol=tol, max_iter=max_iter, fit_intercept=fit_intercept, n_jobs=n_threads)
-        model.fit(X, y)
-        coef = model.coef_ if len(model.classes_) > 2 else model.coef_[0]
-        return Fit(coef, model.intercept_, int(np.max(model.n_iter_)))
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol is absolute on the mean gradient."""
+        from sklearn.linear_model import TweedieRegressor
+
+        model = TweedieRegressor(
+            power=POWERS[problem.family], link="log", alpha=problem.alpha(C), tol=tol, max_iter=max_iter,
+            fit_intercept=problem.fit_intercept, solver=self.solver,
+        )  # fmt: skip
+        return Fit.of(model.fit(X, problem.y))
 
 
-def all_solvers():
-    """One instance of every adapter, this package first."""
-    return [cls() for cls in (Sparsekit, Liblinear, LiblinearOfficial, Skglm, Celer, Blitz, Glum, Saga)]
+class SklearnGLMNewton(SklearnGLM):
+    """scikit-learn's GLMs by Newton's method, for ridges."""
+
+    key, title = "sklearn-newton", "newton-cholesky (scikit-learn)"
+    solver = "newton-cholesky"
+
+    def refuses(self, problem):
+        """Too many features for a p x p Hessian."""
+        return super().refuses(problem) or hessian_too_large(problem)
+
+
+class Statsmodels(Solver):
+    """statsmodels' elastic net, coordinate descent in Python."""
+
+    key, title, package = "statsmodels", "statsmodels", "statsmodels"
+    families = FAMILIES
+    names: ClassVar = {"poisson": "Poisson", "gamma": "Gamma", "negative-binomial": "NegativeBinomial"}
+
+    def refuses(self, problem):
+        """Sparse data, and families whose likelihood is not the deviance there."""
+        if problem.family not in self.names:
+            return f"has no penalised {problem.family} deviance"
+        return super().refuses(problem) or ("takes no sparse data" if problem.is_sparse else None)
+
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """tol bounds the largest change of a coefficient."""
+        import statsmodels.api as sm
+
+        options = {"negative-binomial": {"alpha": DISPERSION}}.get(problem.family, {})
+        family = getattr(sm.families, self.names[problem.family])(sm.families.links.Log(), **options)
+        first = int(problem.fit_intercept)
+        design = np.column_stack([np.ones((len(X), first)), X])
+        alpha = np.concatenate([np.zeros(first), np.full(X.shape[1], problem.alpha(C))])
+        found = sm.GLM(problem.y, design, family=family).fit_regularized(
+            alpha=alpha, L1_wt=problem.l1_ratio, cnvrg_tol=tol, maxiter=max_iter
+        )
+        return Fit(found.params[first:], float(found.params[0]) if first else 0.0, -1)
+
+
+# this package first
+SOLVERS = (
+    Sparsekit, Liblinear, LiblinearOfficial, SklearnLasso, SklearnLassoGram, Skglm, Celer, Blitz, Glum, Saga,
+    SklearnGLM, SklearnGLMNewton, Statsmodels,
+)  # fmt: skip
+
+
+def all_solvers(family="binomial"):
+    """Every solver of problems of a family, this package first."""
+    return [kind(family) for kind in SOLVERS if family in kind.families]
 
 
 def _as_pointer(array, pointer):

@@ -34,17 +34,24 @@ def _curve(cell, track):
 
 def _label_times(ax):
     """Labels of the time axis that do not overlap: decades, or two or three numbers where there are few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+    from matplotlib.ticker import MaxNLocator, NullFormatter
 
-    decades = np.ptp(np.log10(ax.get_xlim()))
-    if decades >= 1.5:
-        ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
+    low, high = ax.get_xlim()
+    decades = math.log10(high / low)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+
+    def inside(*parts):
+        ticks = [part * 10.0**power for power in powers for part in parts]
+        return [tick for tick in ticks if low <= tick <= high]
+
+    ax.xaxis.set_minor_formatter(NullFormatter())  # labels between decades would overlap
+    if decades >= 1.5 and len(inside(1)) >= 2:
         return
     # 3 of each decade, or 2 and 5, are far enough apart; in a narrow range equally distant numbers are
-    subs = (1, 3) if decades >= 0.9 else (1, 2, 5)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs) if decades > 0.5 else MaxNLocator(2))
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
-    ax.xaxis.set_minor_locator(NullLocator())
+    ticks = inside(1, 3) if decades >= 0.9 else inside(1, 2, 5)
+    if len(ticks) < 2 or decades <= 0.5:
+        ticks = [tick for tick in MaxNLocator(2).tick_values(low, high) if low <= tick <= high]
+    ax.set_xticks(ticks, [f"{tick:.6g}" for tick in ticks])
 
 
 def plot(cells, path):

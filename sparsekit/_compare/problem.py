@@ -7,40 +7,52 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.special import expit, logsumexp, xlogy
+
+from .._l1.losses.families.make import make_family
+from .._l1.losses.family_loss import deviance, null_predictor
+from .._solver.tolerances import ROUNDING
+from .options import DISPERSION, POWERS
+from .tables import DataError
+
+# this package's estimators, the peers that all know, and the scores of held-out rows
+OURS = {"binomial": "L1LogisticOBA", "gaussian": "LassoOBA"}
+_BASELINES = {"binomial": ("liblinear", "LIBLINEAR"), "gaussian": ("lasso", "scikit-learn's Lasso")}
+_SCORES = {
+    "binomial": {"accuracy": "accuracy", "log_loss": "log-loss"},
+    "gaussian": {"r2": "R2", "mean_squared_error": "mean sq. error"},
+}
 
 
 @dataclass(eq=False)
 class Problem:
-    r"""Binary L1 logistic regression on one data set.
+    r"""A generalised linear model with an L1 or elastic-net penalty on one data set.
 
-    .. math:: F(w, b) = \lVert w \rVert_1 + C \sum_i \log(1 + \exp(-y_i (x_i^T w + b)))
+    .. math:: F(w, b) = s \left(\sum_i \ell(x_i^T w + b, y_i)
+        + \frac{1}{C} \left(\rho \lVert w \rVert_1 + \tfrac{1 - \rho}{2} \lVert w \rVert^2\right)\right)
 
-    the loss being a *sum* over rows and b, where there is one, free of penalty. ``C = 1 / lambda``.
+    with half the unit deviance :math:`\ell` of the ``family`` and :math:`\rho` its ``l1_ratio``. For two
+    classes s is C and F the objective of LIBLINEAR, elsewhere s is 1 / n and F that of scikit-learn's Lasso
+    and Tweedie models with ``alpha = 1 / (n C)``.
 
     Parameters
     ----------
     name : str
     X : ndarray or CSR matrix of shape (n, p), float64
     y : ndarray of shape (n,), float64
-        -1 or +1.
+        -1 or +1 where the family is "binomial".
     fit_intercept : bool, default=False
     X_test, y_test : like X and y, or None
-        Held-out rows; used only to report accuracy and log-loss.
+        Held-out rows; used only for scores.
     notes : list of str
         What a reader of the results must know about how the data was made.
-    """
+    family : {"binomial", "gaussian", "poisson", "gamma", "tweedie", "negative-binomial"}
+    l1_ratio : float
 
-    # words of the reports: this package's estimator, the peer that all know, scores of held-out rows
-    ours = "L1LogisticOBA"
-    baseline = "liblinear", "LIBLINEAR"
-    formula = "||w||_1 + C sum_i log(1 + exp(-y_i z_i))"
-    score_names = "accuracy", "log-loss"
-    score_keys = "accuracy", "log_loss"
-    no_intercept = (
-        "No intercept: this is the problem that every solver can state (LIBLINEAR and celer have no "
-        "unpenalised intercept); --intercept adds one."
-    )
+    Raises
+    ------
+    DataError
+        If y is out of the family's range.
+    """
 
     name: str
     X: np.ndarray | sparse.csr_matrix
@@ -49,135 +61,151 @@ class Problem:
     X_test: np.ndarray | sparse.csr_matrix | None = None
     y_test: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
+    family: str = "binomial"
+    l1_ratio: float = 1.0
 
     def __post_init__(self):
-        self._formats = {}
+        self.loss = make_family(self.family, power=POWERS.get(self.family, 0.0), dispersion=DISPERSION)
+        try:
+            for y in (self.y, self.y_test):
+                if y is not None:
+                    self.loss.check(self._targets(y))
+        except ValueError as error:
+            raise DataError(f"{self.name}: {error}") from None
+
+    @property
+    def has_classes(self):
+        """Whether y holds classes and not numbers."""
+        return self.family == "binomial"
+
+    @property
+    def ours(self):
+        """Name of this package's estimator."""
+        return OURS.get(self.family, "GLMOBA")
+
+    @property
+    def baseline(self):
+        """Key and name of the peer that all know."""
+        return _BASELINES.get(self.family, ("glum", "glum"))
+
+    @property
+    def scores(self):
+        """Scores of held-out rows: names in tables by keys of JSON."""
+        return _SCORES.get(self.family, {"d2": "D2", "mean_deviance": "mean deviance"})
+
+    @property
+    def formula(self):
+        """The objective, for a report."""
+        if self.has_classes:
+            return "||w||_1 + C sum_i log(1 + exp(-y_i z_i))"
+        penalty = {0.0: "alpha/2 ||w||^2", 1.0: "alpha ||w||_1"}.get(
+            self.l1_ratio, f"alpha ({self.l1_ratio:g} ||w||_1 + {1 - self.l1_ratio:g}/2 ||w||^2)"
+        )
+        if self.family == "gaussian":
+            return f"1/(2n) sum_i (y_i - z_i)^2 + {penalty}"
+        return f"1/(2n) sum_i D(y_i, exp(z_i)) + {penalty}, D the {self.family} deviance"
+
+    def alpha(self, C):
+        """The penalty in the scale of scikit-learn's Lasso."""
+        return 1.0 / (C * self.X.shape[0])
 
     def strength(self, C):
         """The penalty as its users write it: name and value."""
-        return "C", C
+        return ("C", C) if self.has_classes else ("alpha", self.alpha(C))
 
     @property
     def is_sparse(self):
         """Whether X is a SciPy sparse matrix."""
         return sparse.issparse(self.X)
 
-    @property
-    def labels(self):
-        """Labels of the classes as the solvers get them."""
-        return np.array([-1.0, 1.0])
+    def _targets(self, y):
+        """Targets as the family takes them: classes are 0 and 1."""
+        return (y > 0).astype(np.float64) if self.has_classes else y
 
-    def design(self, layout):
-        """X in the memory layout that a solver likes best, made once and kept.
-
-        Parameters
-        ----------
-        layout : {"row", "column"}
-            CSR or C order, CSC or Fortran order.
-        """
-        if layout not in self._formats:
-            if self.is_sparse:
-                # csr_matrix and not csr_array: liblinear-official accepts the former only
-                cls = sparse.csr_matrix if layout == "row" else sparse.csc_matrix
-                X = cls(self.X)
-                X.sort_indices()
-            else:
-                X = np.require(self.X, requirements=["C" if layout == "row" else "F"])
-            self._formats[layout] = X
-        return self._formats[layout]
+    def _evaluate(self, z):
+        """Value and derivative of the loss of each row."""
+        y = self._targets(self.y)
+        return self.loss.evaluate(z, y, self.loss.saturated(y))[:2]
 
     @cached_property
     def lambda_max(self):
-        """Smallest lambda with w = 0 as solution: ||X^T y||_inf / 2 without an intercept."""
-        if self.fit_intercept:
-            residual = (self.y > 0) - np.mean(self.y > 0)
-        else:
-            residual = self.y / 2
-        return float(np.max(np.abs(self.X.T @ residual)))
+        """Smallest 1 / C with w = 0 as solution; of a ridge, which has none, that of the L1 penalty.
 
-    def margins(self, coef, intercept):
-        """y_i (x_i.w + b)."""
-        return self.y * (self.X @ coef.ravel() + float(np.ravel(intercept)[0]))
+        It is 0 where no more than rounding is left of X^T y.
+        """
+        z = np.zeros(len(self.y))
+        if self.fit_intercept:
+            try:
+                z += null_predictor(self.loss, self._targets(self.y))
+            except ValueError as error:
+                raise DataError(f"{self.name}: {error}") from None
+        residual = self._evaluate(z)[1]
+        correlations = np.abs(self.X.T @ residual)
+        top = float(abs(self.X).max()) or 1.0
+        scaled = self.X / top  # whose squares do not overflow
+        squares = scaled.multiply(scaled) if self.is_sparse else scaled**2
+        sizes = np.sqrt(np.asarray(squares.sum(axis=0)).ravel() * float(residual @ residual))
+        if not (correlations / top > ROUNDING * sizes).any():
+            return 0.0
+        return float(correlations.max()) / (self.l1_ratio or 1.0)
+
+    def _scaled(self, value, C):
+        return float(C * value if self.has_classes else value / len(self.y))
 
     def objective(self, coef, intercept, C):
         """F(w, b) in float64, whatever precision the solver worked in."""
         coef = np.asarray(coef, dtype=np.float64)
-        loss = np.logaddexp(0.0, -self.margins(coef, intercept)).sum()
-        return float(np.abs(coef).sum() + C * loss)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            loss = self._evaluate(predictor(self.X, coef, intercept))[0].sum()
+        penalty = self.l1_ratio * np.abs(coef).sum() + (1.0 - self.l1_ratio) * 0.5 * float(coef @ coef)
+        value = self._scaled(loss + penalty / C, C)
+        return value if value < np.inf else np.inf
 
     def lower_bound(self, coef, intercept, C):
         r"""Value of the dual at the point that a primal point suggests: F* is at least this.
 
-        :math:`D(\theta) = C \sum_i -\theta_i \log\theta_i - (1-\theta_i)\log(1-\theta_i)` for
-        :math:`C \lVert X^T (y \theta) \rVert_\infty \le 1`, with
-        :math:`\theta = \sigma(-y z)` scaled into that box. nan with an intercept (the scaled
-        point then breaks :math:`y^T \theta = 0`).
+        :math:`D(\theta) = -s \sum_i \ell^*(\theta_i)` for :math:`\lVert X^T \theta \rVert_\infty \le 1 / C`,
+        with the derivatives of the loss scaled into that box. nan with a ridge, and with an intercept: the
+        scaled point then breaks :math:`\sum_i \theta_i = 0`, but for least squares, whose residuals can be
+        centred.
         """
-        if self.fit_intercept:
+        is_centred = self.fit_intercept and self.family == "gaussian"
+        if self.l1_ratio < 1.0 or (self.fit_intercept and not is_centred):
             return float("nan")
-        theta = expit(-self.margins(np.asarray(coef, dtype=np.float64), intercept))
-        norm = C * np.max(np.abs(self.X.T @ (self.y * theta)))
-        theta = theta / max(1.0, norm)
-        return float(C * -(xlogy(theta, theta) + xlogy(1 - theta, 1 - theta)).sum())
+        theta = self._evaluate(predictor(self.X, coef, intercept))[1]
+        if is_centred:
+            theta = theta - theta.mean()
+        theta = theta / max(1.0, C * float(np.max(np.abs(self.X.T @ theta))))
+        y = self._targets(self.y)
+        return -self._scaled(self.loss.conjugate(theta, y, self.loss.saturated(y)).sum(), C)
 
     def held_out(self, coef, intercept):
-        """(accuracy, mean log-loss) on the held-out rows, or (nan, nan) without any."""
+        """Values of ``scores`` on the held-out rows, or nan without any."""
         if self.X_test is None:
             return float("nan"), float("nan")
-        z = self.X_test @ np.ravel(coef) + float(np.ravel(intercept)[0])
-        accuracy = float(np.mean(np.where(z > 0, 1.0, -1.0) == self.y_test))
-        return accuracy, float(np.logaddexp(0.0, -self.y_test * z).mean())
+        y, z = self._targets(self.y_test), predictor(self.X_test, coef, intercept)
+        found = deviance(self.loss, z, y, None)
+        if self.has_classes:
+            return float(np.mean((z > 0) == (y > 0))), found
+        try:
+            null = np.full(len(y), null_predictor(self.loss, y))
+        except ValueError:  # counts that are all zero have no model to compare with
+            return float("nan"), 2.0 * found
+        reference = deviance(self.loss, null, y, None)
+        return (1.0 - found / reference if reference > 0.0 else float("nan")), 2.0 * found
 
-    def training_part(self):
-        """The problem without held-out rows and cached layouts, to be sent to a solver's process."""
-        return self._alone(self.X, self.y)
+    def training_part(self, rows=slice(None)):
+        """The problem of some rows without held-out ones, to be sent to a solver's process."""
+        return replace(self, X=self.X[rows], y=self.y[rows], X_test=None, y_test=None, notes=[])
 
     def sample(self, per_class=20):
-        """A few rows of every class in the same container and dtype, to warm a solver up with."""
-        rows = np.sort(np.concatenate([np.flatnonzero(self.y == c)[:per_class] for c in self.labels]))
-        return self._alone(self.X[rows], self.y[rows])
-
-    def _alone(self, X, y):
-        """The problem of X and y, without held-out rows and cached layouts."""
-        return replace(self, X=X, y=y, X_test=None, y_test=None, notes=[])
+        """A few rows, of every class some, to warm a solver up with."""
+        if not self.has_classes:
+            return self.training_part(slice(0, 2 * per_class))
+        rows = [np.flatnonzero(self.y == label)[:per_class] for label in np.unique(self.y)]
+        return self.training_part(np.sort(np.concatenate(rows)))
 
 
-@dataclass(eq=False)
-class MultinomialProblem(Problem):
-    r"""Multinomial L1 logistic regression.
-
-    .. math:: F(W, b) = \sum_{jk} |W_{jk}| + C \sum_i (\log \sum_k e^{z_{ik}} - z_{i y_i})
-
-    with one row of W for each class, as in scikit-learn's ``coef_``; y holds codes 0 .. K-1.
-    """
-
-    @property
-    def labels(self):
-        """Codes of the classes."""
-        return np.unique(self.y)
-
-    @cached_property
-    def lambda_max(self):
-        """Smallest lambda with W = 0 as solution."""
-        onehot = self.y[:, None] == self.labels
-        share = onehot.mean(axis=0) if self.fit_intercept else 1.0 / onehot.shape[1]
-        return float(np.max(np.abs(self.X.T @ (onehot - share))))
-
-    def _losses(self, X, y, coef, intercept):
-        z = X @ np.asarray(coef, dtype=np.float64).T + np.ravel(intercept)
-        return logsumexp(z, axis=1) - z[np.arange(len(y)), y.astype(np.intp)], z
-
-    def objective(self, coef, intercept, C):
-        """F(W, b) in float64."""
-        return float(np.abs(coef).sum() + C * self._losses(self.X, self.y, coef, intercept)[0].sum())
-
-    def lower_bound(self, coef, intercept, C):
-        """nan: no dual point is formed for this problem."""
-        return float("nan")
-
-    def held_out(self, coef, intercept):
-        """(accuracy, mean log-loss) on the held-out rows, or (nan, nan) without any."""
-        if self.X_test is None:
-            return float("nan"), float("nan")
-        losses, z = self._losses(self.X_test, self.y_test, coef, intercept)
-        return float(np.mean(z.argmax(axis=1) == self.y_test)), float(losses.mean())
+def predictor(X, coef, intercept):
+    """X w + b."""
+    return X @ np.asarray(coef, dtype=np.float64) + float(np.ravel(intercept)[0])

@@ -7,13 +7,15 @@ import os
 import platform
 import sys
 import textwrap
-from importlib import metadata
+
+from . import show_versions
 
 OURS = "sparsekit"
+TIMES = "t(g) is the median time in seconds to a relative gap (F - F*) / F* of g"
 
 
 class Progress:
-    """A progress bar in plain text on stderr that rewrites its own line; nothing if that is no terminal.
+    """A line on stderr that says what is done and rewrites itself; nothing if that is no terminal.
 
     Parameters
     ----------
@@ -21,19 +23,15 @@ class Progress:
         Number of cells.
     """
 
-    width = 24
-
     def __init__(self, total):
         self.stream, self.enabled = sys.stderr, sys.stderr.isatty()
-        self.total, self.done, self.cell, self._shown = max(total, 1), 0, "", 0
+        self.total, self.done, self.cell, self._shown = total, 0, "", 0
 
     def __call__(self, text=""):
         """Show what is being done now."""
         if not self.enabled:
             return
-        filled = self.width * self.done // self.total
-        bar = "#" * filled + "-" * (self.width - filled)
-        line = f"[{bar}] {self.done}/{self.total} {self.cell} {text}"[:110].rstrip()
+        line = f"{self.done}/{self.total} {self.cell} {text}"[:110].rstrip()
         self.stream.write("\r" + line.ljust(self._shown))
         self.stream.flush()
         self._shown = len(line)
@@ -61,17 +59,11 @@ def machine():
 
 def versions(solvers):
     """Version of every installed distribution that takes part, and of the array libraries."""
-    found = {}
-    for name in {s.package for s in solvers} | {"numpy", "scipy", "numba"}:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return dict(sorted(found.items()))
+    return show_versions.versions(sorted({s.package for s in solvers} | {"numpy", "scipy", "numba"}))
 
 
-def header(solvers, problem, times="t(g) is the median time in seconds to a relative gap (F - F*) / F* of g"):
-    """First lines of the output: problem (one of those compared, or its class), machine, versions."""
+def header(solvers, problem, times=TIMES):
+    """First lines of the output: problem (one of those compared), machine, versions."""
     here = machine()
     load = "" if here["load"] is None else f", load {here['load'][0]:.2f}"
     installed = ", ".join(f"{k} {v}" for k, v in versions(solvers).items() if v)
@@ -83,7 +75,12 @@ def header(solvers, problem, times="t(g) is the median time in seconds to a rela
         f"Times: {times}",
     ]
     if not problem.fit_intercept:
-        lines.append(problem.no_intercept)
+        lines.append(
+            "No intercept: this is the problem that every solver can state (LIBLINEAR and celer have no "
+            "unpenalised intercept); --intercept adds one."
+            if problem.has_classes
+            else "No intercept, neither here nor in other solvers; --intercept adds one."
+        )
     return "\n".join(lines)
 
 
@@ -116,17 +113,11 @@ def fold(text, width):
     """Text whose lines are no longer than the width, None for any; what continues a line is indented."""
     if width is None:
         return text
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(
-            line,
-            width,
-            subsequent_indent=indent + "    ",
-            break_long_words=False,
-            break_on_hyphens=False,
-            drop_whitespace=True,
-        ) or [""]
+        wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()) + 4)
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)
 
 
@@ -148,7 +139,7 @@ def time_cell(cell, track, gap):
 def cell_title(cell):
     """Name, shape and position of one cell."""
     problem = cell.problem
-    ratio = 1.0 / (cell.C * problem.lambda_max) if problem.lambda_max > 0 else float("inf")
+    ratio = 1.0 / (cell.C * problem.lambda_max)
     threads = f"{cell.n_threads} thread" + ("s" if cell.n_threads > 1 else "")
     name, value = problem.strength(cell.C)
     penalty = f"{name} = {value:.6g} (lambda = {ratio:.3g} lambda_max)"
@@ -197,7 +188,7 @@ def _columns(cell, gaps):
             ]
         )
     times = [f"t({g:.0e})" for g in gaps]
-    return ["solver", "gap", *times, "nonzeros", *cell.problem.score_names], rows
+    return ["solver", "gap", *times, "nonzeros", *cell.problem.scores.values()], rows
 
 
 def _why_no_fit(track):
@@ -288,17 +279,16 @@ def geometric_means(cells, gaps):
 
 def summary(cells, gaps):
     """Last lines: what the times leave out, and how many times faster than LIBLINEAR and the fastest peer."""
-    lines = []
     first_fits = {}
     for track in (t for cell in cells for t in cell.tracks if t.solver.compiles and t.rungs):
         title = track.solver.title
         first_fits[title] = max(first_fits.get(title, 0.0), track.first_fit)
-    lines += [
+    lines = [
         f"{title}: first fit {value:.2g} s (imports, compilation), on a few rows; the times do not count that"
         for title, value in first_fits.items()
     ]
+    ours = cells[0].problem.ours
     for gap, name, mean, n, bounded, slower in geometric_means(cells, gaps):
-        ours = cells[0].problem.ours
         if not n:
             lines.append(f"Relative gap {gap:.0e}: no cell where {ours} and {name} can be compared")
             continue

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import platform
-import re
 import sys
-from importlib.metadata import PackageNotFoundError, requires, version
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-# what tests and documentation need says nothing about a problem
-_EXTRAS = ("gpu", "torch", "plot", "compare")
+_NEEDED = ("sparsekit", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
+# of the extras that say something about a problem; CuPy comes under another name for each CUDA
+_OPTIONAL = (
+    "cupy-cuda12x", "cupy-cuda13x", "cupy", "torch", "matplotlib", "liblinear-official", "skglm", "celer",
+    "glum", "pandas", "pyarrow",
+)  # fmt: skip
 # calls of the OpenMP libraries of GCC, Clang and MSVC
 _OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
 
@@ -42,8 +47,8 @@ def show_versions() -> None:
             "executable": sys.executable,
             "machine": platform.platform(),
         },
-        "Packages": _versions(None),
-        "Optional packages": _versions(_EXTRAS),
+        "Packages": versions(_NEEDED),
+        "Optional packages": versions(_OPTIONAL),
         "Kernels": {**kernels, "threads with n_jobs=-1": count_threads(-1)},
     }
     for number, pool in enumerate(threadpool_info(), start=1):
@@ -53,30 +58,14 @@ def show_versions() -> None:
         print(f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items()), "", sep="\n")
 
 
-def _versions(extras: tuple[str, ...] | None) -> dict[str, str | None]:
-    """Versions of what the package requires, or of what its extras do."""
-    found = {} if extras else {"sparsekit": _version("sparsekit")}
-    try:
-        lines = requires("sparsekit") or []
-    except PackageNotFoundError:  # on the path, but not installed
-        lines = []
-    for line in lines:
-        requirement, _, marker = line.partition(";")
-        extra = re.search(r"extra == ['\"](\w+)['\"]", marker)
-        if extra[1] in extras if extra and extras else not (extra or extras):
-            name = re.split(r"[^\w.-]", requirement.strip())[0]
-            found[name] = _version(name)
-    if extras and "gpu" in extras:
-        # CuPy comes under another name for each CUDA; the extra names the first
-        found.update({name: there for name in ("cupy-cuda13x", "cupy") if (there := _version(name))})
+def versions(names: Iterable[str]) -> dict[str, str | None]:
+    """Versions of the installed distributions by name; None: not installed."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        found[name] = None
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _kernels() -> dict[str, str]:

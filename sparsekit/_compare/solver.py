@@ -1,21 +1,25 @@
 """What every compared solver declares, and how it is called.
 
-The problem is stated in scikit-learn's scale, ``||w||_1 + C * sum_i log(1 + exp(-y_i z_i))``; an adapter
-(in ``peers``) converts to its solver's own.
+The strength of a penalty is ``C``, the inverse of lambda: see `Problem`. An adapter (in ``peers``) converts
+to its solver's own scale.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from importlib import metadata
 
 import numpy as np
+from scipy import sparse
+
+from .show_versions import versions
 
 # half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
 TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 31))
 # for tolerances relative to lambda: at 1e-5 lambda_max the loosest useful one is far above lambda
 LOOSE_TOLERANCES = (1000.0, 320.0, 100.0, 32.0, 10.0, 3.2, 1.0, *TOLERANCES)
+DECADES = tuple(float(f"1e-{k}") for k in range(1, 16))
 ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10000, 30000, 100000)
 # Tolerance of this package at which its objective stands for the optimum.
 REFERENCE_TOL = 1e-10
@@ -31,9 +35,22 @@ class Fit:
     intercept: float | np.ndarray
     n_iter: int
 
+    @classmethod
+    def of(cls, model):
+        """Those of a fitted estimator."""
+        coef, intercept = np.array(model.coef_), np.ravel(model.intercept_)
+        if coef.ndim == 1 or len(coef) == 1:
+            coef, intercept = coef.ravel(), float(intercept[0])
+        return cls(coef, intercept, int(np.max(model.n_iter_)))
+
 
 class Solver(ABC):
     """What a compared solver declares, and how it is called.
+
+    Parameters
+    ----------
+    family : str
+        That of the problems.
 
     Attributes
     ----------
@@ -41,22 +58,33 @@ class Solver(ABC):
         Name on the command line and in tables.
     package : str
         Distribution that provides it.
+    families : tuple of str
+        Of the problems that it can solve.
     layout : {"row", "column"}
         Memory layout of X that it likes best; the conversion is not timed.
-    can_free_intercept, multinomial : bool
+    can_free_intercept : bool
     compiles : bool
         Whether its first fit compiles code at run time.
     knob : {"tol", "max_iter"}
         What the rungs of the accuracy ladder set.
+    path_form : str
+        What becomes of the title where whole paths are compared.
+    path_ladder : tuple or None
+        Settings of whole paths; None: ``ladder``.
     """
 
     key = title = package = ""
+    families: tuple[str, ...] = ("binomial",)
     layout = "row"
     can_free_intercept = True
-    multinomial = False
     compiles = False
     knob = "tol"
-    ladder = TOLERANCES
+    ladder: tuple[float, ...] = TOLERANCES
+    path_form = "{}, each alone"
+    path_ladder: tuple[float, ...] | None = None
+
+    def __init__(self, family="binomial"):
+        self.family = family
 
     @property
     def warm_up_setting(self):
@@ -66,10 +94,7 @@ class Solver(ABC):
     @property
     def version(self):
         """Version of the installed distribution, or None."""
-        try:
-            return metadata.version(self.package)
-        except metadata.PackageNotFoundError:
-            return None
+        return versions([self.package])[self.package]
 
     def missing(self):
         """Why it cannot be used here, with the command that changes that; None if it can."""
@@ -83,16 +108,47 @@ class Solver(ABC):
             return "cannot fit an unpenalised intercept"
         return None
 
-    def data(self, problem):
-        """Arguments (X, y) as this solver takes them; made outside of the timing."""
-        return problem.design(self.layout), problem.y
+    def design(self, problem):
+        """X as this solver takes it; made outside of the timing."""
+        if problem.is_sparse:
+            # csr_matrix and not csr_array: liblinear-official accepts the former only
+            X = (sparse.csr_matrix if self.layout == "row" else sparse.csc_matrix)(problem.X)
+            X.sort_indices()
+            return X
+        return np.require(problem.X, requirements=["C" if self.layout == "row" else "F"])
+
+    def settings(self, knob):
+        """Arguments of ``fit`` at a rung of the ladder."""
+        return {"tol": 0.0, "max_iter": MAX_ITER, self.knob: knob}
 
     @abstractmethod
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        """Solve from zero and return a Fit; this call is what is timed."""
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        """Solve from zero and return a Fit; this call is what is timed. X is that of ``design``."""
+
+    @property
+    def path_title(self):
+        """Its name in tables of paths."""
+        return self.path_form.format(self.title)
+
+    def refuses_path(self, problem):
+        """Why it cannot solve this problem for a path of penalties; None if it can."""
+        return self.refuses(problem)
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """Coefficients, one (p,) a penalty, and their intercepts; fewer where it ends early.
+
+        ``Cs`` rise; ``end`` is the time of ``time.monotonic`` after which no fit begins.
+        """
+        fits = []
+        for C in Cs:
+            if time.monotonic() > end:
+                break
+            fits.append(self.fit(X, problem, C, **self.settings(setting), n_threads=n_threads))
+        return [fit.coef for fit in fits], [fit.intercept for fit in fits]
 
 
 def hessian_too_large(problem):
+    """Why a solver with a dense Hessian cannot solve it, or None."""
     n_bytes = 8 * problem.X.shape[1] ** 2
     if n_bytes > 2**30:
         return f"would need a dense p x p Hessian of {n_bytes / 2**30:.1f} GiB"

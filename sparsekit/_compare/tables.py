@@ -6,7 +6,6 @@ import codecs
 import io
 import re
 import shlex
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -24,24 +23,6 @@ _DECIMAL_COMMA, _DECIMAL_POINT = re.compile(r"\d,\d"), re.compile(r"\d\.\d")
 
 class DataError(Exception):
     """A file cannot be used; the message names the file and the fault."""
-
-
-@dataclass
-class Encoding:
-    """How words became numbers, so that held-out rows are treated alike.
-
-    Attributes
-    ----------
-    names : list of str
-        Columns of the training rows.
-    transformer : ColumnTransformer
-    notes : list of str
-        What a reader of the results must know.
-    """
-
-    names: list[str]
-    transformer: object
-    notes: list[str] = field(default_factory=list)
 
 
 def is_number(text):
@@ -220,47 +201,15 @@ def _checked_column(pd, path, column, is_forced):
     return words
 
 
-def encode(frame, notes, path, encoding=None):
-    """Matrix of a table, with a column of zeros and ones for each word of a column of words.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        From `read_table`.
-    notes : list of str
-    path : Path
-        For messages.
-    encoding : Encoding, optional
-        That of the training rows, for held-out ones: words that are not in it become zeros.
-
-    Returns
-    -------
-    X : ndarray or csr_matrix, float64
-    encoding : Encoding
-
-    Raises
-    ------
-    DataError
-        If the columns are others than those of ``encoding``.
-    """
+def encode(frame):
+    """(matrix, notes) of a table, with a column of zeros and ones for each word of a column of words."""
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
-    words = list(frame.columns[frame.dtypes == "category"])
-    if encoding is None:
-        if words:
-            counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
-            notes = [*notes, f"one-hot encoded (values): {counts}"]
-        one_hot = OneHotEncoder(handle_unknown="ignore")
-        transformer = ColumnTransformer([("words", one_hot, words)], remainder="passthrough").fit(frame)
-        encoding = Encoding(list(frame.columns), transformer, notes)
-    else:
-        trained = encoding.transformer.transformers_[0][2]
-        if encoding.names != list(frame.columns) or words != trained:
-            raise DataError(
-                f"{path}: its columns are not those of the training rows, which are "
-                f"{listed(encoding.names)}, with words in {', '.join(trained) or 'none'}"
-            )
-        encoding.notes += [f"held-out rows: {note}" for note in notes]
-    X = encoding.transformer.transform(frame)
-    return (X.tocsr() if sparse.issparse(X) else X), encoding
+    words, notes = list(frame.columns[frame.dtypes == "category"]), []
+    encoder = ColumnTransformer([("words", OneHotEncoder(), words)], remainder="passthrough")
+    X = encoder.fit_transform(frame)
+    if words:
+        counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
+        notes = [f"one-hot encoded (values): {counts}"]
+    return (X.tocsr() if sparse.issparse(X) else X), notes

@@ -1,4 +1,4 @@
-"""Running one solver's fits, in this process or in one of its own that can be stopped.
+"""Running one solver's fits in a process of its own that can be stopped.
 
 Compiled solvers cannot be interrupted from Python, and some settings never end (a tolerance below what
 the solver's arithmetic reaches). Each solver therefore gets its own process, which is killed when a fit
@@ -10,10 +10,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
 import warnings
 from dataclasses import dataclass, field
 
+import joblib
 from threadpoolctl import threadpool_limits
 
 # Threads are at rest if they take less than this part of the processor in so many seconds.
@@ -35,15 +37,14 @@ class Outcome:
     cut_off: bool = False
 
 
-def timed_fit(solver, data, C, settings, fit_intercept, n_threads):
+def timed_fit(solver, X, problem, C, knob, n_threads):
     """Time one call of a solver with that many threads; whatever it raises or warns is kept as text."""
-    X, y = data
     out = Outcome()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(n_threads):
         warnings.simplefilter("always")
         start = time.perf_counter()
         try:
-            out.fit = solver.fit(X, y, C, fit_intercept=fit_intercept, n_threads=n_threads, **settings)
+            out.fit = solver.fit(X, problem, C, **solver.settings(knob), n_threads=n_threads)
         except Exception as error:  # a peer may raise anything; it becomes that peer's line in the table
             out.error = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         out.seconds = time.perf_counter() - start
@@ -79,22 +80,25 @@ class Isolated:
         self.warm = set()
 
     def load(self, problem):
-        """Start the process if need be and send it the data."""
+        """Start the process if need be and give it the data, by a file: a pipe would take two more copies."""
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs,), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, self.solver), daemon=True)
             _start(process)
             self._process = process
             theirs.close()
-        out = self._ask((self.solver, problem.training_part()), None)
+        with tempfile.TemporaryDirectory(prefix="sparsekit-") as folder:
+            path = os.path.join(folder, "problem.joblib")
+            joblib.dump(problem.training_part(), path)
+            out = self._ask(path, None)
         if out.error:
             raise RuntimeError(f"{self.solver.title}: {out.error}")
         self.problem = problem
 
-    def fit(self, C, settings, n_threads, timeout):
+    def fit(self, C, knob, n_threads, timeout):
         """Outcome of one fit; after a cut-off the process is gone and `load` starts another."""
-        return self._ask((C, settings, n_threads), timeout)
+        return self._ask((C, knob, n_threads), timeout)
 
     def _ask(self, message, timeout):
         try:
@@ -132,22 +136,22 @@ def _start(process):
             os.environ["PYTHONSAFEPATH"] = before
 
 
-def _serve(pipe):
-    """Loop of the process: a solver and its problem, or a fit, until the pipe is closed."""
+def _serve(pipe, solver):
+    """Loop of the process: the file of a problem, or a fit, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which kills this process
     os.dup2(2, 1)  # what a solver prints is no part of the tables
-    solver = data = fit_intercept = None
+    X = problem = None
     while True:
         try:
             request = pipe.recv()
         except EOFError:
             return
-        if len(request) == 2:
-            solver, problem = request
-            data, fit_intercept = solver.data(problem), problem.fit_intercept
-            del request, problem
+        if isinstance(request, str):
+            X = problem = None  # one problem at a time is in memory
+            problem = joblib.load(request)
+            X = solver.design(problem)
             answer = Outcome()
         else:
-            answer = timed_fit(solver, data, *request[:2], fit_intercept, request[2])
+            answer = timed_fit(solver, X, problem, *request)
             wait_for_rest()
         pipe.send(answer)

@@ -150,24 +150,6 @@ def as_rows(values: Any) -> Any:
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
-class ListOfBlocks:
-    """A source of `LocalBlocks`: matrices in memory."""
-
-    def __init__(self, matrices):
-        self.matrices = list(matrices)
-        if not self.matrices:
-            raise ValueError("X has no blocks")
-        widths = {matrix.shape[1] for matrix in self.matrices}
-        if len(widths) > 1:
-            raise ValueError(f"blocks of X must have as many columns each; they have {sorted(widths)}")
-        self.starts = np.append(0, np.cumsum([matrix.shape[0] for matrix in self.matrices]))
-        self.n_blocks = len(self.matrices)
-        self.shape = (int(self.starts[-1]), widths.pop())
-
-    def block(self, i):
-        return self.matrices[i]
-
-
 def is_source(X: object) -> bool:
     """Whether X has the attributes that `LocalBlocks` reads."""
     return all(hasattr(X, name) for name in ("n_blocks", "starts", "block", "shape"))

@@ -11,32 +11,10 @@ from sklearn.utils._param_validation import InvalidParameterError
 
 from .._messages import shown
 
-# where the classes are: a file names one of these and nothing else is ever imported
-CLASSES = {
-    "L1LogisticOBA": "_l1.estimators.logistic",
-    "L1LogisticOBACV": "_l1.estimators.logistic_cv",
-    "LassoOBA": "_l1.estimators.lasso",
-    "LassoOBACV": "_l1.estimators.lasso_cv",
-    "GLMOBA": "_l1.estimators.glm",
-    "GLMOBACV": "_l1.estimators.glm_cv",
-    "OrdinalOBA": "_l1.estimators.ordinal",
-    "BoundedRegressor": "_bounded.estimators.regressor",
-    "BoundedClassifier": "_bounded.estimators.classifier",
-    "SparsemaxClassifier": "_fenchel_young.estimators.classifier",
-    "SoftmaxClassifier": "_fenchel_young.estimators.classifier",
-    "SparsemaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
-    "SoftmaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
-    "ExtremeSoftmaxSGD": "_extreme.estimators.classifier",
-    "LPSparseMAPClassifier": "_factor_graph.estimators.classifier",
-    "LPSparseMAPClassifierCV": "_factor_graph.estimators.classifier_cv",
-    "SequenceTagger": "_tagger.estimators.tagger",
-    "StabilitySelection": "_stability.selection",
-}
-
 
 def class_named(name: str) -> type[BaseEstimator]:
-    """The class that `CLASSES` names."""
-    return getattr(import_module(f"..{CLASSES[name]}", __package__), name)
+    """The class of a name in `CONTRACTS`: a file names one of these and nothing else is ever imported."""
+    return getattr(import_module("..", __package__), name)
 
 
 def unfitted(name: str, parameters: Mapping[str, Any]) -> BaseEstimator:

@@ -7,8 +7,8 @@ Any other name gets the size of the first array that has it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from .._messages import shown
 FLOATS = ("f4", "f8")
 
 
+@dataclass
 class Field(ABC):
     """A rule for one attribute; ``check`` raises a ValueError where a value breaks it."""
 
-    needed = True
+    needed: bool = field(default=True, kw_only=True)
 
     @abstractmethod
     def check(self, name: str, value: Any, sizes: dict[str, int]) -> None:
@@ -30,44 +31,33 @@ class Field(ABC):
 
     def maybe(self) -> Field:
         """The same of an attribute that may be missing."""
-        out = object.__new__(type(self))
-        out.__dict__.update(vars(self), needed=False)
-        return out
+        return replace(self, needed=False)
 
 
 @dataclass
 class Floats(Field):
-    """An array of floats; ``matrix``: or a sparse matrix, of a row where the array is a vector."""
+    """An array of floats; ``matrix``: or a sparse matrix, of a row where the array is a vector.
+
+    ``other`` is a shape of another number of dimensions that it may have.
+    """
 
     shape: tuple[int | str, ...]
     types: tuple[str, ...] = FLOATS
     finite: bool = True
     matrix: bool = False
     least: float = -np.inf
+    other: tuple[int | str, ...] = ()
 
     def check(self, name, value, sizes):
-        shape = self.shape
-        if self.matrix and sp.issparse(value):
-            shape = shape if len(shape) == 2 else (1, *shape)
-            _is_array(name, value, shape, self.types, sizes)
-            value = value.data
-        else:
-            _is_array(name, value, shape, self.types, sizes)
+        is_matrix = self.matrix and sp.issparse(value)
+        shape = self.other if self.other and np.ndim(value) == len(self.other) else self.shape
+        shape = (1, *shape) if is_matrix and len(shape) == 1 else shape
+        _is_array(name, value, shape, self.types, sizes)
+        value = value.data if is_matrix else value
         if self.finite and not np.isfinite(value).all():
             raise ValueError(f"{name} holds NaN or infinity")
-        if value.size and not (self.least == -np.inf or np.min(value) >= self.least):
+        if np.any(value < self.least):
             raise ValueError(f"{name} holds a number below {self.least:g}")
-
-
-@dataclass
-class Either(Field):
-    """One of several rules for arrays, by the number of dimensions."""
-
-    rules: tuple[Floats, ...]
-
-    def check(self, name, value, sizes):
-        alike = [rule for rule in self.rules if np.ndim(value) == len(rule.shape)]
-        (alike or self.rules)[0].check(name, value, sizes)
 
 
 @dataclass
@@ -101,47 +91,33 @@ class Number(Field):
 
 
 @dataclass
-class Whole(Field):
+class Value(Field):
+    """A value that ``is_valid`` accepts; ``allowed`` says which those are."""
+
+    is_valid: Callable[[Any], bool]
+    allowed: str
+
+    def check(self, name, value, sizes):
+        if not self.is_valid(value):
+            raise ValueError(f"{name} must be {self.allowed}; got {shown(value)}")
+
+
+def Whole(least: int = 0) -> Field:
     """An int of Python."""
-
-    least: int = 0
-
-    def check(self, name, value, sizes):
-        if type(value) is not int or not self.least <= value < 2**62:
-            raise ValueError(f"{name} must be a whole number from {self.least} on; got {shown(value)}")
+    return Value(
+        lambda value: type(value) is int and least <= value < 2**62, f"a whole number from {least} on"
+    )
 
 
-@dataclass
-class Truth(Field):
-    """A bool."""
-
-    def check(self, name, value, sizes):
-        if type(value) is not bool:
-            raise ValueError(f"{name} must be True or False; got {shown(value)}")
-
-
-@dataclass
-class Word(Field):
+def Word(*words: str) -> Field:
     """One of some strings."""
-
-    words: tuple[str, ...]
-
-    def check(self, name, value, sizes):
-        if value not in self.words:
-            raise ValueError(f"{name} must be one of {self.words}; got {shown(value)}")
+    return Value(lambda value: value in words, f"one of {words}")
 
 
-@dataclass
-class Threshold(Field):
-    """A share from 0 to below 1, or the name of a rule that follows from the marginals."""
-
-    def check(self, name, value, sizes):
-        if not (
-            value in ("expected_f1", "auto")
-            if isinstance(value, str)
-            else type(value) is float and 0 <= value < 1
-        ):
-            raise ValueError(f"{name} must be a threshold; got {shown(value)}")
+TRUTH = Value(lambda value: type(value) is bool, "True or False")
+THRESHOLD = Value(
+    lambda value: value in ("expected_f1", "auto") or (type(value) is float and 0 <= value < 1), "a threshold"
+)
 
 
 @dataclass
@@ -216,9 +192,9 @@ _CERTIFICATE: dict[str, Field] = {name: Number() for name in ("optimality_", "ob
 _SOLVED = {**_CERTIFICATE, "n_iter_": Integers((1,)), "history_": Curves().maybe()}
 _ROUNDS = {"n_rounds_": Whole().maybe()}
 # models that were saved before there were offsets have none
-_OFFSET = {"needs_offset_": Truth().maybe()}
+_OFFSET = {"needs_offset_": TRUTH.maybe()}
 _TABLE = {
-    "coef_": Floats(("K", "p")), "intercept_": Floats(("K",)), "classes_": Classes(), "multilabel_": Truth(),
+    "coef_": Floats(("K", "p")), "intercept_": Floats(("K",)), "classes_": Classes(), "multilabel_": TRUTH,
 }  # fmt: skip
 
 
@@ -240,9 +216,7 @@ def _search(penalty):
         "l1_ratio_": Number(least=0.0, finite=True),
         "l1_ratios_": Floats(("ratios",), ("f8",)),
         "l1_ratio_scores_": Floats(("ratios",), ("f8",), finite=False),
-        "criterion_": Either(
-            (Floats(("values",), ("f8",), finite=False), Floats(("ratios", "values"), ("f8",), finite=False))
-        ),
+        "criterion_": Floats(("values",), ("f8",), finite=False, other=("ratios", "values")),
     }  # fmt: skip
     return {
         **{name: rule.maybe() for name, rule in sometimes.items()},
@@ -257,20 +231,15 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     "L1LogisticOBA": {**_INPUT, **_LINEAR, **_SOLVED, **_ROUNDS, **_OFFSET},
     "L1LogisticOBACV": {
         **_INPUT, **_LINEAR, **_search("C"), **_ROUNDS, **_OFFSET,
-        "coefs_paths_": Either(
-            (
-                Floats(("folds", "values", "variables"), finite=False),
-                Floats(("folds", "values", "outputs", "variables"), finite=False),
-            )
+        "coefs_paths_": Floats(
+            ("folds", "values", "variables"), finite=False, other=("folds", "values", "outputs", "variables")
         ).maybe(),
     },
     "LassoOBA": {
         **_INPUT, **_VECTOR, **_SOLVED, **_ROUNDS, **_OFFSET, "n_iter_": Whole(),
         "solver_": Word(
-            (
-                "newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba", "interior, gram",
-                "interior, gram, oba",
-            )
+            "newton", "gram", "oba", "newton, gram", "gram, oba", "newton, gram, oba", "interior, gram",
+            "interior, gram, oba",
         ).maybe(),
     },
     "GLMOBA": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
@@ -281,12 +250,9 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "LassoOBACV": {
         **_INPUT, **_VECTOR, **_search("alpha"), **_ROUNDS, **_OFFSET,
-        "alphas_": Either((Floats(("values",)), Floats(("ratios", "values")))),
-        "mse_path_": Either(
-            (
-                Floats(("values", "folds"), ("f8",), finite=False),
-                Floats(("ratios", "values", "folds"), ("f8",), finite=False),
-            )
+        "alphas_": Floats(("values",), other=("ratios", "values")),
+        "mse_path_": Floats(
+            ("values", "folds"), ("f8",), finite=False, other=("ratios", "values", "folds")
         ).maybe(),
     },
     "BoundedRegressor": {**_INPUT, **_VECTOR, **_SOLVED, **_OFFSET, "n_iter_": Whole()},
@@ -303,15 +269,15 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "coef_": Floats(("K", "p"), _HALF, matrix=True).maybe(),
         "table_": Floats(("table",), _HALF).maybe(),
         "intercept_": Floats(("K",), _HALF),
-        "classes_": Classes(), "multilabel_": Truth(),
-        "alpha_": Number(finite=True, least=0.0).maybe(), "prior_": Word(("zeros", "centroids")).maybe(),
+        "classes_": Classes(), "multilabel_": TRUTH,
+        "alpha_": Number(finite=True, least=0.0).maybe(), "prior_": Word("zeros", "centroids").maybe(),
         "learning_rate_": Number(finite=True), "learning_rate_losses_": Losses().maybe(),
         "objective_": Number().maybe(), "objective_error_": Number().maybe(), "optimality_": Number().maybe(),
         "objective_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
         "objective_error_curve_": Floats(("epochs",), ("f8",), finite=False).maybe(),
         "n_iter_": Whole(), "t_": Whole(),
         "_mean_labels": Number(finite=True, least=1e-300), "_counts": Floats(("K",), ("f8",), least=0.0),
-        "_closed": Truth(), "_rng_state": Whole(),
+        "_closed": TRUTH, "_rng_state": Whole(),
         "_score_credit": Number(finite=True, least=0.0).maybe(),
         "_feature_sums": Floats(("p",), ("f8",), least=0.0).maybe(),
         "_feature_rows": Floats(("p",), ("f8",), least=0.0).maybe(),
@@ -322,13 +288,13 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         **_INPUT, **_TABLE, **_SOLVED,
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
-        "never_empty_": Truth(), "threshold_share_": Number(least=0.0, most=1.0).maybe(),
+        "never_empty_": TRUTH, "threshold_share_": Number(least=0.0, most=1.0).maybe(),
     },
     "LPSparseMAPClassifierCV": {
         **_INPUT, **_TABLE, **_CERTIFICATE, **_folds("alphas_"),
         "pairs_": Integers(("pairs", 2), end="K"), "pair_coef_": Floats(("pairs",), ("f8",)),
         "alpha_": Number(finite=True, least=0.0), "pair_alpha_": Number(finite=True, least=0.0),
-        "never_empty_": Truth(), "threshold_": Threshold(),
+        "never_empty_": TRUTH, "threshold_": THRESHOLD,
         "threshold_share_": Number(least=0.0, most=1.0).maybe(),
         "threshold_scores_": Floats(("thresholds", "folds", "values"), ("f8",), finite=False),
     },
@@ -340,7 +306,7 @@ CONTRACTS: dict[str, dict[str, Field]] = {
         "start_": Floats(("K",), ("f8",)), "stop_": Floats(("K",), ("f8",)),
     },
     "StabilitySelection": {
-        **_INPUT, "penalties_": Floats(("values",), ("f8",), least=0.0), "parameter_": Word(("C", "alpha")),
+        **_INPUT, "penalties_": Floats(("values",), ("f8",), least=0.0), "parameter_": Word("C", "alpha"),
         "stability_paths_": Floats(("p", "values"), ("f8",), least=0.0),
         "stability_scores_": Floats(("p",), ("f8",), least=0.0),
         "max_selected_": Whole(), "n_selected_": Number(finite=True, least=0.0),

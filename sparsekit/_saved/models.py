@@ -12,7 +12,7 @@ from .._estimator.device_checks import DeviceEstimatorMixin
 from .._factor_graph.estimators.label_sets import logic
 from .._messages import check_whole, shown
 from .._storage.npz import MAX_BYTES, Reader, write
-from .classes import CLASSES, class_named, unfitted
+from .classes import class_named, unfitted
 from .contracts import CONTRACTS, check
 from .values import Decoder, Encoder, Unstorable
 
@@ -69,7 +69,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     array([0])
     """
     name = type(model).__name__
-    if name not in CLASSES or type(model) is not class_named(name):
+    if name not in CONTRACTS or type(model) is not class_named(name):
         raise TypeError(
             f"save(model, path) takes a fitted model of sparsekit as model, got {name}. From a pipeline or a "
             "search take it (pipeline[-1], search.best_estimator_), or use skops.io.dump."
@@ -181,7 +181,7 @@ def _check_header(header):
             f"its format has version {shown(version)}, this sparsekit {_release()} reads up to {VERSION}: "
             f"update sparsekit; the file was written by {shown(header.get('sparsekit'))}"
         )
-    if not isinstance(header.get("class"), str) or header["class"] not in CLASSES:
+    if not isinstance(header.get("class"), str) or header["class"] not in CONTRACTS:
         raise ValueError(f"its class {shown(header.get('class'))} is none of sparsekit's estimators")
 
 

@@ -15,7 +15,8 @@ from .._factor_graph.factors import linear_factors, logic_factors
 from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._storage.npz import type_name
-from .classes import CLASSES, class_named, unfitted
+from .classes import class_named, unfitted
+from .contracts import CONTRACTS
 
 SPARSE = {kind.__name__: kind for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix)}
 # the rules that `factors` of LPSparseMAPClassifier may name
@@ -65,7 +66,7 @@ class Encoder:
             return {"sparse": {"kind": kind.__name__, "shape": list(value.shape), **parts}}
         if isinstance(value, type) and value in RULES.values():
             return {"rule": value.__name__}
-        if CLASSES.get(kind.__name__) and kind is class_named(kind.__name__):
+        if kind.__name__ in CONTRACTS and kind is class_named(kind.__name__):
             parameters = value.get_params(deep=False).items()
             encoded = {key: self.encode(item, f"{name}.{key}") for key, item in parameters}
             return {"estimator": {"class": kind.__name__, "parameters": encoded}}
@@ -152,7 +153,7 @@ class Decoder:
         if not isinstance(part, dict) or part.keys() != {"class", "parameters"}:
             raise ValueError("it holds an incomplete estimator")
         name, parameters = part["class"], part["parameters"]
-        if not isinstance(name, str) or name not in CLASSES or not isinstance(parameters, dict):
+        if not isinstance(name, str) or name not in CONTRACTS or not isinstance(parameters, dict):
             raise ValueError(f"it names the estimator {shown(name)}, which is none of sparsekit's")
         return unfitted(name, {key: self.decode(value) for key, value in parameters.items()})
 

@@ -94,10 +94,7 @@ def _write_array(file, array):
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         # the order that is nearer to its strides
         array = np.asarray(array, order="F" if np.argmin(np.abs(array.strides)) == 0 else "C")
-    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-    values = _bytes(array)
-    for at in range(0, len(values), _CHUNK):
-        file.write(values[at : at + _CHUNK].data)
+    np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
 
 
 def _bytes(array):

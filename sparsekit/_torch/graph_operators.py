@@ -19,7 +19,7 @@ from torch.autograd import Function
 from .._factor_graph.graphs.solution import BatchSolution
 from .eager import chosen, eager, is_plain
 from .factor_graph import arrays, device_of, tensor_like
-from .operators import stacked
+from .operators import empty_like, stacked
 
 _LAYERS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _TICKETS: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -154,13 +154,7 @@ def _jvp(
 
 
 jvp = torch.library.custom_op("sparsekit::factor_graph_jvp", _jvp, mutates_args=())
-
-
-@jvp.register_fake
-def _(
-    d_scores: Tensor, d_additional: Tensor, scores: Tensor, additional: Tensor, ticket: Tensor, key: str
-) -> Tensor:
-    return d_scores.new_empty(d_scores.shape)
+jvp.register_fake(empty_like)
 
 
 # vmap: more graphs in the batch; where they are the same graphs for all, more directions

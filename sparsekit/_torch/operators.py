@@ -6,6 +6,7 @@ them. Annotations are read when the module is imported: PyTorch makes the operat
 tensors in main memory go around both, see `eager`.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -28,28 +29,12 @@ def _sparsemax(z: Tensor, dim: int) -> Tensor:
     return torch.from_numpy(p)
 
 
-sparsemax = torch.library.custom_op("sparsekit::sparsemax", _sparsemax, mutates_args=(), device_types="cpu")
-
-
-@sparsemax.register_fake
-def _(z: Tensor, dim: int) -> Tensor:
-    return torch.empty(z.shape, dtype=z.dtype, device=z.device)
-
-
 def _product(p: Tensor, v: Tensor, dim: int) -> Tensor:
     out = np.empty(p.shape, dtype=_TYPES[p.dtype])
     _functions.sparsemax_jvp(
         p.numpy(force=True), v.numpy(force=True), dim, out=out, n_jobs=torch.get_num_threads()
     )
     return torch.from_numpy(out)
-
-
-product = torch.library.custom_op("sparsekit::sparsemax_jvp", _product, mutates_args=(), device_types="cpu")
-
-
-@product.register_fake
-def _(p: Tensor, v: Tensor, dim: int) -> Tensor:
-    return torch.empty(p.shape, dtype=p.dtype, device=p.device)
 
 
 def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
@@ -61,7 +46,17 @@ def _loss(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return torch.as_tensor(losses, dtype=z.dtype), torch.from_numpy(slope)
 
 
-loss = torch.library.custom_op("sparsekit::sparsemax_loss", _loss, mutates_args=(), device_types="cpu")
+def empty_like(tensor: Tensor, *_: Any) -> Tensor:
+    """What an operator returns where programs are traced: a tensor like its first argument."""
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+
+
+_on_cpu = functools.partial(torch.library.custom_op, mutates_args=(), device_types="cpu")
+sparsemax = _on_cpu("sparsekit::sparsemax", _sparsemax)
+product = _on_cpu("sparsekit::sparsemax_jvp", _product)
+loss = _on_cpu("sparsekit::sparsemax_loss", _loss)
+sparsemax.register_fake(empty_like)
+product.register_fake(empty_like)
 
 
 @loss.register_fake
@@ -99,22 +94,19 @@ def _behind(dim, stack):
     return dim % ndim + 1
 
 
-@sparsemax.register_vmap
-def _(info, dims, z, dim):
-    (z,) = stacked(info, dims, z)
-    return sparsemax(z, _behind(dim, z)), 0
+def _batched(operator, at):
+    """The rule of `torch.func.vmap` for an operator along a dimension; ``at``: where it stacks results."""
+
+    def rule(info, dims, *inputs):
+        *tensors, dim = inputs
+        tensors = stacked(info, dims, *tensors)
+        return operator(*tensors, _behind(dim, tensors[0])), at
+
+    return rule
 
 
-@product.register_vmap
-def _(info, dims, p, v, dim):
-    p, v = stacked(info, dims, p, v)
-    return product(p, v, _behind(dim, p)), 0
-
-
-@loss.register_vmap
-def _(info, dims, z, q, dim):
-    z, q = stacked(info, dims, z, q)
-    return loss(z, q, _behind(dim, z)), (0, 0)
+for _operator, _at in ((sparsemax, 0), (product, 0), (loss, (0, 0))):
+    _operator.register_vmap(_batched(_operator, _at))
 
 
 class Product(Function):

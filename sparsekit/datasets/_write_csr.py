@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
 from .._messages import check_whole, shown
@@ -106,7 +107,9 @@ def write_csr(
         raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
     writer = FolderWriter(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
     block = BlockBuffer(writer, dtype, targets.kind, block_bytes)
-    for k, (part, target) in enumerate(_pairs(first, chunks)):
+    pairs = chain([first], (_pair(chunk, k) for k, chunk in enumerate(chunks, start=1)))
+    del first
+    for k, (part, target) in enumerate(pairs):
         if part.shape[1] != n_features:
             raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
         if not np.isfinite(part.data).all():
@@ -120,14 +123,6 @@ def write_csr(
         n_features=n_features, dtype=dtype.name, first_index=0, y=targets.kind, n_labels=targets.n_labels
     )
     return CSRFolder(folder)
-
-
-def _pairs(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    box = [first]
-    del first
-    yield box.pop()
-    for k, chunk in enumerate(rest, start=1):
-        yield _pair(chunk, k)
 
 
 def _pair(chunk: Any, k: int) -> tuple[Any, Any]:
@@ -245,33 +240,34 @@ class BlockBuffer:
         return sizes
 
     def _append(self, X: Any, y: Any) -> None:
-        X = _canonical(X)
         with np.errstate(over="ignore"):  # checked below
-            data = X.data.astype(self.dtype)
-        self.X.append((np.diff(X.indptr), X.indices.astype(np.int32), data))
-        if not np.isfinite(data).all():
+            X = _canonical(X).astype(self.dtype)
+        if not np.isfinite(X.data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
+        X.resize(X.shape[0], MOST)  # chunks of text differ in width
+        self.X.append(X)
         if self.kind == "indicator":
             y = _canonical(y)
             y.eliminate_zeros()
-            self.y.append((np.diff(y.indptr), y.indices.astype(np.int32)))
-        elif y is not None:
-            self.y.append(y.copy())
+        self.y.append(y if y is None else y.copy())
         self.rows += X.shape[0]
 
     def write(self, state: dict[str, Any] | None = None) -> None:
         """Write the rows that wait as a block, with the ``state`` to go on from."""
         if not self.rows:
             return
-        X, y = self.X, self.y
+        parts, y = self.X, self.y
         self._clear()
-        counts, indices, data = map(list, zip(*X, strict=True))
-        arrays = {"indptr": _ends(counts), "indices": np.concatenate(indices), "data": np.concatenate(data)}
+        X = sp.vstack(parts, format="csr")
+        del parts
+        arrays = {"indptr": X.indptr, "indices": X.indices, "data": X.data}
         if self.kind == "indicator":
-            counts, indices = map(list, zip(*y, strict=True))
-            arrays |= {"y_indptr": _ends(counts), "y_indices": np.concatenate(indices)}
+            Y = sp.vstack(y, format="csr")
+            arrays |= {"y_indptr": Y.indptr, "y_indices": Y.indices}
         elif self.kind is not None:
             arrays["y"] = np.concatenate(y)
+        for name in arrays.keys() - {"data", "y"}:
+            arrays[name] = arrays[name].astype(np.int32, copy=False)
         self.writer.add(arrays, state)
 
 
@@ -280,7 +276,3 @@ def _canonical(X: Any) -> Any:
     X = csr_matrix((X.data, X.indices, X.indptr), shape=X.shape, copy=True)
     X.sum_duplicates()
     return X
-
-
-def _ends(counts: list[ArrayLike]) -> Array:
-    return np.concatenate([[0], np.cumsum(np.concatenate(counts), dtype=np.int64)]).astype(np.int32)

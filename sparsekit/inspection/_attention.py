@@ -193,7 +193,7 @@ def _draw_cells(ax, weights, *, cmap, vmax, row_labels, column_labels):
     size = float(np.clip(0.8 * height / n_rows, 5.0, 10.0))
     ax.set_yticks(range(n_rows), row_labels, fontsize=size)
     # as wide as a letter, of 0.6 of its height, times the longest label
-    longest = max((len(_visible(label)) for label in column_labels), default=1)
+    longest = max((len(str(label)) for label in column_labels), default=1)
     upright = longest * 0.6 * 9.0 > 0.95 * width / n_columns
     size = float(np.clip(0.8 * width / n_columns, 5.0, 10.0)) if upright else 10.0
     ax.set_xticks(range(n_columns), column_labels, rotation=90 if upright else 0, fontsize=size)
@@ -214,12 +214,6 @@ def _frame_cells(ax, rows, columns, color="#D55E00"):
         )
         for row, column in zip(rows, columns)
     ]
-
-
-def _visible(label):
-    """A label's letters without the marks of mathematical text."""
-    label = str(label)
-    return "".join(letter for letter in label if letter not in "$_{}^") if "$" in label else label
 
 
 def _check_weights(weights):

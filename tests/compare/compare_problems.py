@@ -6,8 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA
-from sparsekit._compare.family_problem import FamilyProblem
-from sparsekit._compare.lasso_problem import LassoProblem
 from sparsekit._compare.options import DISPERSION
 from sparsekit._compare.problem import Problem
 from sparsekit._compare.worker import timed_fit
@@ -25,10 +23,10 @@ class InThisProcess:
         self.solver, self.problem, self.warm = solver, None, set()
 
     def load(self, problem):
-        self.problem, self.data = problem, self.solver.data(problem)
+        self.problem, self.X = problem, self.solver.design(problem)
 
-    def fit(self, C, settings, n_threads, timeout):
-        return timed_fit(self.solver, self.data, C, settings, self.problem.fit_intercept, n_threads)
+    def fit(self, C, knob, n_threads, timeout):
+        return timed_fit(self.solver, self.X, self.problem, C, knob, n_threads)
 
     def close(self):
         pass
@@ -36,13 +34,11 @@ class InThisProcess:
 
 def climb(solver, problem, C, best):
     """Relative gaps of a solver's fits, from its loosest setting to the first that is accurate."""
-    X, y = solver.data(problem)
-    gaps = []
+    X, gaps = solver.design(problem), []
     for knob in solver.ladder:
-        settings = {"tol": 0.0, "max_iter": 10000, solver.knob: knob}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tolerances that were missed
-            fit = solver.fit(X, y, C, fit_intercept=problem.fit_intercept, **settings)
+            fit = solver.fit(X, problem, C, **solver.settings(knob))
         assert fit.coef.shape == (problem.X.shape[1],)
         assert problem.fit_intercept or fit.intercept == 0
         gaps.append(problem.objective(fit.coef, fit.intercept, C) / best - 1)
@@ -69,7 +65,7 @@ def make_problem(
         first = np.flatnonzero(y == first_label)[0]  # which LIBLINEAR takes for the positive class
         X[[0, first]], y[[0, first]] = X[[first, 0]], y[[first, 0]]
     X = sparse.csr_matrix(X) if kind == "sparse" else X
-    return (LassoProblem if is_lasso else Problem)("small", X, y, fit_intercept)
+    return Problem("small", X, y, fit_intercept, family="gaussian" if is_lasso else "binomial")
 
 
 def make_family_problem(family, kind="dense", fit_intercept=True, l1_ratio=1.0):
@@ -79,17 +75,17 @@ def make_family_problem(family, kind="dense", fit_intercept=True, l1_ratio=1.0):
     mean = np.exp(X @ np.where(np.arange(8) % 3 == 0, 0.5, 0.0) + 0.2)
     y = rng.gamma(2.0, mean / 2.0) if family == "gamma" else rng.poisson(mean).astype(float)
     X = sparse.csr_matrix(X) if kind == "sparse" else X
-    return FamilyProblem("small", X, y, fit_intercept, family=family, l1_ratio=l1_ratio)
+    return Problem("small", X, y, fit_intercept, family=family, l1_ratio=l1_ratio)
 
 
 def exact_fit(problem, C):
     """Our estimator of the problem, to a small gap."""
     options = dict(fit_intercept=problem.fit_intercept, tol=1e-11)
-    if isinstance(problem, FamilyProblem):
-        options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, dispersion=DISPERSION)
-        model = GLMOBA(problem.family, **options)
-    elif isinstance(problem, LassoProblem):
+    if problem.family == "binomial":
+        model = L1LogisticOBA(C=C, **options)
+    elif problem.family == "gaussian":
         model = LassoOBA(problem.alpha(C), **options)
     else:
-        model = L1LogisticOBA(C=C, **options)
+        options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, dispersion=DISPERSION)
+        model = GLMOBA(problem.family, **options)
     return model.fit(problem.X, problem.y)

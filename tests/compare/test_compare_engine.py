@@ -23,22 +23,22 @@ class Fake(peers.Solver):
     key, title, package = "fake", "Fake", "sparsekit"
     ladder = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
-        best = peers.Liblinear().fit(X, y, C, 1e-10, 1000)
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+        best = peers.Liblinear().fit(X, problem, C, 1e-10, 1000)
         return peers.Fit(best.coef * (1 - tol), 0.0, 1)
 
 
 class Raising(Fake):
     key, title = "raising", "Raising"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         raise ZeroDivisionError("no luck")
 
 
 class NotFinite(Fake):
     key, title = "nan", "NotFinite"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         return peers.Fit(np.full(X.shape[1], np.nan), 0.0, 1)
 
 
@@ -49,10 +49,10 @@ class Absent(Fake):
 class Interrupting(Fake):
     key, title = "interrupting", "Interrupting"
 
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         if tol < 0.1 and X.shape[0] == 80:
             raise KeyboardInterrupt
-        return super().fit(X, y, C, tol, max_iter)
+        return super().fit(X, problem, C, tol, max_iter)
 
 
 def measure(solvers, **options):
@@ -125,7 +125,7 @@ from sparsekit._compare import peers
 class Endless(peers.Solver):
     key, title, package = "endless", "Endless", "sparsekit"
     ladder = (1.0, 0.5)
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         print("solvers may print")
         if X.shape[0] == 80:
             time.sleep(60)
@@ -133,7 +133,7 @@ class Endless(peers.Solver):
 
 class Crashing(Endless):
     key, title = "crashing", "Crashing"
-    def fit(self, X, y, C, tol, max_iter, fit_intercept=False, n_threads=1):
+    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
         if X.shape[0] == 80:
             os._exit(7)
         return peers.Fit(0 * X[0], 0.0, 1)
@@ -172,10 +172,10 @@ def test_isolated_and_local_fits_agree():
     runner = Isolated(peers.Liblinear())
     try:
         runner.load(problem)
-        out = runner.fit(C, {"tol": 1e-8, "max_iter": 1000}, 1, 60.0)
+        out = runner.fit(C, 1e-8, 1, 60.0)
     finally:
         runner.close()
-    local = peers.Liblinear().fit(*peers.Liblinear().data(problem), C, 1e-8, 1000)
+    local = peers.Liblinear().fit(problem.X, problem, C, 1e-8, 10_000)
     np.testing.assert_array_equal(out.fit.coef, local.coef)
     assert not out.error and not out.cut_off and out.seconds > 0
 

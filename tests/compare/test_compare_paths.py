@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from compare_problems import make_problem
 
-from sparsekit._compare import lasso_peers, paths, peers
+from sparsekit._compare import paths, peers
 from sparsekit._compare.cli import main
-from sparsekit._compare.problem import MultinomialProblem
 
-LOGISTIC = paths.all_path_solvers(False, peers.all_solvers())
-LASSO = paths.all_path_solvers(True, lasso_peers.all_lasso_solvers())
+LOGISTIC, LASSO = paths.all_path_solvers("binomial"), paths.all_path_solvers("gaussian")
 
 
 @pytest.mark.usefixtures("own_environment")
@@ -30,34 +28,34 @@ def test_a_path_is_that_of_the_stated_problem(is_lasso, solver, kind, fit_interc
     ours = (LASSO if is_lasso else LOGISTIC)[0]
     own, run = paths.compare_paths(problem, [ours, solver], 6, 1e-2, max_time=20.0)
     assert own.excess <= paths.ACCURACY and not own.failure
-    if solver.refuses(problem):
-        assert run.failure == solver.refuses(problem) and np.isnan(run.seconds)
+    if solver.refuses_path(problem):
+        assert run.failure == solver.refuses_path(problem) and np.isnan(run.seconds)
         return
     assert run.excess <= paths.ACCURACY, run
-    assert run.seconds > 0.0 and run.setting in solver.ladder
+    assert run.seconds > 0.0 and run.setting in (solver.path_ladder or solver.ladder)
     # glmnet-rs ends where the deviance is explained
     assert run.n_penalties == 6 or solver.key == "glmnet-rs"
 
 
-class Scaled(paths.OwnPath):
+class Scaled(peers.Sparsekit):
     """Ours at another penalty: no setting makes it accurate."""
 
-    def path(self, problem, Cs, setting, n_threads, end):
-        return super().path(problem, 1.1 * Cs, setting, n_threads, end)
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        return super().path(X, problem, 1.1 * Cs, setting, n_threads, end)
 
 
-class Half(paths.OwnPath):
+class Half(peers.Sparsekit):
     """Ours, which ends after a half of the penalties."""
 
-    def path(self, problem, Cs, setting, n_threads, end):
-        return super().path(problem, Cs[: len(Cs) // 2], setting, n_threads, end)
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        return super().path(X, problem, Cs[: len(Cs) // 2], setting, n_threads, end)
 
 
 def test_what_is_not_accurate_or_ends_early_is_said():
     problem = make_problem("dense", True, standardize=True)
-    solvers = [kind(False) for kind in (paths.OwnPath, Scaled, Half)]
+    solvers = [kind() for kind in (peers.Sparsekit, Scaled, Half)]
     _, scaled, half = runs = list(paths.compare_paths(problem, solvers, 4))
-    assert scaled.failure == "not accurate" and scaled.setting == paths.PathSolver.ladder[-1]
+    assert scaled.failure == "not accurate" and scaled.setting == peers.Sparsekit.path_ladder[-1]
     assert half.failure == "solved 2 of 4 penalties" and half.n_penalties == 2
     lines = [paths.table_line(solvers, run, runs[0]) for run in runs]
     assert lines[1].endswith("not accurate") and lines[2].endswith("solved 2 of 4 penalties")
@@ -65,20 +63,8 @@ def test_what_is_not_accurate_or_ends_early_is_said():
 
 def test_time_has_a_limit():
     problem = make_problem("dense", True, standardize=True)
-    single = paths.EachPenalty(peers.Saga())
-    _, run = paths.compare_paths(problem, [LOGISTIC[0], single], 4, max_time=1e-9)
+    _, run = paths.compare_paths(problem, [LOGISTIC[0], peers.Saga()], 4, max_time=1e-9)
     assert run.n_penalties == 0 and run.failure == "not accurate within 1e-09 s"
-
-
-def test_several_classes():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((90, 6))
-    problem = MultinomialProblem("three", X, np.arange(90) % 3, True)
-    own, saga, other = paths.compare_paths(
-        problem, [LOGISTIC[0], paths.EachPenalty(peers.Saga()), paths.Pybiglasso()], 3, 0.1
-    )
-    assert own.excess <= paths.ACCURACY and saga.excess <= paths.ACCURACY
-    assert np.isnan(other.seconds) and other.failure
 
 
 @pytest.mark.usefixtures("own_environment")

@@ -5,6 +5,7 @@ import os
 import sys
 from types import SimpleNamespace
 
+import joblib
 import numpy as np
 import pytest
 from children import run_limited
@@ -44,13 +45,16 @@ def test_ends_within_its_limit(monkeypatch):
     assert process.now == pytest.approx(worker.QUIET_LIMIT, abs=worker.QUIET[0])
 
 
-def test_a_fit_ends_before_the_wait(monkeypatch):
+def test_a_fit_ends_before_the_wait(monkeypatch, tmp_path):
     """The wait is no part of the time of the fit, and comes behind it."""
     order = []
     solver = SimpleNamespace(
-        data=lambda problem: (None, None), fit=lambda *args, **settings: order.append("fit") or "fitted"
+        design=lambda problem: None,
+        settings=lambda knob: {},
+        fit=lambda *args, **settings: order.append("fit") or "fitted",
     )
-    requests = [(solver, SimpleNamespace(fit_intercept=False)), (1.0, {}, 1)]
+    joblib.dump("a problem", tmp_path / "problem.joblib")
+    requests = [str(tmp_path / "problem.joblib"), (1.0, 0.1, 1)]
 
     class Pipe:
         def recv(self):
@@ -64,7 +68,7 @@ def test_a_fit_ends_before_the_wait(monkeypatch):
     monkeypatch.setattr(worker.signal, "signal", lambda *args: None)
     monkeypatch.setattr(worker.os, "dup2", lambda *args: None)
     monkeypatch.setattr(worker, "wait_for_rest", lambda: order.append("wait"))
-    worker._serve(Pipe())
+    worker._serve(Pipe(), solver)
     assert order == [None, "fit", "wait", "fitted"]
 
 
@@ -91,7 +95,7 @@ if __name__ == "__main__":
     isolated = Isolated(Liblinear())
     X = np.random.default_rng(0).standard_normal((20, 3))
     isolated.load(Problem("small", X, np.where(X[:, 0] > 0, 1.0, -1.0)))
-    print(isolated.fit(1.0, {"tol": 0.1, "max_iter": 9}, 1, 60).error or "fitted")
+    print(isolated.fit(1.0, 0.1, 1, 60).error or "fitted")
     isolated.close()
     assert dict(os.environ) == before
 """

@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from blocks_in_memory import ListOfBlocks
 from numpy.testing import assert_array_equal
 
 import sparsekit
-from sparsekit._row_blocks.blocks import ListOfBlocks
 from sparsekit.datasets import ParquetTable, _parquet, open_parquet
 
 pa = pytest.importorskip("pyarrow", reason="reads Parquet files")

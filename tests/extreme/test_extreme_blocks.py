@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.block_rows import RowsOfFit
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 METHODS = ["implicit", "umax", "ove", "nce", "is", "sgd"]
 

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from sklearn.datasets import load_digits
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.estimators.block_rows import RowsOfFit
 from sparsekit._extreme.solver import checkpoint as checkpoints
-from sparsekit._row_blocks.blocks import ListOfBlocks
 from sparsekit._storage import npz
 
 SETTINGS = {

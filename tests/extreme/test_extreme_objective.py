@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -17,7 +18,6 @@ from sparsekit._extreme.estimators.objective import SampledObjective
 from sparsekit._extreme.estimators.sample import Examples, allowance, draw, examples_of, plan_estimates
 from sparsekit._extreme.estimators.targets import check_extreme_targets, used_rows
 from sparsekit._extreme.solver.state import SamplingOptions, SoftmaxState
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 K = 30
 

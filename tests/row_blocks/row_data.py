@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from numpy.testing import assert_allclose
 
 from sparsekit import L1LogisticOBA
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 CUTS = (0, 130, 131, 320, 320, 500)
 

@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from numpy.testing import assert_allclose, assert_array_equal
 from row_data import CUTS, cut, in_blocks, labels, strength, text
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import L1LogisticOBA, LassoOBA
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 
 @pytest.fixture(scope="module")

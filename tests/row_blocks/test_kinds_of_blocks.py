@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from numpy.testing import assert_allclose, assert_array_equal
 from row_data import CUTS, as_dask, cut, in_blocks, labels, text
 
 from sparsekit import ExtremeSoftmaxSGD, L1LogisticOBA, LassoOBA, SoftmaxClassifier
-from sparsekit._row_blocks.blocks import ListOfBlocks, as_matrix
+from sparsekit._row_blocks.blocks import as_matrix
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

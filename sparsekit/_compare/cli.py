@@ -18,8 +18,8 @@ from .show_versions import show_versions
 OK, FAILED, USAGE = 0, 1, 2
 # options that say how a file is read
 OF_FILES = [
-    *("test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing", "header"),
-    "standardize",
+    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing"),
+    *("header", "standardize"),
 ]
 
 
@@ -186,6 +186,7 @@ def _faulty_task(args, family):
         "--positive is for classes; --lasso and --family take numbers": (
             not has_classes and args.positive is not None
         ),
+        "--test needs exactly one FILE": args.test is not None and len(args.files) != 1,
     }
     return next((fault for fault, is_there in faults.items() if is_there), None)
 

@@ -17,51 +17,68 @@ from .tables import MAX_VALUES, DataError, encode, is_number, read_table, text_o
 SVMLIGHT = (".svm", ".libsvm", ".svmlight", ".txt", ".dat", ".t", ".tr")
 DELIMITED = (".csv", ".tsv")
 TABLES = (*DELIMITED, ".parquet")
-# how tables are read if nothing is said
-COLUMNS = dict(target=None, categorical=(), drop=(), drop_missing=False, header=None)
 STANDARDIZED = "columns standardised: mean 0, standard deviation 1 (--no-standardize: as they are)"
 
 
 def read_problem(
     path,
     *,
+    test=None,
     test_size=0.25,
+    target=None,
     positive=None,
+    categorical=(),
+    drop=(),
+    drop_missing=False,
+    header=None,
     standardize=False,
     fit_intercept=False,
     seed=0,
     family="binomial",
     l1_ratio=1.0,
-    **columns,
 ):
     """Read a data set and make a problem of it.
 
     Parameters
     ----------
-    path, test_size, positive, fit_intercept, seed
+    path, test, test_size, target, positive, categorical, drop, drop_missing, header, fit_intercept, seed
         As the options of the command line.
     standardize : bool or None, default=False
         Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
     family, l1_ratio
         As of `Problem`. Where the target is a number to predict, rows are held out without regard to it.
-    **columns
-        ``target``, ``categorical``, ``drop``, ``drop_missing`` and ``header``, as the options.
 
     Raises
     ------
     DataError
     """
     path = Path(path)
-    X, labels, notes = _read(path, {**COLUMNS, **columns})
+    columns = dict(
+        target=target, categorical=categorical, drop=drop, drop_missing=drop_missing, header=header
+    )
+    X, labels, held_out, encoder, notes = _read(path, columns)
+    if test is not None:
+        X_test, labels_test, _, _, more = _read(Path(test), columns, encoder)
+        notes += [f"held-out rows: {note}" for note in more]
+        X, X_test = _same_width(X, X_test, path, test)
+        held_out = X_test, labels_test
+    elif held_out is not None:
+        notes.append("held-out rows are those of the file")
+    elif _kind(path)[0] in SVMLIGHT:
+        X = _from_first_column(X)
     has_classes = family == "binomial"
     if has_classes:
-        y, more = _binary(labels, positive, path)
-        notes += more
+        y, label, note = _binary(labels, positive, path)
+        notes += note
     else:
         y = _numbers(labels, path)
         Problem(str(path), X, y, family=family)  # checks y while its rows are those of the file
-    X, y, X_test, y_test, more = split(X, y, test_size, seed, has_classes)
-    notes += more
+    if held_out is not None:
+        X_test, given = held_out
+        y_test = np.where(given == label, 1.0, -1.0) if has_classes else _numbers(given, test or path)
+    else:
+        X, y, X_test, y_test, note = split(X, y, test_size, seed, has_classes)
+        notes += note
     if standardize or (standardize is None and not sparse.issparse(X)):
         X, X_test = _standardized(X, X_test, path)
         notes.append("columns divided by their standard deviation" if sparse.issparse(X) else STANDARDIZED)
@@ -132,8 +149,11 @@ def _kind(path):
     return (suffixes[-1] if suffixes else ""), is_packed
 
 
-def _read(path, columns):
-    """(X, labels, notes)."""
+def _read(path, columns, encoder=None):
+    """(X, labels, held-out (X, labels) or None, encoder of words or None, notes).
+
+    svmlight columns are still as in the file.
+    """
     kind, is_packed = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
@@ -143,15 +163,16 @@ def _read(path, columns):
         )
     if kind not in DELIMITED and columns["header"] is not None:
         raise DataError(f"{path}: --header is for CSV files")
-    notes = []
+    held_out, notes = None, []
     try:
         if kind == ".npz":
-            X, labels = read_npz(path)
+            X, labels, held_out = read_npz(path)
         elif kind in SVMLIGHT:
-            X, labels = load_svmlight(path)
+            # indices as they are: _from_first_column drops an unused column 0
+            X, labels = load_svmlight(path, zero_based=True)
         elif kind in DELIMITED or (kind == ".parquet" and not is_packed):
             frame, labels, notes = read_table(path, kind, **columns)
-            X, more = encode(frame)
+            X, encoder, more = encode(frame, path, encoder)
             notes += more
         else:
             known = " ".join((*SVMLIGHT, *DELIMITED))
@@ -165,7 +186,27 @@ def _read(path, columns):
         raise DataError(f"{path}: cannot be read: {error}") from error
     if X.shape[0] == 0 or X.shape[1] == 0:
         raise DataError(f"{path}: holds {X.shape[0]} rows and {X.shape[1]} features")
-    return X, labels, notes
+    return X, labels, held_out, encoder, notes
+
+
+def _from_first_column(*matrices):
+    """Drop column 0 of svmlight data that counts from 1 (column 0 unused in all given parts)."""
+    if all(X.shape[1] > 1 and not np.any(X.indices == 0) for X in matrices):
+        matrices = tuple(sparse.csr_matrix(X[:, 1:]) for X in matrices)
+    return matrices if len(matrices) > 1 else matrices[0]
+
+
+def _same_width(X, X_test, path, test):
+    if sparse.issparse(X) != sparse.issparse(X_test):
+        raise DataError(f"{test}: is {'sparse' if sparse.issparse(X_test) else 'dense'}, unlike {path}")
+    if _kind(path)[0] in SVMLIGHT and _kind(test)[0] in SVMLIGHT:
+        width = max(X.shape[1], X_test.shape[1])  # svmlight files leave trailing empty columns out
+        X.resize(X.shape[0], width)
+        X_test.resize(X_test.shape[0], width)
+        return _from_first_column(X, X_test)
+    if X.shape[1] != X_test.shape[1]:
+        raise DataError(f"{test}: has {X_test.shape[1]} features, {path} has {X.shape[1]}")
+    return X, X_test
 
 
 def _numbers(labels, path):
@@ -181,7 +222,7 @@ def _numbers(labels, path):
 
 
 def _binary(labels, positive, path):
-    """(y in -1/+1, notes)."""
+    """(y in -1/+1, label that is +1, notes)."""
     classes, counts = np.unique(labels, return_counts=True)
     texts = classes.tolist() if classes.dtype.kind in "bU" else [text_of(c) for c in classes]
     if len(classes) < 2:
@@ -199,7 +240,7 @@ def _binary(labels, positive, path):
     notes = []
     if len(classes) > 2:
         notes.append(f"{len(classes)} labels: {texts[k]} against the rest (choose with --positive)")
-    return np.where(labels == classes[k], 1.0, -1.0), notes
+    return np.where(labels == classes[k], 1.0, -1.0), classes[k], notes
 
 
 def _refuse_regression(classes, texts, usual, n, path):

@@ -26,7 +26,11 @@ def read_npz(path):
         X, y = _npz_matrix(arrays, f"X{suffix}", path), arrays.get(f"y{suffix}")
         if X is None or y is None:
             continue
-        return X, _checked_labels(y, X, f"y{suffix}", path)
+        held_out = None
+        X_test, y_test = _npz_matrix(arrays, "X_test", path), arrays.get("y_test")
+        if suffix and X_test is not None and y_test is not None:
+            held_out = X_test, _checked_labels(y_test, X_test, "y_test", path)
+        return X, _checked_labels(y, X, f"y{suffix}", path), held_out
     raise DataError(f"{path}: {wanted} are needed; the file holds {found}")
 
 

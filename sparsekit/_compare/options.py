@@ -104,7 +104,9 @@ def make_parser():
         "(default: "
         f"{MAX_TIME:g}, without files {MAX_TIME_SHIPPED:g}; with --path for all penalties, 60)",
     )
-    add(
+    held_out = compare.add_mutually_exclusive_group()
+    held_out.add_argument("--test", metavar="FILE", help="file of held-out rows (with one FILE)")
+    held_out.add_argument(
         "--test-size",
         type=_share,
         default=0.25,

@@ -201,15 +201,46 @@ def _checked_column(pd, path, column, is_forced):
     return words
 
 
-def encode(frame):
-    """(matrix, notes) of a table, with a column of zeros and ones for each word of a column of words."""
+def encode(frame, path, encoder=None):
+    """Matrix of a table, with a column of zeros and ones for each word of a column of words.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From `read_table`.
+    path : Path
+        For messages.
+    encoder : ColumnTransformer, optional
+        That of the training rows, for held-out ones: words that are not in it become zeros.
+
+    Returns
+    -------
+    X : ndarray or csr_matrix, float64
+    encoder : ColumnTransformer
+    notes : list of str
+        What a reader of the results must know.
+
+    Raises
+    ------
+    DataError
+        If the columns are others than those that ``encoder`` has seen.
+    """
     from sklearn.compose import ColumnTransformer
     from sklearn.preprocessing import OneHotEncoder
 
     words, notes = list(frame.columns[frame.dtypes == "category"]), []
-    encoder = ColumnTransformer([("words", OneHotEncoder(), words)], remainder="passthrough")
-    X = encoder.fit_transform(frame)
-    if words:
-        counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
-        notes = [f"one-hot encoded (values): {counts}"]
-    return (X.tocsr() if sparse.issparse(X) else X), notes
+    if encoder is None:
+        one_hot = OneHotEncoder(handle_unknown="ignore")
+        encoder = ColumnTransformer([("words", one_hot, words)], remainder="passthrough").fit(frame)
+        if words:
+            counts = ", ".join(f"{name} ({len(frame[name].cat.categories)})" for name in words)
+            notes = [f"one-hot encoded (values): {counts}"]
+    else:
+        names, trained = list(encoder.feature_names_in_), encoder.transformers_[0][2]
+        if names != list(frame.columns) or words != trained:
+            raise DataError(
+                f"{path}: its columns are not those of the training rows, which are {listed(names)}, with "
+                f"words in {', '.join(trained) or 'none'}"
+            )
+    X = encoder.transform(frame)
+    return (X.tocsr() if sparse.issparse(X) else X), encoder, notes

@@ -228,6 +228,7 @@ WRONG_USAGE = {
     "compare --max-time 0": "must be a positive number",
     "compare --n-jobs 0": "n-jobs",
     "compare --peers nobody": "unknown solver",
+    "compare --test x.svm": "--test",
     "compare --test-size 1.5": "test-size",
     "compare --json no/such/folder/out.json": "no such folder",
     "compare --no-standardize": "--no-standardize",

@@ -83,13 +83,26 @@ def test_npz_round_trip(tmp_path, stored):
     np.testing.assert_array_equal(problem.y, y)
 
 
-def test_npz_with_a_test_part(tmp_path):
+def test_npz_with_its_own_test_part(tmp_path):
     X, y = make_data()
     path = tmp_path / "parts.npz"
     np.savez(path, X_train=X[:30], y_train=y[:30], X_test=X[30:], y_test=y[30:])
-    problem = io.read_problem(path, test_size=0)
-    np.testing.assert_array_equal(problem.X, X[:30])
-    np.testing.assert_array_equal(problem.y, y[:30])
+    problem = io.read_problem(path)
+    np.testing.assert_array_equal(problem.X_test, X[30:])
+    np.testing.assert_array_equal(problem.y_test, y[30:])
+
+
+def test_test_file_with_fewer_columns(tmp_path):
+    """svmlight leaves trailing empty columns out; index 0 in one part keeps column 0 in both."""
+    (tmp_path / "a.svm").write_text("1 1:1 4:2\n-1 2:1\n1 3:1\n")
+    (tmp_path / "b.svm").write_text("-1 1:5\n1 2:1\n")
+    problem = io.read_problem(tmp_path / "a.svm", test=tmp_path / "b.svm")
+    assert problem.X.shape == (3, 4)
+    np.testing.assert_array_equal(dense(problem.X_test), [[5, 0, 0, 0], [0, 1, 0, 0]])
+    (tmp_path / "b.svm").write_text("-1 0:5\n1 2:1\n")
+    problem = io.read_problem(tmp_path / "a.svm", test=tmp_path / "b.svm")
+    assert problem.X.shape == (3, 5)
+    np.testing.assert_array_equal(dense(problem.X_test), [[5, 0, 0, 0, 0], [0, 0, 1, 0, 0]])
 
 
 def test_split_is_stratified():

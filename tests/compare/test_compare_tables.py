@@ -173,6 +173,21 @@ def test_text_is_no_category(tmp_path):
         assert io.read_problem(path, test_size=0, categorical=[name]).X.shape == (40, 41)
 
 
+def test_held_out_rows_have_the_same_columns(tmp_path):
+    path = write(tmp_path / "a.csv", CSV)
+    test = write(tmp_path / "b.csv", "age,colour,city,y\n7,green,Bonn,yes\n8,grey,Oslo,no\n")
+    problem = io.read_problem(path, test=test)
+    np.testing.assert_array_equal(dense(problem.X_test), [[0, 1, 0, 0, 0, 7], [0, 0, 0, 1, 0, 8]])
+    np.testing.assert_array_equal(problem.y_test, [1, -1])
+    for text in (
+        "age,city,colour,y\n7,Bonn,red,yes\n8,Rome,red,no\n",
+        "age,colour,city,y\n7,5,Bonn,yes\n8,6,Oslo,no\n",
+        "age,colour,city,y\nold,red,Bonn,yes\nyoung,red,Oslo,no\n",
+    ):
+        with pytest.raises(io.DataError, match="its columns are not those of the training rows"):
+            io.read_problem(path, test=write(tmp_path / "c.csv", text))
+
+
 @pytest.fixture
 def frame():
     return pd.DataFrame(

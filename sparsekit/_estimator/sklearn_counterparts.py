@@ -1,6 +1,6 @@
 """scikit-learn's estimators for models that were fitted here: the same coefficients, the same predictions.
 
-Functions of the estimators' parameters; what is fitted is set by `LinearModelMixin.to_sklearn`.
+Functions of the estimators or of their parameters; what is fitted is set by `LinearModelMixin.to_sklearn`.
 """
 
 from __future__ import annotations

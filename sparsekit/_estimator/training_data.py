@@ -63,13 +63,9 @@ class TrainingData:
 
     def for_callbacks(self) -> dict[str, Any]:
         """Arguments of scikit-learn's callbacks."""
-        metadata = given_metadata(sample_weight=self.sample_weight, offset=self.offset)
+        given = {"sample_weight": self.sample_weight, "offset": self.offset}
+        metadata = {name: value for name, value in given.items() if value is not None} or None
         return {"X": self.X, "y": self.y, "metadata": metadata}
-
-
-def given_metadata(**given: Any) -> dict[str, Any] | None:
-    """Those that are not None, as scikit-learn's callbacks get them; None of none."""
-    return {name: value for name, value in given.items() if value is not None} or None
 
 
 @dataclass(kw_only=True)

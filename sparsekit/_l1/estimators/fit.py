@@ -47,7 +47,8 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
-    if gap <= GAP_ROUNDING * _value_at_zero(loss, result.x):
+    at_zero = loss.value(np.zeros_like(result.x)) if hasattr(loss, "value") else loss.value_at_zero
+    if gap <= GAP_ROUNDING * at_zero:
         return
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -58,13 +59,6 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
-
-
-def _value_at_zero(loss, like):
-    """The loss at zero."""
-    if hasattr(loss, "value"):
-        return loss.value(np.zeros_like(like))
-    return loss.value_at_zero
 
 
 def _spread_of_norms(X, x):

@@ -19,10 +19,7 @@ def as_problem(loss, options, x0=None):
     """The problem of a loss of this package, or of one that follows the protocol, where x0 is."""
     if hasattr(loss, "problem"):
         return loss.problem()
-    return _protocol_problem(loss, options.hessian != "lbfgs", x0)
-
-
-def _protocol_problem(loss, products, x0):
+    products = options.hessian != "lbfgs"
     needed = ("n_variables", "value", "gradient", *(("hessian_product",) if products else ()))
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:

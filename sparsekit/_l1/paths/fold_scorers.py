@@ -97,8 +97,8 @@ class SquaredErrors:
         at = np.flatnonzero(x[:p])
         self._solutions.append((at, x[at], intercept))
 
-    def _in_columns(self):
-        """Columns that are used, and the solutions there (n_columns, n_models)."""
+    def scores(self):
+        """One a model, in their order."""
         used = np.zeros(self.X.shape[1], dtype=bool)
         for at, _, _ in self._solutions:
             used[at] = True
@@ -106,11 +106,6 @@ class SquaredErrors:
         coefs = np.zeros((len(columns), len(self._solutions)))
         for k, (at, values, _) in enumerate(self._solutions):
             coefs[np.searchsorted(columns, at), k] = values
-        return columns, coefs
-
-    def scores(self):
-        """One a model, in their order."""
-        columns, coefs = self._in_columns()
         intercepts = np.array([intercept for *_, intercept in self._solutions])
         X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
         errors, size = np.zeros(len(intercepts)), max(1, FACTOR_BUFFER // len(intercepts))

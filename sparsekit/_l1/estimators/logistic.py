@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
@@ -23,24 +22,16 @@ from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
-from ..paths.block_problems import LogisticBlockProblem
 from ..paths.coefficients import unpack
+from ..paths.data_losses import logistic_of, start_at_null
 from ..paths.inputs import FitInputs
 from ..paths.magnitudes import sum_in_units
-from ..paths.problems import LogisticProblem
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 
 
 @shares_entries(OffsetClassificationMixin.decision_function)
 class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
-
-    def _whole(self, given: Any) -> tuple[FitInputs, LogisticProblem]:
-        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
-        classes = to_host(given.classes)
-        inputs = FitInputs(self, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
-        whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
-        return inputs, whole
 
     @by_blocks
     def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -189,8 +180,10 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
     }
 
     def _problem(self, given):
-        classes, (inputs, whole) = given.classes, self._whole(given)
-        X, n_outputs = inputs.X, inputs.n_outputs
+        classes, codes = given.classes, given.values
+        n_outputs = 1 if len(classes) == 2 else len(classes)
+        inputs = FitInputs(self, given, sum_in_units, n_outputs)
+        X, weight, shift = inputs.X, inputs.weight, inputs.shift
         penalty = inputs.penalty(1.0 / self.C / inputs.unit)
         n_features, fit_intercept, dtype = X.shape[1], self.fit_intercept, X.dtype
 
@@ -198,12 +191,11 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
             coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
             return {"coef_": inputs.columns.expand(coef), "intercept_": intercept, "classes_": classes}
 
-        loss = whole.make_loss(X)
+        loss = logistic_of(X, codes, classes, weight, fit_intercept, inputs.n_threads, shift)
         start, unit_of_tol = self._last_variables(inputs), None
-        # blocks begin there
-        if inputs.shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):
-            start, unit_of_tol = whole.start_at_null(loss, start)
+        if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
+            start, unit_of_tol = start_at_null(loss, start, n_features, codes, weight, len(classes), shift)
         return dict(
             inputs=inputs, loss=loss, penalty=penalty, x0=start, attributes=attributes,
-            made_of=(given.values, inputs.weight, inputs.shift), scale=1.0 / inputs.unit, unit=unit_of_tol,
+            made_of=(codes, weight, shift), scale=1.0 / inputs.unit, unit=unit_of_tol,
         )  # fmt: skip

@@ -11,20 +11,16 @@ import copy
 import numpy as np
 
 from ..._arrays import as_like, is_device, to_host
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import as_kernel_input
 from ..._estimator.used_columns import UsedColumns
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
-from ..._linalg.special import largest
 from ..._messages import shown
-from ..losses.block_loss import LossOfBlocks
 from ..losses.block_problem import BlockProblem
-from ..losses.multinomial import logistic_loss
 from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
 from .coefficients import all_classes, l1_weights, pack, unpack
-from .data_losses import centred_loss_of
+from .data_losses import logistic_of
 from .fold_scorers import Accuracy, FoldScorer, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
@@ -273,28 +269,9 @@ class LogisticProblem(PathProblem):
         )
 
     def make_loss(self, X):
-        if isinstance(X, BlockedMatrix):
-            spec = LossOfBlocks(
-                self.fit_intercept, self.classes, X.class_weight, shifted=self.shift is not None
-            )
-            return BlockProblem(
-                X.blocks, X.census, spec, self.values, self.weight, self.n_threads, shift=self.shift
-            )
-        make = lambda X: logistic_loss(  # noqa: E731
-            X, self.values, len(self.classes), self.weight, self.fit_intercept, self.n_threads, self.shift
+        return logistic_of(
+            X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads, self.shift
         )
-        return centred_loss_of(make, X, self.weight, self.fit_intercept)
-
-    def start_at_null(self, loss, x0):
-        """``x0``, or the model of the intercept alone, where X is; and the unit of the solver's tolerance.
-
-        The unit is the largest entry of the gradient at the model of the intercept. With that at zero an
-        offset, and the same plus a constant, would have different tolerances.
-        """
-        intercept = self.null_intercept()
-        null = as_like(pack(np.zeros((len(intercept), self.X.shape[1])), intercept, True), loss.s)
-        unit = largest(np.abs(loss.gradient(null))) or None
-        return (null if x0 is None else x0), unit
 
 
 def least_loss_of_an_error(weight):

@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,8 +19,11 @@ from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.linear_model import PenaltyNameMixin, last_fit, no_counterpart
+from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
+from ..._estimator.validation import validate_data
+from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..._typing import Array, ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import OrdinalLoss, log_probabilities
@@ -50,8 +54,12 @@ class OrdinalPredictionMixin(PenaltyNameMixin, OffsetClassificationMixin):
         -------
         ndarray of shape (n_samples,)
         """
+        check_is_fitted(self)
         refuse_device(type(self).__name__, "use L1LogisticOBA", X=X, offset=offset)
-        return super().decision_function(X, offset)
+        offset = offset_of_scores(self, offset)
+        X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
+        coef = check_sparse(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
+        return add_offset(X @ coef, offset)
 
     @by_blocks
     def predict_log_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _check_estimator_name, column_or_1d
 
 from .._messages import numbers
 from .._row_blocks.blocks import RowBlocks
@@ -44,28 +44,21 @@ class BlockedMatrix:
     def dtype(self) -> np.dtype:
         return self.census.dtype
 
-    def spread_of_norms(self, used: np.ndarray) -> float:
-        """Largest over smallest norm of the columns ``used``, (p,) of bools."""
-        squares = self.census.squares[used]
-        squares = squares[squares > 0]
-        return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
-
 
 def _count(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> BlockedMatrix:
+    """X, whose names an estimator gets; ``estimator`` may be the name of a function."""
+    name = _check_estimator_name(estimator)
     if y is None:
-        raise ValueError(
-            f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None."
-        )
+        raise ValueError(f"This {name} estimator requires y to be passed, but the target y is None.")
     blocks = as_row_blocks(X, y, sample_weight, offset)
     census = make_census(blocks)
     if not np.ndim(offset):
         census.offset = offset  # whatever the shape of others
     if not census.shape[0]:
         raise ValueError(
-            f"Found array with 0 sample(s) (shape={census.shape}) while a minimum of 1 is required by "
-            f"{'the path' if estimator is None else type(estimator).__name__}."
+            f"Found array with 0 sample(s) (shape={census.shape}) while a minimum of 1 is required by {name}."
         )
-    if estimator is not None:
+    if not isinstance(estimator, str):
         estimator.n_features_in_ = census.shape[1]
         if blocks.feature_names is not None:
             estimator.feature_names_in_ = np.asarray(blocks.feature_names, dtype=object)
@@ -76,9 +69,10 @@ def _count(estimator: Any, X: Any, y: Any, sample_weight: Any, offset: Any = Non
 
 def gathered_data(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, Any]:
     """X, y, the weights, and names (p,) or None, all in memory; MemoryError where X is too large."""
-    found = _count(None, X, y, sample_weight)
+    name = type(estimator).__name__
+    found = _count(name, X, y, sample_weight)
     names = found.blocks.feature_names
-    X = found.in_memory(type(estimator).__name__)
+    X = found.in_memory(name)
     return X, found.census.y, found.census.weight, None if names is None else np.asarray(names, dtype=object)
 
 

@@ -106,23 +106,26 @@ class CrossValidationMixin(PlainParametersMixin):
             )
         )
 
+    def _folds(self, splitter, X, y, weight, params):
+        """The folds of the rows, and the metadata of the scorer."""
+        routed = self._route("fit", sample_weight=weight, **params)
+        folds = checked_folds(splitter.split(X, y, **routed.splitter.split), y.shape[0])
+        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
+        return folds, routed.scorer.score
+
     def _score_folds(self, score_fold, arguments, X, y, classes, weight, params, data):
         """Results of ``score_fold(*arguments, fold, k, scorer, metadata)`` for the folds, and the monitor.
 
         ``classes`` are None for a matrix y; ``data`` are the arguments X, y and metadata of callbacks. The
         caller ends the monitor.
         """
-        routed = self._route("fit", sample_weight=weight, **params)
-        splitter = splitter_of(self.cv, y, classes is None)
-        folds = list(splitter.split(X, y, **routed.splitter.split))
-        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
+        folds, metadata = self._folds(splitter_of(self.cv, y, classes is None), X, y, weight, params)
         scorer = with_labels(self._get_scorer(), classes)
         monitor = PartsMonitor(self, "fold", len(folds), **data)
         done = []
         with blas_threads(1):  # one setting for all threads
             calls = (
-                delayed(score_fold)(*arguments, fold, k, scorer, routed.scorer.score)
-                for k, fold in enumerate(folds)
+                delayed(score_fold)(*arguments, fold, k, scorer, metadata) for k, fold in enumerate(folds)
             )
             for k, result in enumerate(run_folds(calls, self.n_jobs)):
                 done.append(result)

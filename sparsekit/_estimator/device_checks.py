@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import _check_feature_names, _check_n_features
+from sklearn.utils.validation import _check_estimator_name, _check_feature_names, _check_n_features
 
 from .._arrays import is_device, is_sparse, namespace, to_host
 from .._linalg.structure import check_sparse
@@ -37,7 +37,7 @@ def check_device_X(
     cupy.ndarray, C-contiguous, or cupyx.scipy.sparse.csr_matrix
         float32 or float64, finite, without duplicate entries.
     """
-    name = estimator if isinstance(estimator, str) else type(estimator).__name__
+    name = _check_estimator_name(estimator)
     if not isinstance(estimator, str):
         _check_feature_names(estimator, X, reset=reset)
     if len(X.shape) != 2:

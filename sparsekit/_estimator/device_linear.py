@@ -54,8 +54,8 @@ class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         self.coef_ = check_sparse(self.coef_, "coef_")
         return super().sparsify()
 
-    def densify(self) -> Any:
-        """Turn ``coef_`` back into an array.
+    def densify(self) -> Self:
+        """Turn ``coef_`` back into an array, of the shape that it had.
 
         Returns
         -------
@@ -64,21 +64,9 @@ class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         """
         check_is_fitted(self)
         self.coef_ = check_sparse(self.coef_, "coef_")
-        return super().densify()
-
-
-class VectorModelMixin(DeviceLinearMixin):
-    """One of a single output, with ``coef_`` of shape (n_features,)."""
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into a vector.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self.coef_ = super().densify().coef_.reshape(-1)
+        super().densify()
+        if self._has_vector:
+            self.coef_ = self.coef_.reshape(-1)
         return self
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import to_host
+from .._arrays import as_like, to_host
 from .._linalg.structure import check_sparse
 from .._typing import Array, DataFrame
 
 
 class LinearModelMixin:
     """A fitted model with ``coef_`` of shape (n_features,) or (n_outputs, n_features)."""
+
+    _has_vector: ClassVar[bool] = False  # whether ``coef_`` is a vector, which `sparsify` makes a row
 
     def to_sklearn(self) -> BaseEstimator:
         """The fitted estimator of scikit-learn that predicts the same, in main memory.
@@ -107,8 +109,10 @@ class LinearModelMixin:
 
     def _linear_parts(self) -> tuple[Any, Any]:
         """Coefficients and intercept for scikit-learn's estimator: copies, in main memory."""
-        coef = self.coef_  # type: ignore[attr-defined]
+        coef: Any = self.coef_  # type: ignore[attr-defined]
         coef = check_sparse(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
+        if self._has_vector:
+            coef = (coef.toarray() if sp.issparse(coef) else coef).reshape(-1)
         intercept = to_host(self.intercept_)  # type: ignore[attr-defined]
         return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
 
@@ -137,10 +141,21 @@ def chosen(model: Any, name: str) -> Any:
     return getattr(model, f"{name}_") if hasattr(model, f"{name}_") else getattr(model, name)
 
 
-def vector_parts(coef: Any, intercept: Any) -> tuple[Array, Any]:
-    """Coefficients of a regression as a vector, which `sparsify` makes a row, and the intercept."""
-    coef = coef.toarray() if sp.issparse(coef) else coef
-    return coef.reshape(-1), intercept
+def last_fit(model: Any, like: Any, columns: Any, n_outputs: int) -> tuple[Any, Any] | None:
+    """Coefficients (n_outputs, n_kept) and intercepts (n_outputs,) to start from, float64, where ``like`` is.
+
+    None where ``warm_start`` is false, or the last fit had another shape or is not finite.
+    """
+    coef = getattr(model, "coef_", None)
+    if not model.warm_start or coef is None:
+        return None
+    coef = check_sparse(coef, "coef_").toarray() if sp.issparse(coef) else coef
+    coef, intercept = np.atleast_2d(as_like(coef, like)), np.ravel(as_like(model.intercept_, like))
+    is_finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
+    if coef.shape != (n_outputs, columns.n_features) or not is_finite:
+        return None
+    intercept = np.broadcast_to(intercept.astype(np.float64), (n_outputs,))
+    return columns.restrict(coef).astype(np.float64), intercept
 
 
 def score_parts(coef: Any, intercept: Array) -> tuple[Any, Array]:

@@ -19,16 +19,17 @@ from .._row_blocks.make import comes_in_blocks
 from .._typing import Array, FloatArray, MatrixLike, Offset
 from .block_prediction import by_blocks, score_of_blocks
 from .checks import weight_of_metric
-from .device_linear import DeviceLinearMixin, VectorModelMixin
+from .device_linear import DeviceLinearMixin
 from .labels import refuse_missing_labels
-from .linear_model import vector_parts
 from .offset import add_offset, offset_of_scores
 from .validation import validate_data
 
 
 @shares_entries()
-class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
+class OffsetRegressionMixin(DeviceLinearMixin, RegressorMixin, LinearModel):
     """Prediction of numbers, X w + b + offset."""
+
+    _has_vector = True
 
     @by_blocks
     def predict(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -50,16 +51,9 @@ class OffsetRegressionMixin(VectorModelMixin, RegressorMixin, LinearModel):
         offset = offset_of_scores(self, offset)
         if self._check_device(X):
             return add_offset(self._device_scores(X), offset)
-        X = check_sparse(X)
-        if not sp.issparse(self.coef_):
-            return add_offset(super().predict(X), offset)
-        # scikit-learn's answer would be a column for dense X, and none for sparse X
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        coef = check_sparse(self.coef_, "coef_").toarray().ravel()
+        coef = check_sparse(self.coef_, "coef_").toarray().ravel() if sp.issparse(self.coef_) else self.coef_
         return add_offset(X @ coef + self.intercept_, offset)
-
-    def _linear_parts(self):
-        return vector_parts(*super()._linear_parts())
 
     def score(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
@@ -99,8 +93,8 @@ class OffsetClassificationMixin(DeviceLinearMixin, LinearClassifierMixin):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             On a GPU if and only if the model was fitted there.
         offset : float or array-like of shape (n_samples,) or (n_samples, n_classes), default=None
-            What is added to the scores, with a column for each class where there are more than two. None is
-            zero, and a ValueError of a model that was fitted with an offset (see ``needs_offset_``).
+            What is added to the scores, of the shape that `fit` takes. None is zero, and a ValueError of a
+            model that was fitted with an offset (see ``needs_offset_``).
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """scikit-learn's estimators for models that were fitted here: the same coefficients, the same predictions.
 
-Functions of the estimators' parameters; what is fitted is set by `LinearModelMixin.to_sklearn`.
+Functions of the estimators or of their parameters; what is fitted is set by `LinearModelMixin.to_sklearn`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,11 @@ def largest_score_counterpart(*, fit_intercept: bool, class_weight: ClassWeight)
     return LinearSVC(multi_class="crammer_singer", fit_intercept=fit_intercept, class_weight=class_weight)
 
 
-def one_against_rest_counterpart(
-    loss: str, alpha: float, l1_ratio: float, *, fit_intercept: bool, class_weight: ClassWeight
-) -> BaseEstimator:
+def one_against_rest_counterpart(model: Any) -> BaseEstimator:
     """A score for each class against the others; probabilities as scikit-learn's SGD has them."""
     return SGDClassifier(
-        loss=loss, penalty=penalty_name(l1_ratio), alpha=float(alpha), l1_ratio=float(l1_ratio),
-        fit_intercept=fit_intercept, class_weight=class_weight,
+        loss=model.loss, penalty=penalty_name(model.l1_ratio), alpha=float(model.alpha),
+        l1_ratio=float(model.l1_ratio), fit_intercept=model.fit_intercept, class_weight=model.class_weight,
     )  # fmt: skip
 
 
@@ -69,27 +67,19 @@ def lasso_counterpart(
     return ElasticNet(alpha=float(alpha), l1_ratio=float(l1_ratio), **options)
 
 
-def regression_counterpart(
-    loss: str,
-    alpha: float,
-    l1_ratio: float,
-    bounds: Any,
-    *,
-    quantile: float,
-    epsilon: float,
-    fit_intercept: bool,
-) -> BaseEstimator:
+def regression_counterpart(model: Any) -> BaseEstimator:
     """A number a row, by the name that scikit-learn has for the loss."""
-    if loss == "squared":
+    bounds, l1_ratio, fit_intercept = model.bounds, model.l1_ratio, model.fit_intercept
+    if model.loss == "squared":
         positive = isinstance(bounds, tuple | list) and isinstance(bounds[0], Real) and bounds[0] == 0
         positive = positive and (bounds[1] is None or (isinstance(bounds[1], Real) and bounds[1] == np.inf))
-        return lasso_counterpart(alpha, l1_ratio, fit_intercept=fit_intercept, positive=bool(positive))
-    if loss == "huber":  # whose epsilon is in units of a scale that it estimates
+        return lasso_counterpart(model.alpha, l1_ratio, fit_intercept=fit_intercept, positive=bool(positive))
+    if model.loss == "huber":  # whose epsilon is in units of a scale that it estimates
         return HuberRegressor(fit_intercept=fit_intercept)
-    if loss == "epsilon_insensitive":
-        return LinearSVR(epsilon=float(epsilon), fit_intercept=fit_intercept)
-    options = {"alpha": float(alpha)} if l1_ratio == 1 or alpha == 0 else {}
-    quantile = float(quantile) if loss == "quantile" else 0.5
+    if model.loss == "epsilon_insensitive":
+        return LinearSVR(epsilon=float(model.epsilon), fit_intercept=fit_intercept)
+    options = {"alpha": float(model.alpha)} if l1_ratio == 1 or model.alpha == 0 else {}
+    quantile = float(model.quantile) if model.loss == "quantile" else 0.5
     return QuantileRegressor(quantile=quantile, fit_intercept=fit_intercept, **options)
 
 

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,24 +52,26 @@ def check_targets(y, sample_weight, class_weight, stacklevel=5):
     UserWarning
         If rows of an indicator have no label; they get weight 0.
     """
-    y = flatten_column(y, stacklevel=stacklevel)
-    if y.ndim == 1:
-        classes, codes = encode_labels(y, stacklevel=stacklevel)
+    flat: Any = flatten_column(y, stacklevel=stacklevel)
+    if flat.ndim == 1:
+        classes, codes = encode_labels(flat, stacklevel=stacklevel)
         weight = apply_class_weight(class_weight, classes, codes, sample_weight)
         return Targets(codes, classes, weight, False)
-    q, empty = _distributions(y)
-    weight = _weights(q, empty, sample_weight, class_weight, stacklevel)
-    return Targets(q, np.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
-
-
-def _distributions(y):
-    """The rows of a matrix y as distributions, and which of them have no label."""
-    kind = type_of_target(y, input_name="y")
-    q = (y.toarray() if sp.issparse(y) else np.asarray(y)).astype(np.float64)
+    kind = type_of_target(flat, input_name="y")
+    q = (flat.toarray() if sp.issparse(flat) else np.asarray(flat)).astype(np.float64)
     if not np.all(np.isfinite(q)):
         raise ValueError("y contains NaN or infinity; targets must be finite.")
     # scikit-learn calls any matrix of two integers an indicator
-    return _shares(q, kind == "multilabel-indicator" and bool(((q == 0) | (q == 1)).all()))
+    indicator = kind == "multilabel-indicator" and bool(((q == 0) | (q == 1)).all())
+    return _of_matrix(q, indicator, sample_weight, class_weight, stacklevel + 1)
+
+
+def _of_matrix(q, indicator, sample_weight, class_weight, stacklevel):
+    """Targets from an indicator or from distributions, (n, K), finite."""
+    q, empty = _shares(q, indicator)
+    weight = _weights(q, empty, sample_weight, class_weight, stacklevel)
+    classes = np.arange(q.shape[1], like=q)
+    return Targets(q, classes, weight, True, ~empty if bool(empty.any()) else None)
 
 
 def _shares(q, indicator):
@@ -142,21 +145,14 @@ def check_device_targets(X, y, sample_weight, class_weight, stacklevel=5):
     """
     n = X.shape[0]
     weight = device_weight(X, sample_weight)
-    if getattr(y, "ndim", 1) == 1:
+    if getattr(y, "ndim", 1) != 2 or y.shape[1] == 1:
         return device_labels(X, y, weight, class_weight, stacklevel)
-    xp = namespace(X=X, y=y)
+    namespace(X=X, y=y)
     if y.shape[0] != n:
         raise ValueError(f"y must have one row for each row of X; got {y.shape[0]} rows for {n}")
-    y = flatten_column(y, stacklevel=stacklevel)
-    if y.ndim == 1:
-        return device_labels(X, y, weight, class_weight, stacklevel)
-    if y.ndim != 2:
-        raise ValueError(f"y must have shape (n_samples,) or (n_samples, n_labels); got {y.shape}")
     q = (check_sparse(y, "y").toarray() if is_sparse(y) else y).astype(np.float64)
     check_finite(q, "y")
-    q, empty = _shares(q, bool(((q == 0) | (q == 1)).all()))
-    weight = _weights(q, empty, weight, class_weight, stacklevel)
-    return Targets(q, xp.arange(q.shape[1]), weight, True, ~empty if empty.any() else None)
+    return _of_matrix(q, bool(((q == 0) | (q == 1)).all()), weight, class_weight, stacklevel + 1)
 
 
 def device_labels(X, y, weight, class_weight, stacklevel=4):

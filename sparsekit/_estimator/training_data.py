@@ -2,6 +2,7 @@
 
 The arrays of one fit are all in main memory or all on a GPU. Which it is shows here and in the kernels alone:
 an estimator's fit reads the same lines for both.
+A function gives its name for the estimator.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_estimator_name
 
 from .._arrays import is_device, namespace
 from .._row_blocks.make import comes_in_blocks
 from .._typing import (
     Array,
+    ClassWeight,
     DeviceArray,
     DeviceMatrix,
     EitherArray,
@@ -29,7 +32,7 @@ from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_
 from .device_checks import check_device_target, check_device_X, device_weight
 from .labels import encode_labels, refuse_missing_labels
 from .targets import check_device_targets, check_targets, device_labels
-from .validation import validate_data
+from .validation import check_X_y, validate_data
 
 
 @dataclass
@@ -60,13 +63,9 @@ class TrainingData:
 
     def for_callbacks(self) -> dict[str, Any]:
         """Arguments of scikit-learn's callbacks."""
-        metadata = given_metadata(sample_weight=self.sample_weight, offset=self.offset)
+        given = {"sample_weight": self.sample_weight, "offset": self.offset}
+        metadata = {name: value for name, value in given.items() if value is not None} or None
         return {"X": self.X, "y": self.y, "metadata": metadata}
-
-
-def given_metadata(**given: Any) -> dict[str, Any] | None:
-    """Those that are not None, as scikit-learn's callbacks get them; None of none."""
-    return {name: value for name, value in given.items() if value is not None} or None
 
 
 @dataclass(kw_only=True)
@@ -82,19 +81,27 @@ class LabelledData(TrainingData):
 
 
 def check_host_data(
-    estimator: BaseEstimator, X: MatrixLike, y: MatrixLike, sample_weight: ArrayLike | None, **checks: object
+    estimator: BaseEstimator | str,
+    X: MatrixLike,
+    y: MatrixLike,
+    sample_weight: ArrayLike | None,
+    **checks: object,
 ) -> tuple[Array | SparseMatrix, Any, Array | None]:
     """X as the kernels take it, y by scikit-learn's checks, and the weights, all in main memory."""
     namespace(X=X, y=y, sample_weight=sample_weight)
     if not checks.get("y_numeric", False):
         refuse_missing_labels(y)
-    X, y = validate_data(estimator, X, y, **{**X_CHECKS, **checks})
+    checks = {**X_CHECKS, **checks}
+    if isinstance(estimator, str):
+        X, y = check_X_y(X, y, estimator=estimator, **checks)
+    else:
+        X, y = validate_data(estimator, X, y, **checks)
     X = as_kernel_input(X)
     return X, y, check_sample_weight(sample_weight, X.shape[0])
 
 
 def with_numbers(
-    estimator: BaseEstimator,
+    estimator: BaseEstimator | str,
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
@@ -106,7 +113,7 @@ def with_numbers(
     if comes_in_blocks(X):
         X, y, weight = numbers_of_blocks(estimator, X, y, sample_weight, offset)
         offset = X.census.offset
-        X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
+        X = X if stay_in_blocks else X.in_memory(_check_estimator_name(estimator))
     elif is_device(X):
         X = check_device_X(estimator, X)
         y = check_device_target(y, X=X, stacklevel=6)
@@ -117,20 +124,24 @@ def with_numbers(
 
 
 def with_labels(
-    estimator: BaseEstimator,
+    estimator: BaseEstimator | str,
     X: MatrixLike | DeviceArray | DeviceMatrix,
     y: MatrixLike | DeviceArray | DeviceMatrix,
     sample_weight: ArrayLike | DeviceArray | None,
     stay_in_blocks: bool = False,
     offset: Any = None,
+    class_weight: ClassWeight = None,
     **checks: Any,
 ) -> LabelledData:
-    """Data of a classification, one label a row; its ``values`` are codes, its offset as it was given."""
-    class_weight = estimator.class_weight
+    """Data of a classification, one label a row; its ``values`` are codes, its offset as it was given.
+
+    ``class_weight`` is that of a function; estimators have their own.
+    """
+    class_weight = getattr(estimator, "class_weight", class_weight)
     if comes_in_blocks(X):
         X, codes, weight, classes = labels_of_blocks(estimator, X, y, sample_weight, class_weight, offset)
         y, own, offset = X.census.y, X.census.weight, X.census.offset
-        X = X if stay_in_blocks else X.in_memory(type(estimator).__name__)
+        X = X if stay_in_blocks else X.in_memory(_check_estimator_name(estimator))
     elif is_device(X):
         X = check_device_X(estimator, X)
         own = device_weight(X, sample_weight)

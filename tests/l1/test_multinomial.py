@@ -127,20 +127,6 @@ def test_threads_do_not_change_a_bit(K):
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize(
-    "codes, K, match",
-    [
-        ([0, 1], 2, "shape"),
-        ([0, 1, 2], 2, "lie in"),
-        ([0, 0, 0], 1, "at least 2"),
-        ([0, 0.5, 1], 2, "integers"),
-    ],
-)
-def test_bad_codes(codes, K, match):
-    with pytest.raises(ValueError, match=match):
-        MultinomialLoss(np.eye(3), codes, K)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("K", [3, 300])  # partial sums by rows, and threads by classes
 def test_products_of_rows(K, dtype):

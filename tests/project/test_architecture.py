@@ -141,4 +141,4 @@ def test_nobody_asks_scikit_learn_about_a_matrix_that_may_be_broken(source):
             checks = re.search(r"\.(validate_data|check_X_y)$", target)
             seen += checks is not None
             assert not checks or target.startswith("sparsekit._estimator.validation."), f"{name}: {target}"
-    assert seen >= 8
+    assert seen >= 5

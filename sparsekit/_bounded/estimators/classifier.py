@@ -189,7 +189,4 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             return np.log(self.predict_proba(X, offset))
 
     def _counterpart(self):
-        return one_against_rest_counterpart(
-            self.loss, self.alpha, self.l1_ratio,
-            fit_intercept=self.fit_intercept, class_weight=self.class_weight,
-        )  # fmt: skip
+        return one_against_rest_counterpart(self)

@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
@@ -18,10 +17,9 @@ from ..._arrays import as_like, host_only, namespace, to_host
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.decorators import declares_parameters, fit_context
-from ..._estimator.linear_model import PenaltyNameMixin
+from ..._estimator.linear_model import PenaltyNameMixin, last_fit
 from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
-from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._solver import outcome
@@ -225,17 +223,11 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
 
     def _start(self, X, n_outputs, columns, offset=0.0):
         """The last fit, (n_outputs, n_columns + 1), the intercept last; None if unwanted or of no use."""
-        coef, xp = getattr(self, "coef_", None), namespace(X=X)
-        if not self.warm_start or coef is None:
+        found = last_fit(self, X, columns, n_outputs)
+        if found is None:
             return None
-        coef = check_sparse(coef, "coef_")
-        coef = np.atleast_2d(as_like(coef.toarray() if sp.issparse(coef) else coef, X))
-        intercept = xp.ravel(as_like(self.intercept_, X)) - offset if self.fit_intercept else xp.zeros(1)
-        finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
-        if coef.shape != (n_outputs, columns.n_features) or not finite:
-            return None
-        intercept = xp.broadcast_to(intercept, (n_outputs,))
-        return np.column_stack([columns.restrict(coef), intercept]).astype(np.float64)
+        coef, intercept = found
+        return np.column_stack([coef, intercept - offset if self.fit_intercept else 0.0 * intercept])
 
     def _round(self, problem, result, lower, upper, dtype):
         """Replace the exact solution by the rounded one, with its own objective and gap."""

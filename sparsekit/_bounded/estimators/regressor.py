@@ -168,7 +168,4 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
         self.n_iter_ = int(self.n_iter_[0])
 
     def _counterpart(self):
-        return regression_counterpart(
-            self.loss, self.alpha, self.l1_ratio, self.bounds, quantile=self.quantile,
-            epsilon=self.epsilon, fit_intercept=self.fit_intercept,
-        )  # fmt: skip
+        return regression_counterpart(self)

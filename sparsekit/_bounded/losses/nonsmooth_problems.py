@@ -10,7 +10,6 @@ and starts uniform on [-2, 2] around the midpoint of the bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from scipy import linalg
 from scipy.optimize import Bounds
 from sklearn.utils import check_random_state
 
+from ..._docstrings import shares_entries
 from ..._messages import plain, shown
 from ..._typing import FloatArray, RandomState
 from . import nonsmooth_functions as functions
@@ -27,6 +27,7 @@ N_STARTS = 10
 _HALF_WIDTH = 2.0
 
 
+@shares_entries()
 class NonsmoothProblem:
     """A nonsmooth function, its unconstrained minimiser, and the paper's bounds and starts.
 
@@ -91,10 +92,7 @@ class NonsmoothProblem:
         Of a maximum it is that of the first largest piece; absolute values and norms have 0 at 0. Where f is
         not finite, the gradient may not be either.
 
-        Parameters
-        ----------
-        x : array-like of shape (n,)
-            The point.
+        {Parameters}
 
         Returns
         -------
@@ -106,10 +104,7 @@ class NonsmoothProblem:
     def fun_and_jac(self, x: ArrayLike) -> tuple[float, FloatArray]:
         """Value and gradient for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes them.
 
-        Parameters
-        ----------
-        x : array-like of shape (n,)
-            The point.
+        {Parameters}
 
         Returns
         -------
@@ -139,23 +134,6 @@ class NonsmoothProblem:
         rng = np.random.default_rng([*self._seed, 1])
         middle = 0.5 * (self.bounds.lb + self.bounds.ub)
         return middle + rng.uniform(-_HALF_WIDTH, _HALF_WIDTH, (int(n_starts), self.n))
-
-
-@dataclass(frozen=True)
-class Instance:
-    """One of the problems from one of its starts: ``name``, ``problem``, ``bounds`` and ``x0`` (n,)."""
-
-    problem: NonsmoothProblem
-    number: int
-    x0: np.ndarray
-
-    @property
-    def name(self):
-        return f"{self.problem.name}-{self.number}"
-
-    @property
-    def bounds(self):
-        return self.problem.bounds
 
 
 def _newton(residuals, x):
@@ -333,25 +311,3 @@ def nonsmooth_problems(n: int, *, random_state: RandomState = 0) -> list[Nonsmoo
         NonsmoothProblem(name, evaluate, minimizer, float(minimum), known.get(name), (seed, number))
         for number, (name, (evaluate, minimizer, minimum)) in enumerate(_table(n, seed).items(), 1)
     ]
-
-
-def instances(n, *, n_starts=N_STARTS, random_state=0):
-    """Iterate over all problems of ``nonsmooth_problems(n)`` from each of their starts: 250 instances.
-
-    Parameters
-    ----------
-    n : int
-        Number of variables.
-    n_starts : int, default=10
-        Starts of each problem, of which more keep the first ones.
-    random_state : int, RandomState instance or None, default=0
-        As in :func:`nonsmooth_problems`.
-
-    Yields
-    ------
-    Instance
-        With ``name`` such as "MAXQ-3" (starts count from 1), ``problem``, ``bounds`` and ``x0``.
-    """
-    for problem in nonsmooth_problems(n, random_state=random_state):
-        for number, x0 in enumerate(problem.starts(n_starts), 1):
-            yield Instance(problem, number, x0)

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context, with_parameters
+from ..._estimator.linear_model import last_fit
 from ..._estimator.training_data import with_distributions
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
@@ -184,19 +184,12 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
 
 
 def last_table(model, shape, columns, xp):
-    """The last fit's coefficients (K, p) and intercepts (K,) as the solver's table, an array of ``xp``.
-
-    None where it is not asked for, not finite, or not of this shape.
-    """
-    if not model.warm_start or getattr(model, "coef_", None) is None:
+    """The coefficients and intercepts of `last_fit` as the solver's table, an array of ``xp``, or None."""
+    found = last_fit(model, xp.empty(0), columns, shape[1])
+    if found is None:
         return None
-    if model.coef_.shape[-1] != columns.n_features:
-        return None
-    coef, intercept = columns.restrict(model.coef_), model.intercept_
-    table = np.vstack([coef.T, intercept] if model.fit_intercept else [coef.T]).astype(np.float64)
-    if table.shape != shape or not bool(np.isfinite(table).all()):
-        return None
-    return to_host(table) if xp is np else xp.asarray(table)
+    coef, intercept = found
+    return np.vstack([coef.T, intercept] if model.fit_intercept else [coef.T])
 
 
 @shares_entries(_FenchelYoungClassifier)

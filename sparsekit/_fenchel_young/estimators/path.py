@@ -8,13 +8,12 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
 from ..._estimator.base import SOLVER_CONSTRAINTS
-from ..._estimator.checks import X_CHECKS, as_kernel_input, check_penalties, check_sample_weight, in_type
+from ..._estimator.checks import check_penalties, in_type
 from ..._estimator.decorators import validate_params
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.labels import refuse_missing_labels
 from ..._estimator.targets import check_targets
+from ..._estimator.training_data import check_host_data
 from ..._estimator.used_columns import without_empty_columns
-from ..._estimator.validation import check_X_y
 from ..._linalg.threads import count_threads
 from ..._typing import ClassWeight, MatrixLike, Transform
 from ..losses.loss import FenchelYoungLoss
@@ -119,10 +118,9 @@ def fenchel_young_path(
     (3, 3, 4)
     """
     refuse_device("fenchel_young_path", ONE_BY_ONE, X=X, y=y)
-    refuse_missing_labels(y)
-    X, y = check_X_y(X, y, multi_output=True, **X_CHECKS)
-    X, columns = without_empty_columns(as_kernel_input(X))
-    targets = check_targets(y, check_sample_weight(sample_weight, X.shape[0]), class_weight)
+    X, y, weight = check_host_data("fenchel_young_path", X, y, sample_weight, multi_output=True)
+    X, columns = without_empty_columns(X)
+    targets = check_targets(y, weight, class_weight)
     alphas = np.sort(check_penalties(ALPHAS if alphas is None else alphas, "alphas"))[::-1]
     loss = FenchelYoungLoss(
         transform, X, targets.values, len(targets.classes), targets.weight, fit_intercept=fit_intercept,

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
 from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
@@ -19,6 +20,7 @@ from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
 
 
+@shares_entries()
 class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreMixin):
     """Prediction with a fitted linear model and the map ``_transform`` from scores to probabilities."""
 
@@ -60,9 +62,7 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Probabilities of the classes, or of the labels as shares of one distribution.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        {Parameters}
 
         Returns
         -------
@@ -75,9 +75,7 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
     def predict(self, X: MatrixLike) -> Array:
         """Most probable class, or the indicator of the labels whose probability exceeds the threshold.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        {Parameters}
 
         Returns
         -------
@@ -135,6 +133,7 @@ class SparsemaxMap:
         return tags
 
 
+@shares_entries(FenchelYoungClassifierMixin.predict_proba)
 class SoftmaxMap:
     """Probabilities by softmax."""
 
@@ -150,9 +149,7 @@ class SoftmaxMap:
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Logarithm of `predict_proba`, computed without forming it: finite wherever the scores are.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        {Parameters}
 
         Returns
         -------

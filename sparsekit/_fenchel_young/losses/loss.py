@@ -16,7 +16,6 @@ from ..._linalg.class_design import design_of
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
-from ..._messages import shown
 from .newton_system import NewtonSystem
 
 # multiply-adds of a product with X for each thread
@@ -53,8 +52,6 @@ class FenchelYoungLoss:
     def __init__(
         self, transform, X, targets, n_classes, sample_weight=None, *, fit_intercept=True, n_threads=1
     ):
-        if transform not in ("sparsemax", "softmax"):
-            raise ValueError(f"transform must be 'sparsemax' or 'softmax'; got {shown(transform)}")
         self.transform = transform
         rows = "fenchel_young._sparsemax" if transform == "sparsemax" else "shared._multinomial"
         self.row_kernels, self.kernels = kernel_module(rows, X), kernel_module("shared._curvature", X)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._arrays import kernel_module, thread_arguments
 from ..._cython.fenchel_young import _sparsemax
+from ..._docstrings import shares_entries
 from ..._linalg.threads import count_threads
 from ..._typing import EitherArray, FloatArray
 from .row_arrays import Result, as_rows, check_axis, floating, namespace_of, outer, targets
@@ -95,6 +96,7 @@ def sparsemax(
     return result.done()
 
 
+@shares_entries(sparsemax)
 def sparsemax_threshold(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> FloatArray:
     r"""Threshold :math:`\tau` of :func:`sparsemax`: :math:`\sum_j \max(z_j - \tau, 0) = 1`.
 
@@ -104,8 +106,7 @@ def sparsemax_threshold(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = No
         Scores.
     axis : int, default=-1
         Axis along which z is one vector.
-    n_jobs : int, default=None
-        Number of threads, as in joblib.
+    {n_jobs}
 
     Returns
     -------
@@ -127,27 +128,20 @@ def sparsemax_threshold(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = No
     return _statistic(z, axis, n_jobs)[0]
 
 
+@shares_entries(sparsemax_threshold)
 def sparsemax_support_size(z: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> NDArray[np.int64]:
     """Number of non-zero entries of :func:`sparsemax`.
 
     Parameters
     ----------
-    z : array-like
-        Scores.
-    axis : int, default=-1
-        Axis along which z is one vector.
-    n_jobs : int, default=None
-        Number of threads, as in joblib.
+    {z, axis, n_jobs}
 
     Returns
     -------
     ndarray of int64
         Counts, of z's shape without ``axis``; 0 for vectors that are empty, all -inf or hold a NaN.
 
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`sparsemax`.
+    {Raises}
 
     Examples
     --------
@@ -171,6 +165,7 @@ def _statistic(z, axis, n_jobs):
     return tau.reshape(shape).astype(z.dtype)[()], size.reshape(shape)[()]
 
 
+@shares_entries(sparsemax)
 def sparsemax_jvp(
     p: ArrayLike, v: ArrayLike, axis: int = -1, *, out: FloatArray | None = None, n_jobs: int | None = None
 ) -> FloatArray:
@@ -190,8 +185,7 @@ def sparsemax_jvp(
         Axis of the vectors.
     out : ndarray, default=None
         Array of p's shape and of the wider dtype of p and v to write to; it may be v itself.
-    n_jobs : int, default=None
-        Number of threads, as in joblib.
+    {n_jobs}
 
     Returns
     -------
@@ -203,9 +197,7 @@ def sparsemax_jvp(
     TypeError, ValueError
         As :func:`sparsemax`, or if the shapes of p and v disagree.
 
-    References
-    ----------
-    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+    {References}
 
     Examples
     --------
@@ -228,6 +220,7 @@ def sparsemax_jvp(
     return result.done()
 
 
+@shares_entries(sparsemax)
 def sparsemax_loss(z: ArrayLike, q: ArrayLike, axis: int = -1, *, n_jobs: int | None = None) -> FloatArray:
     r"""Sparsemax loss of scores and target distributions, eqs. (8) to (10) of [1]_.
 
@@ -242,10 +235,7 @@ def sparsemax_loss(z: ArrayLike, q: ArrayLike, axis: int = -1, *, n_jobs: int | 
         Scores.
     q : array-like
         Targets: distributions, of z's shape, or integer classes, of z's shape without ``axis``.
-    axis : int, default=-1
-        Axis along which z is one vector of K scores.
-    n_jobs : int, default=None
-        Number of threads, as in joblib.
+    {axis, n_jobs}
 
     Returns
     -------
@@ -262,9 +252,7 @@ def sparsemax_loss(z: ArrayLike, q: ArrayLike, axis: int = -1, *, n_jobs: int | 
     sparsemax_loss_and_gradient : With the gradient.
     SparsemaxClassifier : A linear model that minimises it.
 
-    References
-    ----------
-    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+    {References}
 
     Examples
     --------
@@ -275,6 +263,7 @@ def sparsemax_loss(z: ArrayLike, q: ArrayLike, axis: int = -1, *, n_jobs: int | 
     return _loss(z, q, axis, None, n_jobs, False)[0]
 
 
+@shares_entries(sparsemax_loss)
 def sparsemax_loss_and_gradient(
     z: ArrayLike, q: ArrayLike, axis: int = -1, *, out: FloatArray | None = None, n_jobs: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
@@ -282,16 +271,10 @@ def sparsemax_loss_and_gradient(
 
     Parameters
     ----------
-    z : array-like
-        Scores.
-    q : array-like
-        Targets: distributions, of z's shape, or integer classes, of z's shape without ``axis``.
-    axis : int, default=-1
-        Axis along which z is one vector of K scores.
+    {z, q, axis}
     out : ndarray, default=None
         Array of z's shape and dtype for the gradient, apart from z.
-    n_jobs : int, default=None
-        Number of threads, as in joblib.
+    {n_jobs}
 
     Returns
     -------
@@ -309,9 +292,7 @@ def sparsemax_loss_and_gradient(
     --------
     sparsemax_loss : The loss alone.
 
-    References
-    ----------
-    .. [1] A. Madsen, F. W. Rørbech, M. D. F. Kristensen, "Tensorflow implementation of sparsemax".
+    {References}
 
     Examples
     --------

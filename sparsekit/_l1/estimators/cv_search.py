@@ -31,10 +31,13 @@ from ..._estimator.offset import with_rows_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._messages import numbers, shown
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
+from ..paths.coefficients import l1_weights
 from ..paths.path_solver import penalty_grid
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
+from ..solver.blockwise import mixed
+from .fit import OBAEstimatorMixin
 from .fold_search import FoldSearchMixin
-from .search import CRITERIA, Search, check_selection, search_by_criterion
+from .search import CRITERIA, MAX_FEATURES_PER_ROW, Search, check_selection, criterion_of
 
 # Attributes that only some searches leave.
 _FITTED = (
@@ -83,8 +86,11 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
     _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
     _own_score: ClassVar[Any]  # the score of the model without a search
     _check_device: ClassVar[Any]
+    coef_: Any
+    intercept_: Any
 
     @fit_context(prefer_skip_nested_validation=True)
+    @shares_entries(OBAEstimatorMixin.fit)
     def fit(
         self,
         X: MatrixLike,
@@ -100,9 +106,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data. Blocks of rows, and CuPy's arrays, are worked on where they are, as in the fit of
             the model for one penalty. A ``scoring`` of scikit-learn's gets the left-out rows in main memory.
-        y : array-like of shape (n_samples,)
-            Targets: labels of any kind for a classifier (on a GPU numbers), else numbers for which the loss
-            is defined.
+        {y}
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, in the fits and (as metadata routing says, or always where it is
             off) in the scores.
@@ -111,9 +115,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
         **params : dict
             Metadata for the splitter (such as ``groups``) and the scorer; needs metadata routing.
 
-        Returns
-        -------
-        self
+        {Returns}
 
         Raises
         ------
@@ -136,47 +138,13 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
         whole, inputs, y, model, scorer = self._problem(given)
-        return self._search(whole, inputs, y, model, scorer, params)
-
-    @abstractmethod
-    def _problem(self, given):
-        """Arguments of `_search` but for the last one, for `TrainingData`."""
-
-    @staticmethod
-    def _as_penalty(lambdas):
-        """The penalties, as users have them, of falling lambdas; the strongest first."""
-        return lambdas
-
-    def _solver_options(self):
-        return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
-
-    def _store_search(self, penalties, chosen, scores=None):
-        """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
-        setattr(self, f"{self._penalty}s_", penalties[chosen])
-
-    def _search(self, whole, inputs, y, model, scorer, params):
-        """Choose a penalty and l1_ratio for the problem ``whole`` of all rows, and fit there.
-
-        Parameters
-        ----------
-        whole : PathProblem
-        inputs : FitInputs
-            What the problem is made of.
-        y : ndarray of shape (n_samples,)
-            Targets for splitters and scorers.
-        model : estimator
-            What scorers are given, with the coefficients of each penalty in turn.
-        scorer : callable or None
-        params : dict
-            Metadata for the splitter and the scorer.
-        """
-        given, metadata = inputs.given, inputs.given.for_callbacks()["metadata"]
+        metadata = given.for_callbacks()["metadata"]
         X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA
         check_selection(self.selection, ratios, self.refit, self.relaxed)
         for name in (*_FITTED, f"{self._penalty}_best_", f"{self._penalty}_1se_"):
-            vars(self).pop(name, None)  # what this fit may not have
+            self.__dict__.pop(name, None)  # what this fit may not have
         self.needs_offset_ = inputs.offset is not None
-        folds, score_params = ([], {}) if by_criterion else self._folds(whole, given, y, params)
+        folds, score_params = ([], {}) if by_criterion else self._folds_of(given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
         whole.has_l1 = ratios[-1] > 0.0
@@ -208,6 +176,26 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
         search.warn(type(self).__name__)
         return self
 
+    @abstractmethod
+    def _problem(self, given):
+        """What `TrainingData` are searched by: a `PathProblem` of all rows, and its `FitInputs`.
+
+        Also targets (n_samples,) for splitters and scorers, the model that scorers get with the coefficients
+        of each penalty in turn, and the scorer or None.
+        """
+
+    @staticmethod
+    def _as_penalty(lambdas):
+        """The penalties, as users have them, of falling lambdas; the strongest first."""
+        return lambdas
+
+    def _solver_options(self):
+        return dict(tol=self.tol, max_iter=self.max_iter, hessian=self.hessian, memory=self.memory)
+
+    def _store_search(self, penalties, chosen, scores=None):
+        """Keep what was tried: penalties (n_penalties,) of each ratio, and all scores of folds."""
+        setattr(self, f"{self._penalty}s_", penalties[chosen])
+
     def _grids(self, search, ratios):
         """The falling lambdas of each ratio: those given, or from where all coefficients are zero."""
         name = f"{self._penalty}s"
@@ -227,10 +215,26 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
 
     def _by_criterion(self, search, ratios, grids):
         """The result of the path on all rows where the criterion is the least."""
-        names = [f"the path at {point}" for point in self._points(ratios, grids)]
-        chosen, values, n_iter = search_by_criterion(
-            search, ratios, grids, self.selection, self.max_time, names
-        )
+        whole, values = search.whole, np.full((len(ratios), len(grids[0])), np.inf)
+        chosen, n_iter, points = None, 0, iter(self._points(ratios, grids))
+        for i, (ratio, lambdas) in enumerate(zip(ratios, grids)):
+            results = search.path(lambdas, ratio, search.x_null, search.options, self.max_time)
+            for j, (lam, result, point) in enumerate(zip(lambdas, results, points)):
+                weights, ridge = mixed(l1_weights(search.l1, lam * whole.scale), ratio)
+                x = result.x[: len(weights)]
+                penalty = float(weights @ np.abs(x))
+                if ridge:
+                    penalty += 0.5 * float(ridge["l2"] @ x**2)
+                values[i, j] = criterion_of(whole, self.selection, float(result.fun) - penalty, result.x)
+                n_iter += result.nit
+                search.add([result.status], [result.optimality], [f"the path at {point}"])
+                if chosen is None or values[i, j] < values[chosen[1:]]:
+                    chosen = result, i, j
+        if not np.isfinite(values).any():
+            raise ValueError(
+                f"selection={shown(self.selection)} has no candidate: every model of the grid has more than "
+                f"{MAX_FEATURES_PER_ROW:g} features a row. Use larger penalties, or selection='best'."
+            )
         result, at, index = chosen
         self.criterion_ = values if len(ratios) > 1 else values[0]
         self.l1_ratios_, self.l1_ratio_ = ratios, float(ratios[at])
@@ -245,7 +249,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
                 f"the grid, beyond which {self.selection} may still fall. Give weaker ones to "
                 f"{self._penalty}s, or a smaller eps.",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return result
 

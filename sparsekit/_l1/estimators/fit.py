@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -12,11 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from ..._arrays import as_like
 from ..._estimator.base import FIT_CONSTRAINTS, SCALERS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import declares_parameters, fit_context
+from ..._estimator.linear_model import last_fit
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
@@ -48,7 +47,8 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     # ten times what a fit aims at
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
-    if gap <= GAP_ROUNDING * _value_at_zero(loss, result.x):
+    at_zero = loss.value(np.zeros_like(result.x)) if hasattr(loss, "value") else loss.value_at_zero
+    if gap <= GAP_ROUNDING * at_zero:
         return
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
@@ -61,23 +61,17 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     )
 
 
-def _value_at_zero(loss, like):
-    """The loss at zero."""
-    if hasattr(loss, "value"):
-        return loss.value(np.zeros_like(like))
-    return loss.value_at_zero
-
-
 def _spread_of_norms(X, x):
     """Largest over smallest norm of the columns of X (n, p) that a solution with p values a class uses."""
     n_features = X.shape[1]
     n_classes = max(len(x) // n_features, 1) if n_features else 1
     used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)
     if isinstance(X, BlockedMatrix):
-        return X.spread_of_norms(used)
-    squares = (
-        X.multiply(X).sum(axis=0) if hasattr(X, "nnz") else np.einsum("ij,ij->j", X, X, dtype=np.float64)
-    )
+        squares = X.census.squares
+    elif hasattr(X, "nnz"):
+        squares = X.multiply(X).sum(axis=0)
+    else:
+        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
     squares = np.asarray(squares, like=x).ravel()[used]
     squares = squares[squares > 0]
     return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
@@ -178,18 +172,9 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
         return super()._solver_options | dict(hessian=self.hessian, memory=self.memory)
 
     def _last_variables(self, inputs, base=0.0):
-        """The last fit's solution for ``inputs``, its intercept less ``base``, where X is.
-
-        None (zero) where it is not asked for or not of the right shape.
-        """
-        coef = getattr(self, "coef_", None)
-        if not self.warm_start or coef is None:
-            return None
-        # of a vector a sparse one is a row
-        if (math.prod(coef.shape[:-1]), coef.shape[-1]) != (inputs.n_outputs, inputs.columns.n_features):
-            return None
-        x = pack(inputs.columns.restrict(coef), self.intercept_ - base, self.fit_intercept)
-        return as_like(x, inputs.X)
+        """Variables of `last_fit`, the intercept less ``base``, or None."""
+        found = last_fit(self, inputs.X, inputs.columns, inputs.n_outputs)
+        return None if found is None else pack(found[0], found[1] - base, self.fit_intercept)
 
     def _problem_of_numbers(self, inputs, loss, base, made_of):
         """`_problem` of a regression, whose intercept is ``base`` larger than that of ``loss``."""

@@ -19,10 +19,9 @@ from ..._arrays import as_like, is_device, is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
-    checked_folds,
     is_small,
-    refuse_weightless_folds,
     run_folds,
+    splitter_of,
 )
 from ..._linalg.as_design import THREAD_WORK
 from ..paths.coefficients import l1_weights
@@ -63,19 +62,14 @@ class FoldSearchMixin(CrossValidationMixin):
         ``columns`` are the `UsedColumns`.
         """
 
-    def _folds(self, whole, given, y, params):
+    def _folds_of(self, given, y, params):
         """The folds of the rows, and the metadata of the scorer."""
-        weight, classifier, cv = to_host(given.own_weight), is_classifier(self), self.cv
-        routed = self._route("fit", sample_weight=weight, **params)
-        if cv is None:
-            # five folds need five rows, of classes five of some class
-            n_rows = np.bincount(to_host(whole.values)).max() if classifier else len(y)
-            cv = max(2, min(5, int(n_rows)))
+        if is_classifier(self):
+            splitter = splitter_of(self.cv, y, False)
+        else:
+            splitter = check_cv(max(2, min(5, len(y))) if self.cv is None else self.cv)
         rows = given.X if is_in_main_memory(given.X) else np.empty((len(y), 0))
-        folds = check_cv(cv, y, classifier=classifier).split(rows, y, **routed.splitter.split)
-        folds = checked_folds(folds, len(y))
-        refuse_weightless_folds(folds, weight, "sample_weight" in routed.scorer.score)
-        return folds, routed.scorer.score
+        return self._folds(splitter, rows, y, to_host(given.own_weight), params)
 
     def _by_folds(self, search, ratios, grids, folds, y, model, scorer, score_params, part_ends):
         """The fit to all rows at what scores best on left-out rows, or the average of the folds' models."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,11 +28,12 @@ from ..._typing import FloatArray, MatrixLike, Offset
 from ..losses.families.family import Family
 from ..losses.families.make import make_family
 from ..losses.family_loss import deviance, null_predictor
-from ..paths.family_losses import family_loss_of, null_offset
+from ..paths.block_problems import FamilyBlockProblem
+from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
+from ..paths.inputs import FitInputs
 from .fit import CONSTRAINTS, OBAEstimatorMixin
-from .inputs import FitInputs
 from .lasso import LassoOBA
 
 FAMILY_PARAMETERS: tuple[str, ...] = ("power", "dispersion", "epsilon")
@@ -48,6 +49,13 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         """The `Family` that the parameters name."""
         given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         return make_family(self.family, self.link, **given)
+
+    def _whole(self, given: Any) -> tuple[FitInputs, FamilyProblem]:
+        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
+        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
+        family.check(y)
+        inputs = FitInputs(self, given, in_units)
+        return inputs, inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
 
     @by_blocks
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -106,7 +114,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         z = self.predict_linear(X, offset)
         if comes_in_blocks(X):
             z = np.asarray(z)  # computes what is lazy
-            found, y, sample_weight = numbers_of_blocks(None, X, y, sample_weight, offset)
+            found, y, sample_weight = numbers_of_blocks(type(self).__name__, X, y, sample_weight, offset)
             offset = found.census.offset
         return self._deviance_score(*map(to_host, (z, y, sample_weight, offset)))
 
@@ -235,16 +243,9 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     path = staticmethod(glm_path)
 
     def _problem(self, given):
-        family = self._make_family()
-        inputs = FitInputs(self, given, in_units)
-        X, weight = inputs.X, inputs.weight
-        target = given.values.astype(np.float64, copy=False)
-        family.check(target)
-        null, shift = null_offset(family, target, weight, inputs.shift, self.fit_intercept)
-        loss = family_loss_of(
-            family, X, target, weight, self.fit_intercept, inputs.n_threads, shift, self.positive, null
-        )
-        return self._problem_of_numbers(inputs, loss, null, (target, weight, shift))
+        inputs, whole = self._whole(given)
+        made_of = whole.values, inputs.weight, whole.offset
+        return self._problem_of_numbers(inputs, whole.make_loss(whole.X), whole.null, made_of)
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -17,12 +17,9 @@ from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_numbers
 from ..losses.family_loss import deviance
-from ..paths.block_problems import FamilyBlockProblem
-from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .glm import FAMILY_PARAMETERS, GLMOBA, GLMPredictionMixin
-from .inputs import FitInputs
 from .lasso_cv import LassoOBACV
 
 
@@ -106,14 +103,11 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
     }
 
     def _problem(self, given):
-        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
-        family.check(y)
-        inputs = FitInputs(self, given, in_units)
-        whole = inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
+        inputs, whole = self._whole(given)
         parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
-        return whole, inputs, to_host(y), model, scorer
+        return whole, inputs, to_host(whole.values), model, scorer
 
     _default_scoring = "neg_mean_squared_error"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from numbers import Real
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -16,17 +16,26 @@ from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..paths.coefficients import center_target
+from ..paths.block_problems import LeastSquaresBlockProblem
 from ..paths.data_losses import check_positive, least_squares_of
+from ..paths.inputs import FitInputs
+from ..paths.least_squares_problem import LeastSquaresProblem
 from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
 from .fit import CONSTRAINTS, OBAEstimatorMixin
-from .inputs import FitInputs
 from .logistic import L1LogisticOBA
 
 
 class LassoPredictionMixin(OffsetRegressionMixin):
     """Prediction with a fitted Lasso."""
+
+    def _whole(self, given: Any) -> tuple[FitInputs, LeastSquaresProblem]:
+        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
+        # the objective is a mean, which depends on the weights' ratios alone: their unit is free
+        inputs, own = FitInputs(self, given, in_units), (self.positive, self.hessian)
+        if self.positive:
+            check_positive(self.hessian)
+        return inputs, inputs.problem(LeastSquaresProblem, LeastSquaresBlockProblem, given.values, *own)
 
     def _counterpart(self):
         alpha, ratio = chosen(self, "alpha"), chosen(self, "l1_ratio")
@@ -130,19 +139,13 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     path = staticmethod(lasso_path)
 
     def _problem(self, given):
-        # the objective is a mean, which depends on the weights' ratios alone: their unit is free
-        inputs = FitInputs(self, given, in_units)
-        X, weight = inputs.X, inputs.weight
-        target = given.values if inputs.offset is None else given.values - inputs.offset
-        target, mean = center_target(target, weight, self.fit_intercept, X.dtype)
-        if self.positive:
-            check_positive(self.hessian)
-        with named_overflow(X):
+        inputs, whole = self._whole(given)
+        with named_overflow(inputs.X):
             loss = least_squares_of(
-                X, target, mean, weight, self.fit_intercept, inputs.n_threads, self.positive, self.hessian,
-                self.solver,
+                inputs.X, whole.target, whole.offset, inputs.weight, self.fit_intercept, inputs.n_threads,
+                self.positive, self.hessian, self.solver,
             )  # fmt: skip
-        return self._problem_of_numbers(inputs, loss, mean, (target, weight))
+        return self._problem_of_numbers(inputs, loss, whole.offset, (whole.target, inputs.weight))
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -13,14 +13,9 @@ from sklearn.utils._param_validation import Interval
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.checks import in_units
 from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_numbers
-from ..paths.block_problems import LeastSquaresBlockProblem
-from ..paths.data_losses import check_positive
-from ..paths.least_squares_problem import LeastSquaresProblem
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
-from .inputs import FitInputs
 from .lasso import LassoOBA, LassoPredictionMixin
 from .logistic_cv import L1LogisticOBACV
 
@@ -120,12 +115,7 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     }
 
     def _problem(self, given):
-        inputs = FitInputs(self, given, in_units)
-        if self.positive:
-            check_positive(self.hessian)
-        whole = inputs.problem(
-            LeastSquaresProblem, LeastSquaresBlockProblem, given.values, self.positive, self.hessian
-        )
+        inputs, whole = self._whole(given)
         scorer = None if self.scoring is None else self._get_scorer()
         return whole, inputs, to_host(given.y), LassoOBA(), scorer
 

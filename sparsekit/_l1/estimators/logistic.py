@@ -24,9 +24,9 @@ from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
 from ..paths.coefficients import unpack
 from ..paths.data_losses import logistic_of, start_at_null
+from ..paths.inputs import FitInputs
 from ..paths.magnitudes import sum_in_units
 from .fit import CONSTRAINTS, OBAEstimatorMixin
-from .inputs import FitInputs
 
 
 @shares_entries(OffsetClassificationMixin.decision_function)
@@ -57,9 +57,7 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
 
         {Parameters}
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
+        {Returns}
         """
         check_is_fitted(self)
         scores = self.decision_function(X, offset)

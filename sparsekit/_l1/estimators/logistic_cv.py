@@ -18,11 +18,11 @@ from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_labels as with_class_labels
 from ..._typing import ClassWeight
 from ..paths.block_problems import LogisticBlockProblem
+from ..paths.inputs import FitInputs
 from ..paths.magnitudes import sum_in_units
 from ..paths.problems import LogisticProblem
 from ..paths.settings import MAX_BYTES
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
-from .inputs import FitInputs
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 
 
@@ -185,5 +185,5 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
             f"L1LogisticOBACV: the best C, {self.C_best_:.3g}, is the {end} {what}: the score may still rise "
             "beyond it.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,27 +17,29 @@ from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context, with_parameters
-from ..._estimator.device_linear import VectorModelMixin, refuse_device
-from ..._estimator.linear_model import PenaltyNameMixin, no_counterpart
+from ..._estimator.device_linear import refuse_device
+from ..._estimator.linear_model import PenaltyNameMixin, last_fit, no_counterpart
 from ..._estimator.offset import add_offset, offset_of_scores
-from ..._estimator.offset_prediction import accuracy
+from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
 from ..._estimator.validation import validate_data
 from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..._typing import Array, ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import OrdinalLoss, log_probabilities
+from ..paths.inputs import FitInputs
 from ..solver.centred_loss import centre_of, subtract_centre
 from .fit import CONSTRAINTS, OBAEstimatorMixin
-from .inputs import FitInputs
 from .lasso import LassoOBA
-from .logistic import L1LogisticOBA
+from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
 
 
-@shares_entries()
-class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin):
+@shares_entries(OffsetClassificationMixin.decision_function, L1LogisticClassifierMixin.predict_proba)
+class OrdinalPredictionMixin(PenaltyNameMixin, OffsetClassificationMixin):
     """Prediction of ordered classes; probabilities hold for scores of any size."""
 
+    _has_vector = True
+    intercept_ = 0.0  # thresholds stand for it
     classes_: Array
     ranks_: Array
     thresholds_: FloatArray
@@ -46,13 +48,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
         """Score ``X w + offset`` of each row, which thresholds cut into classes.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        offset : float or array-like of shape (n_samples,), default=None
-            What is added. None is zero, and a ValueError of a model that was fitted with an offset (see
-            ``needs_offset_``).
+        {Parameters}
 
         Returns
         -------
@@ -71,9 +67,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         {Parameters}
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
+        {Returns}
         """
         z = self.predict_linear(X, offset)
         return log_probabilities(z, self.thresholds_).astype(z.dtype, copy=False)[:, self.ranks_]
@@ -84,10 +78,7 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
 
         {Parameters}
 
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``, which is that of sorted labels.
+        {Returns}
         """
         return np.exp(self.predict_log_proba(X, offset))
 
@@ -106,37 +97,6 @@ class OrdinalPredictionMixin(PenaltyNameMixin, VectorModelMixin, ClassifierMixin
             odds = self.predict_linear(X, offset) - self.thresholds_[0]
             return odds if self.ranks_[1] else -odds
         return self.predict_log_proba(X, offset)
-
-    @by_blocks
-    def predict(self, X: MatrixLike, offset: Offset = None) -> Array:
-        """Most probable class of each row.
-
-        {Parameters}
-
-        {Returns}
-        """
-        places = self.predict_log_proba(X, offset).argmax(axis=1)
-        return self.classes_[places]
-
-    def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, offset: Offset = None
-    ) -> float:
-        """Share of the rows whose class is predicted.
-
-        Parameters
-        ----------
-        {X}
-        y : array-like of shape (n_samples,)
-            Class labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-        {offset}
-
-        Returns
-        -------
-        float
-        """
-        return accuracy(self, X, y, sample_weight, offset=offset)
 
     def _counterpart(self) -> Any:
         raise no_counterpart(self, "it has no model of ordered classes.")
@@ -290,11 +250,10 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
             }
 
         x0 = None
-        if self.warm_start and getattr(self, "coef_", None) is not None:
-            coef = np.asarray(self.densify().coef_, dtype=np.float64)
-            if coef.shape == (columns.n_features,) and len(self.thresholds_) == len(loss.null):
-                coef = columns.restrict(coef)
-                x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
+        last = last_fit(self, X, columns, 1)
+        if last is not None and len(self.thresholds_) == len(loss.null):
+            coef = last[0][0]
+            x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
         self._minimize(
             inputs,
             loss,

@@ -12,7 +12,6 @@ from sklearn.utils import Bunch
 from ..._messages import shown
 from ..paths.coefficients import l1_weights
 from ..paths.path_solver import LEAST_RATIO, warn_if_path_unconverged
-from ..solver.blockwise import mixed
 from ..solver.gram_path import MAX_PENALTY
 
 CRITERIA = ("aic", "bic", "ebic")
@@ -31,57 +30,6 @@ def check_selection(selection, ratios, refit, relaxed):
         )
     if relaxed and not refit and selection not in CRITERIA:
         raise ValueError("relaxed=True is a fit to all rows: use refit=True, or relaxed=False.")
-
-
-def search_by_criterion(search, ratios, grids, selection, max_time, names):
-    """Solve the path of each ratio on all rows, and choose the least criterion.
-
-    Parameters
-    ----------
-    search : Search
-    ratios : ndarray of shape (n_ratios,)
-    grids : list of ndarray of shape (n_penalties,)
-        Falling lambdas of each ratio.
-    selection : {"aic", "bic", "ebic"}
-    max_time : float or None
-        Seconds of each path.
-    names : list of str
-        What a warning calls each ratio and penalty.
-
-    Returns
-    -------
-    chosen : tuple
-        The solver's result, and the positions of its ratio and of its penalty.
-    values : ndarray of shape (n_ratios, n_penalties)
-    n_iter : int
-        Outer iterations of all paths.
-
-    Raises
-    ------
-    ValueError
-        If no model is a candidate.
-    """
-    whole, values = search.whole, np.full((len(ratios), len(grids[0])), np.inf)
-    chosen, n_iter = None, 0
-    for i, (ratio, lambdas) in enumerate(zip(ratios, grids)):
-        results = search.path(lambdas, ratio, search.x_null, search.options, max_time)
-        for j, (lam, result) in enumerate(zip(lambdas, results)):
-            weights, ridge = mixed(l1_weights(search.l1, lam * whole.scale), ratio)
-            x = result.x[: len(weights)]
-            penalty = float(weights @ np.abs(x))
-            if ridge:
-                penalty += 0.5 * float(ridge["l2"] @ x**2)
-            values[i, j] = criterion_of(whole, selection, float(result.fun) - penalty, result.x)
-            n_iter += result.nit
-            search.add([result.status], [result.optimality], [names[i * len(lambdas) + j]])
-            if chosen is None or values[i, j] < values[chosen[1:]]:
-                chosen = result, i, j
-    if not np.isfinite(values).any():
-        raise ValueError(
-            f"selection={shown(selection)} has no candidate: every model of the grid has more than "
-            f"{MAX_FEATURES_PER_ROW:g} features a row. Use larger penalties, or selection='best'."
-        )
-    return chosen, values, n_iter
 
 
 def criterion_of(whole, selection, loss, x):
@@ -156,7 +104,7 @@ class Search:
                 f"{what} separates the classes, so that the best coefficients are infinite and these are "
                 "large ones: use relaxed=False, or a stronger penalty.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return result
 
@@ -169,4 +117,4 @@ class Search:
     def warn(self, who):
         """One warning for all solves that did not converge."""
         report = Bunch(**{name: np.array(values) for name, values in self._outcomes.items()})
-        warn_if_path_unconverged(report, self.options, who, stacklevel=6, names=self._names)
+        warn_if_path_unconverged(report, self.options, who, stacklevel=5, names=self._names)

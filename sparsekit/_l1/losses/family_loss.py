@@ -32,23 +32,20 @@ class FamilyLoss(LinearLoss):
     lower_bound = 0.0
 
     def __init__(
-        self, family: Family, X: Any, y: Any, sample_weight: Any = None, *, fit_intercept: bool = False,
-        n_threads: int = 1, offset: Any = None, one_sided: bool = False,
+        self, family: Family, X: Any, y: Any, sample_weight: Any = None, *, one_sided: bool = False,
+        **options: Any,
     ) -> None:  # fmt: skip
         self.family, self.one_sided = family, one_sided
-        self._set(X, y, sample_weight, fit_intercept, n_threads, offset)
+        self._set(X, y, sample_weight, **options)
         self.zy = family.saturated(self.y)
         # targets that the offset predicts to rounding, as those of one value: their loss is exactly zero
         self.is_saturated = self.offset is not None and np.array_equal(self.offset, self.zy)
         self.counted = self.s > 0.0 if self.s.size and not self.s.all() else None
 
-    def _row_loops(self, kernels):
-        return self._value_of_rows, self._derivatives_of_rows
+    def _value(self, z, y, s):
+        return self._derivatives(z, y, s, np.empty_like(z), np.empty_like(z))
 
-    def _value_of_rows(self, z, y, s):
-        return self._derivatives_of_rows(z, y, s, np.empty_like(z), np.empty_like(z))
-
-    def _derivatives_of_rows(self, z, y, s, u, d):
+    def _derivatives(self, z, y, s, u, d):
         """The value, infinite where it overflows; ``u`` and ``d`` (n,) get the derivatives."""
         value, size = 0.0, BLOCK_ROWS if is_in_main_memory(z) else max(len(z), 1)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):

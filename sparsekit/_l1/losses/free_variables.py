@@ -3,8 +3,6 @@
 import numpy as np
 
 from ..._arrays import to_host
-from ..._linalg.special import largest
-from .rounding import GAP_ROUNDING
 
 # Corrections of theta: the second and third mend the rounding of the first.
 MAX_CORRECTIONS = 3
@@ -46,38 +44,6 @@ class FreeSystem:
         """
         along = self.vectors.T @ (self.scale * gradient)
         return float(np.abs(gradient) @ (np.abs(x) + np.abs(moved)) + along @ (self.largest_inverse * along))
-
-
-def project_free(problem, free, theta, g, x):
-    """A dual point near ``theta`` whose gradient on the variables ``free`` is nearly zero.
-
-    Parameters
-    ----------
-    problem : LinearProblem or MultinomialProblem
-        Where ``free_system`` gives the Hessian and the change of theta by a step.
-    free : ndarray of int of shape (m,)
-    theta : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        Derivatives by row, with gradient ``g`` (n_variables,).
-    x : ndarray of shape (n_variables,)
-
-    Returns
-    -------
-    theta, gradient, moved, price
-        See `FreeSystem.price`. The first three are None, and the price is infinite, where there is no system.
-    """
-    moved = np.zeros(len(free), like=g)
-    if largest(np.abs(g[free])) == 0.0:
-        return theta, g, moved, 0.0
-    H, change = problem.free_system(free)
-    if H is None or not np.isfinite(H).all():
-        return None, None, None, np.inf
-
-    def evaluate(moved):
-        corrected = theta - change(np.asarray(moved, like=g))
-        return corrected, problem.gradient_of(corrected)
-
-    moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, GAP_ROUNDING * abs(problem.f))
-    return *(found or (theta, g)), np.asarray(moved, like=g), price
 
 
 def correct(H, free, g, x, evaluate, enough):

@@ -14,13 +14,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._arrays import kernel_module, namespace
+from ..._docstrings import shares_entries
 from ..._linalg.as_design import as_design
 from ..._linalg.structure import check_sparse
 from ..._messages import check_nonnegative, numbers, shown
 from ..._typing import Array, FloatArray, SparseMatrix
-from .linear_problem import LinearProblem, RowState
+from .linear_problem import LinearProblem
+from .selection import RowState
 
 
+@shares_entries()
 class RowLoss:
     """A sum over rows of losses of scores that are linear in the variables, with an offset or without."""
 
@@ -39,24 +42,6 @@ class RowLoss:
         other = copy.copy(self)
         other._set_design(X)
         return other
-
-    def l1_vector(self, l1: ArrayLike) -> FloatArray:
-        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
-
-        Parameters
-        ----------
-        l1 : float or array-like of shape (p,)
-            Penalties of the features.
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
-        """
-        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
-        out, size = np.zeros(self.n_variables, like=self.s), self.n_features * self.n_classes
-        out[:size].reshape(-1, self.n_classes)[:] = l1[:, None] if l1.ndim == 1 else l1
-        return out
 
     def predictor(self, x: ArrayLike) -> FloatArray:
         """Predictor z = X w + b, and the offset.
@@ -79,10 +64,7 @@ class RowLoss:
     def gradient(self, x: ArrayLike) -> FloatArray:
         """Gradient of f at x.
 
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
+        {Parameters}
 
         Returns
         -------
@@ -99,8 +81,7 @@ class RowLoss:
 
         Parameters
         ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
+        {x}
         subset : array-like of int of shape (m,)
             Distinct variables.
         v : array-like of shape (m,)
@@ -117,7 +98,26 @@ class RowLoss:
         theta = self._curve(self.predictor(x), self._product(full))
         return self.problem().gradient_of(theta)[subset]
 
+    def l1_vector(self, l1: ArrayLike) -> FloatArray:
+        """Penalty of each variable from a scalar or one value per feature; 0 for the intercept.
 
+        Parameters
+        ----------
+        l1 : float or array-like of shape (p,)
+            Penalties of the features.
+
+        Returns
+        -------
+        ndarray of shape (n_variables,)
+            What :func:`~sparsekit.minimize_oba` takes as ``l1``.
+        """
+        l1 = namespace(X=self.s, l1=l1).asarray(l1, dtype=np.float64)
+        out, size = np.zeros(self.n_variables, like=self.s), self.n_features * self.n_classes
+        out[:size].reshape(-1, self.n_classes)[:] = l1[:, None] if l1.ndim == 1 else l1
+        return out
+
+
+@shares_entries(RowLoss.predictor)
 class LinearLoss(RowLoss):
     """sum_i s_i l(x_i.w + b + o_i, y_i), the base of the losses of this file.
 
@@ -168,31 +168,19 @@ class LinearLoss(RowLoss):
         self._set(check_sparse(X), y, sample_weight, fit_intercept, n_threads, offset)
 
     @classmethod
-    def _of_validated(
-        cls,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        fit_intercept: bool = False,
-        n_threads: int = 1,
-        offset: Any = None,
-    ) -> Self:
+    def _of_validated(cls, X: Any, y: Any, sample_weight: Any = None, **options: Any) -> Self:
         """The same of an X whose structure the caller has checked, as estimators do."""
         loss = cls.__new__(cls)
-        loss._set(X, y, sample_weight, fit_intercept, n_threads, offset)
+        loss._set(X, y, sample_weight, **options)
         return loss
 
-    def _set(self, X, y, sample_weight, fit_intercept, n_threads, offset):
+    def _set(self, X, y, sample_weight, fit_intercept=False, n_threads=1, offset=None):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1; got {shown(n_threads)}")
         xp = namespace(X=X, y=y, sample_weight=sample_weight, offset=offset)
         self.fit_intercept, self.n_threads = bool(fit_intercept), n_threads
         self._set_design(X)
         self.y = xp.ascontiguousarray(numbers(y, "y", xp))
-        kernels = kernel_module("l1._glm", self.y)
-        self._value, self._derivatives = self._row_loops(kernels)
-        self.axpy_rows = kernels.axpy_rows
         n = self.design.shape[0]
         if self.y.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one target for each row of X; got {self.y.shape}")
@@ -217,10 +205,17 @@ class LinearLoss(RowLoss):
         self.n_features = self.design.shape[1]
         self.n_variables = self.n_features + self.fit_intercept
 
-    def _row_loops(self, kernels):
-        """Functions of (z, y, s) and of (z, y, s, u, d): the value, and with the derivatives written."""
-        names = f"{self._kernel}_value", f"{self._kernel}_derivatives"
-        return tuple(getattr(kernels, name) for name in names)
+    @property
+    def kernels(self) -> Any:
+        """The loops over rows; no attribute, since modules can't be pickled."""
+        return kernel_module("l1._glm", self.y)
+
+    def _value(self, z, y, s):
+        return getattr(self.kernels, f"{self._kernel}_value")(z, y, s)
+
+    def _derivatives(self, z, y, s, u, d):
+        """The value; derivatives are written to u and d."""
+        return getattr(self.kernels, f"{self._kernel}_derivatives")(z, y, s, u, d)
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):
@@ -245,10 +240,7 @@ class LinearLoss(RowLoss):
     def value(self, x: ArrayLike) -> float:
         """Value f(x).
 
-        Parameters
-        ----------
-        x : array-like of shape (n_variables,)
-            Variables [w, b].
+        {Parameters}
 
         Returns
         -------

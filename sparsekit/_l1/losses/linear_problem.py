@@ -5,38 +5,12 @@ import numpy as np
 from ..._arrays import namespace, to_host
 from ..._linalg.matrix import Columns
 from .rounding import GRADIENT_ROUNDING
-from .selection import Selection
+from .selection import RowState, Selection
 
 # largest share of the non-zeros, and of the columns, that a copy without the others may keep
 _KEPT = 0.8
 # unpenalised variables up to which their dense system is solved for a certificate
 _MOST_FREE = 500
-
-
-class RowState:
-    """Predictor, value and derivatives at the current point and at a trial point."""
-
-    def __init__(self, loss):
-        self.loss = loss
-        y = loss.y
-        self.z, self.u, self.d = np.zeros_like(y), np.empty_like(y), np.empty_like(y)
-        self.trial_z, self.trial_u, self.trial_d = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-        self.f = self.trial_f = None
-
-    def set(self, z):
-        self.z = z
-        self.f, self.u, self.d = self.loss.derivatives(z, self.u, self.d)
-
-    def try_step(self, dz, step=1.0):
-        self.loss.axpy_rows(self.z, step, dz, self.trial_z)
-        self.trial_f, _, _ = self.loss.derivatives(self.trial_z, self.trial_u, self.trial_d)
-        return self.trial_f
-
-    def accept(self):
-        self.z, self.trial_z = self.trial_z, self.z
-        self.u, self.trial_u = self.trial_u, self.u
-        self.d, self.trial_d = self.trial_d, self.d
-        self.f = self.trial_f
 
 
 class LinearProblem(Selection):
@@ -52,7 +26,7 @@ class LinearProblem(Selection):
 
     def start(self, x):
         moved, offset = bool(x.any()), self.loss.offset
-        z = self.move_all().direction(x) if moved else np.zeros_like(self.state.z)
+        z = self.move_all().direction(x) if moved else np.zeros_like(self.loss.y)
         self.state.set(z if offset is None else z + offset)
         return self.state.f
 

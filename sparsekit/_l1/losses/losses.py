@@ -123,7 +123,7 @@ class LeastSquaresLoss(LinearLoss):
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())
 
 
-@shares_entries(LinearLoss)
+@shares_entries(LogisticLoss)
 class ProbitLoss(LinearLoss):
     r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
 
@@ -132,12 +132,7 @@ class ProbitLoss(LinearLoss):
     over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
     :func:`~sparsekit.minimize_oba`, as a sum over the rows.
 
-    Parameters
-    ----------
-    {X}
-    y : array-like of shape (n,)
-        Classes: -1 or +1.
-    {sample_weight, fit_intercept, n_threads, offset}
+    {Parameters}
 
     {Attributes}
 

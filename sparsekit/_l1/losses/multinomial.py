@@ -27,11 +27,11 @@ from .class_shift import anchored, centred
 from .linear_loss import RowLoss
 from .losses import LogisticLoss
 from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
-from .selection import Selection
+from .selection import RowState, Selection
 
 
 class MultinomialLoss(RowLoss):
-    """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K.
+    """sum_i s_i (logsumexp(z_i) - z_{i, c_i}), z_i = W^T x_i + b in R^K, of arguments that fit together.
 
     Parameters
     ----------
@@ -62,28 +62,14 @@ class MultinomialLoss(RowLoss):
         self._set_design(X)
         self.kernels = kernel_module("shared._multinomial", X)
         self.GramOperator = kernel_module("shared._operators", X).GramOperator
-        n = self.design.shape[0]
-        codes = xp.asarray(codes)
-        if codes.shape != (n,):
-            raise ValueError(f"codes must have shape ({n},), one class for each row of X; got {codes.shape}")
         self.codes = xp.ascontiguousarray(codes, dtype=np.int32)
-        if self.n_classes < 2:
-            raise ValueError(f"n_classes must be at least 2; got {n_classes}")
-        if n and not np.array_equal(self.codes, codes):
-            raise ValueError("codes must be integers")
-        if n and (self.codes.min() < 0 or self.codes.max() >= self.n_classes):
-            raise ValueError(f"codes must lie in 0 .. {self.n_classes - 1}")
         self.s = self._nothing = np.empty(0, like=self.codes)
         if sample_weight is not None:
             self.s = xp.ascontiguousarray(sample_weight, dtype=np.float64)
-            if self.s.shape != (n,):
-                raise ValueError(f"sample_weight must have shape ({n},); got {self.s.shape}")
         self.offset = None
         if offset is not None:
-            self.offset = xp.ascontiguousarray(offset, dtype=np.float64)
-            if self.offset.shape != (n, self.n_classes):
-                raise ValueError(f"offset must have shape ({n}, {self.n_classes}); got {self.offset.shape}")
             # what all classes of a row have moves no probability, and rounds what they have of their own
+            self.offset = xp.ascontiguousarray(offset, dtype=np.float64)
             self.offset = self.offset - self.offset.mean(axis=1)[:, None]
         self.threads = thread_arguments(X, n_threads)
         self.blas_threads = n_threads  # BLAS makes the large Gram matrices
@@ -136,7 +122,7 @@ class MultinomialLoss(RowLoss):
 
     def problem(self):
         """The problem that solvers work on."""
-        return MultinomialProblem(self, self.design, self.fit_intercept, ScoreState(self))
+        return MultinomialProblem(self, self.design, self.fit_intercept, RowState(self))
 
     def curvature_weights(self):
         """Upper bounds of the largest eigenvalue of each row's Hessian in Z, (n,)."""
@@ -161,29 +147,6 @@ class MultinomialLoss(RowLoss):
         # added by entry: with large offsets both are large, and nearly cancel
         of_offset = 0.0 if self.offset is None else theta * self.offset
         return float(np.sum(s * entropies(np.maximum(q, 0.0)) + of_offset))
-
-
-class ScoreState:
-    """Scores, value and derivative at the current point and at a trial point."""
-
-    def __init__(self, loss):
-        self.loss = loss
-        self.z = self.u = self.f = self.trial_z = self.trial_u = self.trial_f = None
-
-    def set(self, Z):
-        self.z = Z
-        self.f, self.u = self.loss.derivatives(Z)
-        self.trial_z, self.trial_u = np.empty_like(Z), np.empty_like(Z)
-
-    def try_step(self, dz):
-        np.add(self.z, dz, out=self.trial_z)
-        self.trial_f, _ = self.loss.derivatives(self.trial_z, self.trial_u)
-        return self.trial_f
-
-    def accept(self):
-        self.z, self.trial_z = self.trial_z, self.z
-        self.u, self.trial_u = self.trial_u, self.u
-        self.f = self.trial_f
 
 
 class MultinomialProblem(Selection):

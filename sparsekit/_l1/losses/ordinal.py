@@ -75,19 +75,15 @@ class OrdinalLoss(LinearLoss):
         out[: self.n_own] = l1
         return out
 
-    def _row_loops(self, kernels):
-        self._logistic = kernels.logistic_value, kernels.logistic_derivatives
-        return self._value_of_rows, self._derivatives_of_rows
-
-    def _value_of_rows(self, z, y, s):
+    def _value(self, z, y, s):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = _log_of_step(z[m:]) @ s[m:]
-        return self._logistic[0](z[:m], y[:m], s[:m]) - steps if (z[m:] > 0.0).all() else np.inf
+        return self.kernels.logistic_value(z[:m], y[:m], s[:m]) - steps if (z[m:] > 0.0).all() else np.inf
 
-    def _derivatives_of_rows(self, z, y, s, u, d):
+    def _derivatives(self, z, y, s, u, d):
         m = self.n_logistic
-        value = self._logistic[1](z[:m], y[:m], s[:m], u[:m], d[:m])
+        value = self.kernels.logistic_derivatives(z[:m], y[:m], s[:m], u[:m], d[:m])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inverse = 1.0 / np.expm1(z[m:])
             u[m:] = -s[m:] * inverse

@@ -30,6 +30,7 @@ class Problem(ABC):
     l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
     least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
+    _lipschitz = None
     state = None  # value and derivatives by row, where there are any
 
     # what every problem has
@@ -63,16 +64,23 @@ class Problem(ABC):
         """Make the trial point the current one."""
 
     @abstractmethod
-    def lipschitz(self):
-        """Upper bound, or an estimate of it, of the gradient's Lipschitz constant."""
-
-    @abstractmethod
-    def raise_lipschitz(self):
-        """Double the bound, where a step has proved it too small."""
+    def bound(self):
+        """First upper bound, or an estimate of it, of the gradient's Lipschitz constant."""
 
     @abstractmethod
     def passes(self):
         """Passes over the data so far."""
+
+    def lipschitz(self):
+        """The bound of the gradient's Lipschitz constant so far."""
+        if self._lipschitz is None:
+            self._lipschitz = self.bound()
+        return self._lipschitz
+
+    def raise_lipschitz(self):
+        """Double the bound, where a step has proved it too small."""
+        self._lipschitz = 2.0 * self.lipschitz()
+        return self._lipschitz
 
     # what some problems override; a default that raises is called only where a problem says it has it: by a
     # dual and unpenalised variables

@@ -22,7 +22,6 @@ class RidgeProblem(Problem):
         self.n_rows, self.least_ridge = problem.n_rows, problem.least_ridge
         self.blas_threads = problem.blas_threads
         self.x, self._trial = x, None
-        self._bound = None
 
     def _half(self, x):
         return 0.5 * float(self.l2 @ np.square(x))
@@ -64,14 +63,8 @@ class RidgeProblem(Problem):
         self.below.accept()
         self.x = self._trial
 
-    def lipschitz(self):
-        if self._bound is None:
-            self._bound = self.below.lipschitz() + largest(self.l2)
-        return self._bound
-
-    def raise_lipschitz(self):
-        self._bound = 2.0 * self.lipschitz()
-        return self._bound
+    def bound(self):
+        return self.below.lipschitz() + largest(self.l2)
 
     def passes(self):
         return self.below.passes()

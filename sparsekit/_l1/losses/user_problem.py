@@ -19,10 +19,7 @@ def as_problem(loss, options, x0=None):
     """The problem of a loss of this package, or of one that follows the protocol, where x0 is."""
     if hasattr(loss, "problem"):
         return loss.problem()
-    return _protocol_problem(loss, options.hessian != "lbfgs", x0)
-
-
-def _protocol_problem(loss, products, x0):
+    products = options.hessian != "lbfgs"
     needed = ("n_variables", "value", "gradient", *(("hessian_product",) if products else ()))
     missing = [name for name in needed if not hasattr(loss, name)]
     if missing:
@@ -37,7 +34,7 @@ class ProtocolProblem(Problem):
     """Problem over a loss with value(x), gradient(x) and hessian_product(x, subset, v).
 
     Where ``products`` is false hessian_product is never called: there is no ``model`` then, and
-    ``lipschitz`` takes differences of gradients. A start ``x0`` on a GPU makes all vectors live there, also
+    ``bound`` takes differences of gradients. A start ``x0`` on a GPU makes all vectors live there, also
     those that the loss gets and gives.
     """
 
@@ -49,7 +46,6 @@ class ProtocolProblem(Problem):
         self.n_passes = 0
         self._before = None
         self.x = self.f = self._trial = self._trial_f = self._variables = None
-        self._lipschitz = None
 
     def start(self, x):
         self.x = x.copy()
@@ -99,22 +95,17 @@ class ProtocolProblem(Problem):
         self._before = self.x, self.f
         self.x, self.f = self._trial, self._trial_f
 
-    def lipschitz(self):
-        """Power iterations on the Hessian at the current point, doubled for safety.
-
-        Raised by ``raise_lipschitz`` whenever a step shows it to be too small.
-        """
-        if self._lipschitz is None:
-            v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))
-            norm = 0.0
-            for _ in range(10):
-                size = float(np.linalg.norm(v))
-                if size == 0:
-                    break
-                v = self._product(v / size)
-                norm = float(np.linalg.norm(v))
-            self._lipschitz = 2.0 * norm or 1.0
-        return self._lipschitz
+    def bound(self):
+        """Power iterations on the Hessian at the current point, doubled for safety."""
+        v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))
+        norm = 0.0
+        for _ in range(10):
+            size = float(np.linalg.norm(v))
+            if size == 0:
+                break
+            v = self._product(v / size)
+            norm = float(np.linalg.norm(v))
+        return 2.0 * norm or 1.0
 
     def _product(self, v):
         if self.products:
@@ -144,10 +135,6 @@ class ProtocolProblem(Problem):
             return slope < 0.0 and all(phi(end) <= first + _PART * slope * (end - 1.0) for end in ends)
         except (ArithmeticError, ValueError):
             return False  # a function that cannot be asked so far out is not known to fall there
-
-    def raise_lipschitz(self):
-        self._lipschitz = 2.0 * self.lipschitz()
-        return self._lipschitz
 
 
 class Expand:

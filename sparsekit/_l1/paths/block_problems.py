@@ -11,7 +11,6 @@ from sklearn.metrics import get_scorer
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
 from .family_problem import FamilyProblem
-from .fold_scorers import FoldScorer
 from .least_squares_problem import LeastSquaresProblem
 from .problems import LogisticProblem
 
@@ -34,7 +33,7 @@ class BlocksMixin:
             missed[out] |= dtype.type(1 << k)
         self.X.blocks.set_folds(missed, self.X.census.sizes)
 
-    def training(self, fold, index):
+    def _part(self, fold, index):
         part = copy.copy(self)
         part.weight = np.zeros(len(self.values))
         part.weight[fold[0]] = 1.0 if self.weight is None else self.weight[fold[0]]
@@ -42,6 +41,10 @@ class BlocksMixin:
         return part
 
     def fold_scorer(self, rows, y, model, scorer, score_params):
+        scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
+        return super().fold_scorer(rows, y, model, scorer, score_params)
+
+    def seen(self, rows):
         def select(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column
@@ -50,9 +53,7 @@ class BlocksMixin:
                 )
             return self.gathered.matrix(columns)[rows], coef[:, columns]
 
-        scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
-        offset = None if self.shift is None else self.shift[rows]
-        return FoldScorer(self, select, y[rows], model, scorer, score_params, offset)
+        return select
 
     def make_loss(self, X):
         loss = super().make_loss(X)
@@ -65,14 +66,11 @@ class BlocksMixin:
 class LogisticBlockProblem(BlocksMixin, LogisticProblem):
     """Classes in blocks."""
 
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        self._mark_present(part, fold[0], index)
+    def _adapt(self, values, index):
+        super()._adapt(values, index)
         factors = self.X.class_weight
-        part.X = BlockedMatrix(
-            self.X.blocks, self.X.census, None if factors is None else factors[part.present]
-        )
-        return part
+        if factors is not None:
+            self.X = BlockedMatrix(self.X.blocks, self.X.census, factors[self.present])
 
     def make_loss(self, X):
         loss = super().make_loss(X)
@@ -84,16 +82,6 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
 class LeastSquaresBlockProblem(BlocksMixin, LeastSquaresProblem):
     """Numbers in blocks."""
 
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        part._set_targets()
-        return part
-
 
 class FamilyBlockProblem(BlocksMixin, FamilyProblem):
     """Targets of a family in blocks."""
-
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        part._set_null_model()
-        return part

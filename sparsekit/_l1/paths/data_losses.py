@@ -17,11 +17,6 @@ from ..solver.nonnegative import NonnegativeSquares
 from .coefficients import pack
 
 
-def weights_in_units(X, weight, scale):
-    """``scale(weight)``, the weights and their unit; blocks have their own weights, whose unit is one."""
-    return (weight, 1.0) if isinstance(X, BlockedMatrix) else scale(weight)
-
-
 def logistic_of(X, codes, classes, weight, fit_intercept, n_threads, offset=None):
     """The logistic loss of checked data, wherever X is."""
     if isinstance(X, BlockedMatrix):
@@ -56,14 +51,12 @@ def start_at_null(loss, x0, n_features, codes, weight, n_classes, offset):
 
 
 def squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=False):
-    """The least squares of a target from which ``offset`` is subtracted already, wherever X is.
-
-    ``positive`` is for X in blocks.
-    """
+    """The least squares of a target from which ``offset`` is subtracted already, wherever X is."""
     if isinstance(X, BlockedMatrix):
         spec = LossOfBlocks(fit_intercept, offset=offset, shifted=X.census.offset is not None)
         return BlockProblem(X.blocks, X.census, spec, target, weight, n_threads, positive=positive)
-    return LeastSquaresLoss._of_validated(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
+    make = NonnegativeSquares if positive else LeastSquaresLoss
+    return make._of_validated(X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads)
 
 
 def check_positive(hessian):
@@ -73,15 +66,6 @@ def check_positive(hessian):
             f"positive must be False where hessian is {shown(hessian)}; use 'exact': fits of coefficients "
             ">= 0 make no model by L-BFGS."
         )
-
-
-def nonnegative_of(X, target, offset, weight, fit_intercept, n_threads):
-    """`squares_of` coefficients >= 0."""
-    if isinstance(X, BlockedMatrix):
-        return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive=True)
-    return NonnegativeSquares._of_validated(
-        X, target, weight, fit_intercept=fit_intercept, n_threads=n_threads
-    )
 
 
 def least_squares_of(
@@ -95,6 +79,5 @@ def least_squares_of(
             "blocks of rows, a GPU or hessian='lbfgs'."
         )
     if not is_session or solver == "oba":
-        make = nonnegative_of if positive else squares_of
-        return make(X, target, offset, weight, fit_intercept, n_threads)
+        return squares_of(X, target, offset, weight, fit_intercept, n_threads, positive)
     return LeastSquaresSession(X, target, weight, fit_intercept, n_threads, positive, solver)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._arrays import to_host
+from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.checks import in_type
-from .family_losses import family_loss_of, null_offset
+from ..losses.block_loss import FamilyOfBlocks
+from ..losses.block_problem import BlockProblem
+from ..losses.family_loss import FamilyLoss, deviance, null_predictor, null_shift
+from .data_losses import centred_loss_of
 from .problems import PathProblem, least_loss_of_an_error
 
 
 class FamilyProblem(PathProblem):
     """Generalised linear models, whose loss is a mean: a part of the rows has a scale and a null model.
 
-    The null model's intercept is in the offset of the loss, see `null_offset`; solutions are relative to it.
+    The null model's intercept is in the offset of the loss, which has that model at zero. Fits start there,
+    tol is relative to the gradient there, and solutions are relative to it.
     """
 
     def __init__(
@@ -24,15 +30,26 @@ class FamilyProblem(PathProblem):
         self._set_null_model()
 
     def _set_null_model(self):
-        self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
-        self.null, self.offset = null_offset(
-            self.family, self.values, self.weight, self.shift, self.fit_intercept
-        )
+        """Set the scale, the null model's intercept, and the offset plus that, or None if both are zero.
 
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        part._set_null_model()
-        return part
+        Raises
+        ------
+        ValueError
+            If the intercept is infinite, or the loss of the null model overflows.
+        """
+        family, y, weight, shift = self.family, self.values, self.weight, self.shift
+        self.scale = float(len(y)) if weight is None else float(weight.sum())
+        self.null = null_predictor(family, *map(to_host, (y, weight, shift))) if self.fit_intercept else 0.0
+        self.offset = null_shift(family, y, self.null, shift)
+        predictor = np.zeros_like(y) if self.offset is None else self.offset
+        if not np.isfinite(deviance(family, predictor, y, weight)):
+            raise ValueError(
+                "the deviance of y overflows in the model without features: bring y and the offset to "
+                "smaller sizes" + (", or use fit_intercept=True." if not self.fit_intercept else ".")
+            )
+
+    def _adapt(self, values, index):
+        self._set_null_model()
 
     def is_separated(self, loss):
         y, top = self.values, self.family.highest
@@ -42,17 +59,23 @@ class FamilyProblem(PathProblem):
     def whole_model(self, coef, intercept):
         return coef, in_type(intercept + self.null, intercept.dtype)
 
-    def as_attributes(self, coef, intercept):
-        return coef[0], intercept[0]
-
-    def null_intercept(self):
-        return np.zeros(1) if self.fit_intercept else None
-
     def make_loss(self, X):
-        return family_loss_of(
-            self.family, X, self.values, self.weight, self.fit_intercept, self.n_threads, self.offset,
-            self.positive, self.null,
-        )  # fmt: skip
+        if isinstance(X, BlockedMatrix):
+            spec = FamilyOfBlocks(
+                self.fit_intercept, offset=self.null, shifted=X.census.offset is not None, family=self.family
+            )
+            return BlockProblem(
+                X.blocks, X.census, spec, self.values, self.weight, self.n_threads, shift=self.offset,
+                positive=self.positive,
+            )  # fmt: skip
+
+        def make(X):
+            return FamilyLoss(
+                self.family, X, self.values, self.weight, fit_intercept=self.fit_intercept,
+                n_threads=self.n_threads, offset=self.offset, one_sided=self.positive,
+            )  # fmt: skip
+
+        return make(X) if self.positive else centred_loss_of(make, X, self.weight, self.fit_intercept)
 
     def regularization_path(self, penalties, n_penalties, eps, options, **others):
         path = super().regularization_path(penalties, n_penalties, eps, options, **others)

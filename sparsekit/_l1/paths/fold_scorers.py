@@ -24,24 +24,31 @@ def is_accuracy(scorer):
     )
 
 
-def accuracy(X, codes, coef, intercept):
-    """Share of the rows whose class a linear model predicts; scikit-learn's scorer takes milliseconds.
+class Accuracy:
+    """The share of a fold's left-out rows whose class each model predicts; scikit-learn's scorer takes ms.
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Number of each row's class.
-    coef, intercept : ndarray of shape (n_outputs, n_features), ndarray of shape (n_outputs,)
-        One output for two classes.
-
-    Returns
-    -------
-    float
+    margins : callable
+        From coefficients (n_outputs, p) and intercepts (n_outputs,) to scores (n, n_outputs); one for two
+        classes.
+    codes : ndarray of shape (n,)
+        Numbers of the rows' classes.
     """
-    margins = X @ coef.T + intercept
-    found = margins.argmax(axis=1) if len(coef) > 1 else margins[:, 0] > 0
-    return float(np.mean(found == codes))
+
+    def __init__(self, margins, codes):
+        self.margins, self.codes = margins, codes
+        self._scores: list[float] = []
+
+    def add(self, part, x):
+        """Score the solution x of the fold's problem ``part``."""
+        margins = self.margins(*part.unpacked(x))
+        found = margins.argmax(axis=1) if margins.shape[1] > 1 else margins[:, 0] > 0
+        self._scores.append(float((found == self.codes).mean()))
+
+    def scores(self):
+        """One a model, in their order."""
+        return np.array(self._scores)
 
 
 class FoldScorer:
@@ -49,10 +56,7 @@ class FoldScorer:
 
     ``seen`` is a function of coefficients to the rows' X and to them; both may lack columns that the
     coefficients do not use. ``model`` gets each model's coefficients in turn; ``offset`` is that of the rows.
-    Where there are ``codes``, the numbers of the rows' classes, the score is plain accuracy.
     """
-
-    codes = None
 
     def __init__(self, problem, seen, y, model, scorer, score_params, offset=None):
         self.problem, self.seen, self.y, self.offset = problem, seen, y, offset
@@ -63,9 +67,6 @@ class FoldScorer:
         """Score the solution x of the fold's problem ``part``."""
         coef, intercept = part.unpacked(x)
         X, coef = self.seen(coef)
-        if self.codes is not None:
-            self._scores.append(accuracy(X, self.codes, coef, intercept))
-            return
         columns = self.problem.columns
         X, coef = columns.widen(X), columns.expand(coef)
         self.model.coef_, self.model.intercept_ = self.problem.as_attributes(coef, intercept)
@@ -96,8 +97,8 @@ class SquaredErrors:
         at = np.flatnonzero(x[:p])
         self._solutions.append((at, x[at], intercept))
 
-    def _in_columns(self):
-        """Columns that are used, and the solutions there (n_columns, n_models)."""
+    def scores(self):
+        """One a model, in their order."""
         used = np.zeros(self.X.shape[1], dtype=bool)
         for at, _, _ in self._solutions:
             used[at] = True
@@ -105,11 +106,6 @@ class SquaredErrors:
         coefs = np.zeros((len(columns), len(self._solutions)))
         for k, (at, values, _) in enumerate(self._solutions):
             coefs[np.searchsorted(columns, at), k] = values
-        return columns, coefs
-
-    def scores(self):
-        """One a model, in their order."""
-        columns, coefs = self._in_columns()
         intercepts = np.array([intercept for *_, intercept in self._solutions])
         X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
         errors, size = np.zeros(len(intercepts)), max(1, FACTOR_BUFFER // len(intercepts))
@@ -118,32 +114,6 @@ class SquaredErrors:
             squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
             errors += squares.sum(axis=0) if self.weight is None else self.weight[rows] @ squares
         return -errors / (len(self.y) if self.weight is None else self.weight.sum())
-
-
-class DeviceAccuracy:
-    """The share of the left-out rows whose class each model predicts.
-
-    Parameters
-    ----------
-    X : cupy.ndarray or cupyx matrix of shape (n, p)
-    codes : cupy.ndarray of shape (n,)
-        Numbers of the rows' classes.
-    """
-
-    def __init__(self, X, codes):
-        self.design, self.codes = device_design(X), codes
-        self._scores: list[float] = []
-
-    def add(self, part, x):
-        """Score the solution x of the fold's problem ``part``."""
-        coef, intercept = (as_like(values.astype(np.float64), self.codes) for values in part.unpacked(x))
-        margins = matmat(self.design, coef.T) + intercept
-        found = margins.argmax(axis=1) if len(coef) > 1 else margins[:, 0] > 0
-        self._scores.append(float((found == self.codes).mean()))
-
-    def scores(self):
-        """One a model, in their order."""
-        return np.array(self._scores)
 
 
 class DeviceSquaredErrors:

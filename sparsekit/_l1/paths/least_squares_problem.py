@@ -15,7 +15,7 @@ from .. import plan
 from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
 from .coefficients import center_target
-from .data_losses import nonnegative_of, squares_of
+from .data_losses import squares_of
 from .fold_scorers import DeviceSquaredErrors, SquaredErrors
 from .path_solver import LEAST_RATIO
 from .problems import PathProblem
@@ -185,12 +185,7 @@ class LeastSquaresProblem(PathProblem):
     def whole_model(self, coef, intercept):
         return coef, in_type(intercept + self.offset, intercept.dtype)
 
-    def as_attributes(self, coef, intercept):
-        return coef[0], intercept[0]
-
-    def null_intercept(self):
-        return np.zeros(1) if self.fit_intercept else None
-
     def make_loss(self, X):
-        make = nonnegative_of if self.positive else squares_of
-        return make(X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads)
+        return squares_of(
+            X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads, self.positive
+        )

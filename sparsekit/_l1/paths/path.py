@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import is_device, namespace, to_host
-from ..._estimator.block_data import BlockedMatrix, labels_of_blocks, numbers_of_blocks
-from ..._estimator.checks import (
-    X_CHECKS,
-    apply_class_weight,
-    as_kernel_input,
-    check_penalties,
-    check_sample_weight,
-    in_units,
-)
+from ..._arrays import to_host
+from ..._docstrings import shares_entries
+from ..._estimator.checks import check_penalties, in_units
 from ..._estimator.decorators import validate_params
-from ..._estimator.device_checks import check_device_target, check_device_X, device_weight
-from ..._estimator.labels import encode_labels, refuse_missing_labels
-from ..._estimator.offset import check_offset
-from ..._estimator.targets import device_labels
-from ..._estimator.used_columns import without_empty_columns
-from ..._estimator.validation import check_X_y
-from ..._linalg.threads import count_threads
-from ..._row_blocks.make import comes_in_blocks
+from ..._estimator.training_data import with_labels, with_numbers
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from ..losses.null_intercept import unless_zero
 from .block_problems import LeastSquaresBlockProblem, LogisticBlockProblem
-from .coefficients import penalty_of
-from .data_losses import check_positive, weights_in_units
+from .data_losses import check_positive
+from .inputs import FitInputs
 from .least_squares_problem import LeastSquaresProblem
 from .magnitudes import sum_in_units
 from .path_solver import RegularizationPath, warn_if_path_unconverged
@@ -165,48 +151,26 @@ def l1_logistic_path(
     """
     if Cs is not None and lambdas is not None:
         raise ValueError("Give Cs or lambdas (= 1 / Cs), not both.")
-    count = Cs if lambdas is None else lambdas
-    if isinstance(count, Integral):
-        Cs, lambdas, n_lambdas = None, None, int(count)
-    feature_names = feature_names_of(X)
-    if comes_in_blocks(X):
-        X, codes, weight, classes = labels_of_blocks(None, X, y, sample_weight, class_weight, offset)
-        offset = X.census.offset
-    elif is_device(X):
-        X = check_device_X("l1_logistic_path", X)
-        found = device_labels(X, y, device_weight(X, sample_weight), class_weight)
-        classes, codes, weight = to_host(found.classes), found.values, found.weight
-    else:
-        namespace(X=X, y=y)
-        refuse_missing_labels(y)
-        X, y = check_X_y(X, y, estimator="l1_logistic_path", **X_CHECKS)
-        X = as_kernel_input(X)
-        classes, codes = encode_labels(y)
-        own = check_sample_weight(sample_weight, X.shape[0])
-        weight = apply_class_weight(class_weight, classes, codes, own)
-    weight, unit = weights_in_units(X, weight, sum_in_units)
-    if Cs is not None:
-        lambdas = 1.0 / np.sort(check_penalties(Cs, "Cs"))
-    elif lambdas is not None:
-        lambdas = np.sort(check_penalties(lambdas, "lambdas"))[::-1]
-    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
-    penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
-    X, columns = without_empty_columns(X)
-    make = LogisticBlockProblem if isinstance(X, BlockedMatrix) else LogisticProblem
-    offset = check_offset(offset, X, 1 if len(classes) == 2 else len(classes))
-    problem = make(
-        X, codes, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), classes, unit,
-        unless_zero(offset),
-    )  # fmt: skip
-    problem.columns, problem.l1_ratio = columns, l1_ratio
-    path = problem.regularization_path(
-        lambdas, n_lambdas, eps, options, coefs=coefs, callback=callback, max_time=max_time
+    who, model = "l1_logistic_path", model_of(X, fit_intercept, penalty_weights, n_jobs)
+    given = with_labels(
+        who, X, y, sample_weight, stay_in_blocks=True, offset=offset, class_weight=class_weight
     )
-    path.classes, path.feature_names = classes, feature_names
-    warn_if_path_unconverged(path, options, "l1_logistic_path")
+    classes = to_host(given.classes)
+    inputs = FitInputs(model, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
+    whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
+    penalties, n_lambdas = falling(*((Cs, "Cs") if lambdas is None else (lambdas, "lambdas")), n_lambdas)
+    if Cs is not None and penalties is not None:
+        penalties = 1.0 / penalties[::-1]
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    path = solve_path(
+        who, model, whole, l1_ratio, (penalties, n_lambdas), eps, options, coefs=coefs, callback=callback,
+        max_time=max_time,
+    )  # fmt: skip
+    path.classes = classes
     return path
 
 
+@shares_entries(l1_logistic_path)
 @validate_params(
     {"positive": ["boolean"], "alphas": PENALTIES, **PATH_CONSTRAINTS}, prefer_skip_nested_validation=True
 )
@@ -236,26 +200,21 @@ def lasso_path(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data, used without a copy where the dtype and layout allow it. CuPy's are worked on where they are,
-        and y, sample_weight and offset must be there too; the path is in main memory.
+    {X}
     y : array-like of shape (n_samples,)
         Target values.
     alphas : int or array-like, default=None
         Penalties > 0, in any order; the path goes through them from the largest down. An integer asks for a
         grid of that length, as in :class:`LassoOBACV`; None for one of ``n_lambdas``.
-    n_lambdas, eps, l1_ratio : default=50, 1e-3, 1.0
-        As in :func:`l1_logistic_path`.
+    {n_lambdas, eps, l1_ratio}
     positive : bool, default=False
         Whether coefficients must be >= 0, as in :class:`LassoOBA`; the grid begins where all are zero then.
-    fit_intercept, penalty_weights, sample_weight : default=True, None, None
-        As in :func:`l1_logistic_path`.
+    fit_intercept, penalty_weights : default=True, None
+        As in :class:`LassoOBA`.
+    {sample_weight}
     offset : float or array-like of shape (n_samples,), default=None
         Known part of each row's prediction, as in :meth:`LassoOBA.fit`.
-    tol, max_iter, max_time : default=1e-5, 200, None
-        As in :func:`l1_logistic_path`.
-    hessian, memory, n_jobs, coefs, callback : default="exact", 10, None, "auto", None
-        As in :func:`l1_logistic_path`.
+    {tol, max_iter, max_time, hessian, memory, n_jobs, coefs, callback}
 
     Returns
     -------
@@ -267,10 +226,7 @@ def lasso_path(
     ValueError
         As :meth:`LassoOBA.fit`.
 
-    Warns
-    -----
-    sklearn.exceptions.ConvergenceWarning
-        If a point did not reach ``tol``.
+    {Warns}
 
     Examples
     --------
@@ -280,43 +236,39 @@ def lasso_path(
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
-    if isinstance(alphas, Integral):
-        alphas, n_lambdas = None, int(alphas)
-    feature_names = feature_names_of(X)
-    if comes_in_blocks(X):
-        X, y, weight = numbers_of_blocks(None, X, y, sample_weight, offset)
-        offset = X.census.offset
-    elif is_device(X):
-        X = check_device_X("lasso_path", X)
-        y, weight = check_device_target(y, X=X), device_weight(X, sample_weight)
-    else:
-        namespace(X=X, y=y)
-        X, y = check_X_y(X, y, estimator="lasso_path", y_numeric=True, **X_CHECKS)
-        X = as_kernel_input(X)
-        weight = check_sample_weight(sample_weight, X.shape[0])
-    weight, _ = weights_in_units(X, weight, in_units)
-    if alphas is not None:
-        alphas = np.sort(check_penalties(alphas, "alphas"))[::-1]
-    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
-    penalty = penalty_of(X, penalty_weights, 1.0, feature_names)
-    X, columns = without_empty_columns(X)
     if positive:
         check_positive(hessian)
-    make = LeastSquaresBlockProblem if isinstance(X, BlockedMatrix) else LeastSquaresProblem
-    problem = make(
-        X, y, weight, columns.restrict(penalty), fit_intercept, count_threads(n_jobs), positive, hessian,
-        unless_zero(check_offset(offset, X)),
+    who, model = "lasso_path", model_of(X, fit_intercept, penalty_weights, n_jobs)
+    given = with_numbers(who, X, y, sample_weight, stay_in_blocks=True, offset=offset)
+    inputs = FitInputs(model, given, in_units)
+    whole = inputs.problem(LeastSquaresProblem, LeastSquaresBlockProblem, given.values, positive, hessian)
+    options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
+    return solve_path(
+        who, model, whole, l1_ratio, falling(alphas, "alphas", n_lambdas), eps, options, coefs=coefs,
+        callback=callback, max_time=max_time,
     )  # fmt: skip
-    problem.columns, problem.l1_ratio = columns, l1_ratio
-    path = problem.regularization_path(
-        alphas, n_lambdas, eps, options, coefs=coefs, callback=callback, max_time=max_time
-    )
-    path.feature_names = feature_names
-    warn_if_path_unconverged(path, options, "lasso_path")
-    return path
 
 
-def feature_names_of(X):
-    """Names of the columns of a data frame, or None."""
+def model_of(X, fit_intercept, penalty_weights, n_jobs):
+    """What `FitInputs` asks of an estimator; the names of a data frame's columns need not be strings."""
     names = getattr(X, "columns", None)
-    return None if names is None else np.asarray(names, dtype=object)
+    return SimpleNamespace(
+        fit_intercept=fit_intercept, penalty_weights=penalty_weights, n_jobs=n_jobs,
+        feature_names_in_=None if names is None else np.asarray(names, dtype=object),
+    )  # fmt: skip
+
+
+def falling(penalties, name, n_lambdas):
+    """Penalties, falling, or None for a grid; and the length of the grid."""
+    if isinstance(penalties, Integral):
+        return None, int(penalties)
+    return None if penalties is None else np.sort(check_penalties(penalties, name))[::-1], n_lambdas
+
+
+def solve_path(who, model, whole, l1_ratio, grid, eps, options, **others):
+    """The path of the problem ``whole`` over the grid of `falling`, with a warning if it did not converge."""
+    whole.l1_ratio = l1_ratio
+    path = whole.regularization_path(*grid, eps, options, **others)
+    path.feature_names = model.feature_names_in_
+    warn_if_path_unconverged(path, options, who, stacklevel=5)
+    return path

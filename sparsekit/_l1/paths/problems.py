@@ -13,13 +13,15 @@ import numpy as np
 from ..._arrays import as_like, is_device, to_host
 from ..._estimator.checks import as_kernel_input
 from ..._estimator.used_columns import UsedColumns
+from ..._linalg.class_design import device_design
+from ..._linalg.class_products import matmat
 from ..._messages import shown
 from ..losses.block_problem import BlockProblem
 from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
 from .coefficients import all_classes, l1_weights, pack, unpack
 from .data_losses import logistic_of
-from .fold_scorers import DeviceAccuracy, FoldScorer, is_accuracy
+from .fold_scorers import Accuracy, FoldScorer, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
 
@@ -92,6 +94,14 @@ class PathProblem:
 
     def training(self, fold, index):
         """The problem on the training rows of a fold."""
+        part = self._part(fold, index)
+        part._adapt(self.values[as_like(fold[0], self.values)], index)
+        return part
+
+    def _adapt(self, values, index):
+        """Set what depends on the training part of a fold, whose targets are ``values``."""
+
+    def _part(self, fold, index):
         rows = as_like(fold[0], self.X)
         part = self.with_X(self.X[rows])
         part.values = self.values[rows]
@@ -105,9 +115,13 @@ class PathProblem:
 
         scikit-learn's scorers get copies in main memory of rows on a GPU.
         """
-        seen = as_like(rows, self.X)
-        X, offset = to_host(self.X[seen]), None if self.shift is None else to_host(self.shift[seen])
-        return FoldScorer(self, lambda coef: (X, coef), y[rows], model, scorer, score_params, offset)
+        offset = None if self.shift is None else to_host(self.shift[as_like(rows, self.X)])
+        return FoldScorer(self, self.seen(rows), y[rows], model, scorer, score_params, offset)
+
+    def seen(self, rows):
+        """A function from coefficients to X of these rows and to them, see `FoldScorer`."""
+        X = to_host(self.X[as_like(rows, self.X)])
+        return lambda coef: (X, coef)
 
     def unpacked(self, x):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
@@ -123,7 +137,11 @@ class PathProblem:
 
     def as_attributes(self, coef, intercept):
         """The two as a model has them."""
-        return coef, intercept
+        return coef[0], intercept[0]
+
+    def null_intercept(self):
+        """The intercepts of the model without features, or None."""
+        return np.zeros(1) if self.fit_intercept else None
 
     def start(self, options):
         """Loss, L1 weights, null model and largest penalty."""
@@ -201,41 +219,47 @@ class LogisticProblem(PathProblem):
         self.classes, self.present, self.n_classes = classes, present, n_classes
         self.n_outputs = 1 if len(classes) == 2 else len(classes)
 
-    def training(self, fold, index):
-        part = super().training(fold, index)
-        self._mark_present(part, fold[0], index)
-        return part
-
-    def _mark_present(self, part, rows, index):
-        present = to_host(np.unique(self.values[as_like(rows, self.values)]))
+    def _adapt(self, values, index):
+        present = to_host(np.unique(values))
         if len(present) < 2:
             raise ValueError(
                 f"The training part of fold {index} has only the class "
                 f"{shown(self.classes[present].tolist())}; at least 2 are needed. Use fewer or stratified "
                 "folds."
             )
-        part._set_classes(self.classes[present], present, len(self.classes))
-        there = as_like(present, part.values)
-        part.values = np.minimum(np.searchsorted(there, part.values), len(present) - 1)
-        if part.shift is not None and part.shift.ndim == 2 and len(present) < part.shift.shape[1]:
-            shift = part.shift[:, there]
-            part.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
+        self._set_classes(self.classes[present], present, len(self.classes))
+        there = as_like(present, self.values)
+        self.values = np.minimum(np.searchsorted(there, self.values), len(present) - 1)
+        if self.shift is not None and self.shift.ndim == 2 and len(present) < self.shift.shape[1]:
+            shift = self.shift[:, there]
+            self.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
 
     def fold_scorer(self, rows, y, model, scorer, score_params):
-        plain = self.shift is None and not score_params and is_accuracy(scorer)
-        if plain and is_device(self.X):
-            seen = as_like(rows, self.X)
-            return DeviceAccuracy(self.X[seen], self.values[seen])
-        fold_scorer = super().fold_scorer(rows, y, model, scorer, score_params)
-        if plain:
-            fold_scorer.codes = self.values[rows]
-        return fold_scorer
+        if self.shift is not None or score_params or not is_accuracy(scorer):
+            return super().fold_scorer(rows, y, model, scorer, score_params)
+        return Accuracy(self._margins(rows), self.values[as_like(rows, self.values)])
+
+    def _margins(self, rows):
+        if is_device(self.X):
+            design = device_design(self.X[as_like(rows, self.X)])
+            where = lambda values: as_like(values.astype(np.float64), self.values)  # noqa: E731
+            return lambda coef, intercept: matmat(design, where(coef).T) + where(intercept)
+        seen = self.seen(rows)
+
+        def margins(coef, intercept):
+            X, coef = seen(coef)
+            return X @ coef.T + intercept
+
+        return margins
 
     def is_separated(self, loss):
         return loss < least_loss_of_an_error(self.weight)
 
     def whole_model(self, coef, intercept):
         return all_classes(coef, intercept, self.present, self.n_classes)
+
+    def as_attributes(self, coef, intercept):
+        return coef, intercept
 
     def null_intercept(self):
         if not self.fit_intercept:

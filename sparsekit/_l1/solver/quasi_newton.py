@@ -50,11 +50,8 @@ class QuasiNewtonProblem(Problem):
     def accept(self):
         self._inner.accept()
 
-    def lipschitz(self):
+    def bound(self):
         return self._inner.lipschitz()
-
-    def raise_lipschitz(self):
-        return self._inner.raise_lipschitz()
 
     def passes(self):
         return self._inner.passes()

@@ -9,8 +9,7 @@ from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..losses.null_intercept import unless_zero
-from ..paths.coefficients import penalty_of
-from ..paths.data_losses import weights_in_units
+from .coefficients import penalty_of
 
 
 class FitInputs:
@@ -19,6 +18,7 @@ class FitInputs:
     Parameters
     ----------
     estimator : estimator
+        Or what else has ``fit_intercept``, ``penalty_weights`` and ``n_jobs``.
     given : TrainingData
         Gets the checked offset.
     scale : callable
@@ -42,7 +42,9 @@ class FitInputs:
     def __init__(self, estimator: Any, given: Any, scale: Any, n_outputs: int = 1) -> None:
         self.estimator, self.given, self.n_outputs = estimator, given, n_outputs
         self.X, self.columns = without_empty_columns(given.X)
-        self.weight, self.unit = weights_in_units(self.X, given.weight, scale)
+        self.weight, self.unit = given.weight, 1.0
+        if not isinstance(self.X, BlockedMatrix):  # whose blocks have their own weights
+            self.weight, self.unit = scale(given.weight)
         given.offset = self.offset = check_offset(given.offset, self.X, n_outputs)
         self.shift = unless_zero(self.offset)
         self.n_threads = count_threads(estimator.n_jobs)

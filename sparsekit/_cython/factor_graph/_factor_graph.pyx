@@ -39,10 +39,6 @@ cdef class Plan:
     ``arrays`` maps the names of fg_plan's arrays (factor_graph.h) to C-contiguous NumPy arrays of their
     types. ``structured`` lists the factors with an oracle as dicts of fg_spec's fields.
     """
-    cdef fg_plan plan
-    cdef fg_spec *spec
-    cdef object _keep
-    cdef readonly list oracles
 
     def __cinit__(self, Py_ssize_t n_var, Py_ssize_t n_add, dict arrays, list structured):
         cdef int32_t[::1] ints

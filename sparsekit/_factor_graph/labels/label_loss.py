@@ -15,11 +15,10 @@ from ..._cython.factor_graph._label_graph import LabelGraph
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.sparse_design import CSCDesign
-from ..._linalg.special import expit
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..plan import LINEAR_TOL
-from ..solver.layout import GraphOptions
+from ..solver.layout import GraphOptions, Layout
 from . import device_labels
 
 LOSSES = ("sparsemap", "hinge", "logistic")
@@ -48,57 +47,33 @@ class Labels:
         linear = [factor for factor in factors if factor._kind == "linear"]
         orout = [factor for factor in factors if factor._kind == "orout"]
         fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
-        lines, rows, a, bound, relation, self._checks = [0], [], [], [], [], []
+        self._checks = []
         for factor in linear:
-            coef, b = factor._constraint()
-            for index, c, limit in zip(factor.index, coef, b):
-                lines.append(lines[-1] + len(index))
-                rows.append(index)
-                a.append(c)
-                bound.append(limit)
-                relation.append(factor._relation)
+            for index, c, limit in zip(factor.index, *factor._constraint()):
                 # decreasing a term violates no upper limit of its sum, increasing it no lower limit
                 fall[index[~(factor._relation * c < 0)]] = False
                 rise[index[~(factor._relation * c > 0)]] = False
                 self._checks.append((factor, index, c, limit))
-        outs, out_rows, negated = [0], [], []
         for factor in orout:
             for index, flags in zip(factor.index, factor.negated):
-                outs.append(outs[-1] + len(index))
-                out_rows.append(index)
-                negated.append(flags)
                 fall[index] = rise[index] = False
                 self._checks.append((factor, index, flags, None))
         count = np.bincount(ends, minlength=n_labels)
 
-        def flat(parts, dtype):
-            return np.append(np.concatenate([*parts, []]), 0).astype(dtype)
+        def padded(values):
+            return np.append(values, 0).astype(np.int32)
 
+        self.are_free = not self._checks  # of factors
+        self.factors = [*linear, *orout]
+        layout = Layout(n_labels, self.factors)
+        self.alone = np.bincount(layout.var, minlength=n_labels) == 0  # labels in no factor
         self._pairs = {
             "start": np.concatenate([[0], np.cumsum(count)]).astype(np.intp),
-            "other": flat([self.pairs[:, ::-1].T.ravel()[order]], np.int32),
-            "pair": flat([np.tile(np.arange(P), 2)[order]], np.int32),
+            "other": padded(self.pairs[:, ::-1].T.ravel()[order]),
+            "pair": padded(np.tile(np.arange(P), 2)[order]),
         }
-        arrays = self._pairs | {
-            "alone": flat(
-                [np.bincount(np.concatenate([*rows, *out_rows, []]).astype(int), minlength=n_labels) == 0],
-                np.int32,
-            ),
-            "may_fall": flat([fall], np.int32),
-            "may_rise": flat([rise], np.int32),
-            "linear": np.array(lines, dtype=np.intp),
-            "linear_label": flat(rows, np.int32),
-            "relation": flat([relation], np.int32),
-            "a": flat(a, np.float64),
-            "bound": flat([bound], np.float64),
-            "orout": np.array(outs, dtype=np.intp),
-            "orout_label": flat(out_rows, np.int32),
-            "negated": flat(negated, np.int32),
-        }
-        self.are_free = not self._checks  # of factors
-        self.alone = arrays["alone"][:n_labels] > 0  # labels in no factor
-        self.factors = [*linear, *orout]
-        self._graph = LabelGraph(n_labels, P, arrays)
+        flags = {"alone": self.alone, "may_fall": fall, "may_rise": rise}
+        self._graph = LabelGraph(layout.plan, P, self._pairs | {name: padded(v) for name, v in flags.items()})
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
@@ -195,13 +170,13 @@ def _refuse_infeasible(statuses):
 
 
 class LabelLoss:
-    """Mean loss of label sets, and its gradient.
+    """Mean loss of label sets, and its gradient unless it is the logistic one.
 
     Parameters
     ----------
     loss : {"sparsemap", "hinge", "logistic"}
         Eq. (16); the structured hinge loss with a cost of 1 a label and LP-MAP; independent logistic losses,
-        for which there are no pairs.
+        which have no pairs and are minimised elsewhere (`minimize_independent`).
     labels : Labels
     X : ndarray or sparse matrix of shape (n, p)
         A CuPy array or CSR matrix keeps the loss on its GPU, and Y and weight must be there as well.
@@ -227,7 +202,7 @@ class LabelLoss:
         self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
         self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha
         self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
-        self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
+        self.n_pairs = len(labels.pairs)
         self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
         self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
         self.together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
@@ -264,12 +239,7 @@ class LabelLoss:
         table, plus, minus = self.unpack(x)
         p = self.design.shape[1]
         with blas_threads(self.n_threads):
-            eta = self.scores(table)
-            if self.loss == "logistic":
-                value = self.weight @ (np.logaddexp(0.0, eta) - eta * self.Y).sum(axis=1)
-                residual, to_plus, to_minus = expit(eta) - self.Y, plus, minus
-            else:
-                value, residual, to_plus, to_minus = self._structured(eta, plus, minus)
+            value, residual, to_plus, to_minus = self._mean(self.scores(table), plus, minus)
             residual *= self.weight[:, None]
             pulled = _class_model.class_sums(self.design, residual, self.fit_intercept)
         pulled[:p] += self.alpha * table[:p]
@@ -307,7 +277,8 @@ class LabelLoss:
             rows -= (Y[:, first] * Y[:, second]) @ (plus[e] - minus[e])
         return rows
 
-    def _structured(self, eta, plus, minus):
+    def _mean(self, eta, plus, minus):
+        """The mean loss, its derivatives in the scores, by row, and those in s+ and s-."""
         smooth = self.loss == "sparsemap"
         cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
         mu = self.mu = self.inner_marginals(eta, plus, minus)

@@ -214,7 +214,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
         work = g->orout[i + 1] - g->orout[i] > work ? g->orout[i + 1] - g->orout[i] : work;
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *f = g->spec + i;
-        sk_size need = f->n_add + 2 * f->d + f->buffer_size;
+        sk_size need = f->n_add + 3 * f->d + f->buffer_size;
         work = need > work ? need : work;
     }
     total = 12 * nv + 2 * g->n_add + 7 * ns + 4 * np + closed + g->n_linear + g->n_orout + work;

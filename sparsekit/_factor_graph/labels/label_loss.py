@@ -7,6 +7,8 @@ smooth in them as in the scores. It is at least that of s, so with a penalty one
 """
 
 from dataclasses import asdict, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..plan import LINEAR_TOL
 from ..solver.layout import GraphOptions, Layout
+from ..solver.polytope import polytope_of
 from . import device_labels
 
 LOSSES = ("sparsemap", "hinge", "logistic")
@@ -46,18 +49,9 @@ class Labels:
         order = np.argsort(ends, kind="stable")
         linear = [factor for factor in factors if factor._kind == "linear"]
         orout = [factor for factor in factors if factor._kind == "orout"]
-        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
-        self._checks = []
-        for factor in linear:
-            for index, c, limit in zip(factor.index, *factor._constraint()):
-                # decreasing a term violates no upper limit of its sum, increasing it no lower limit
-                fall[index[~(factor._relation * c < 0)]] = False
-                rise[index[~(factor._relation * c > 0)]] = False
-                self._checks.append((factor, index, c, limit))
-        for factor in orout:
-            for index, flags in zip(factor.index, factor.negated):
-                fall[index] = rise[index] = False
-                self._checks.append((factor, index, flags, None))
+        rows = [(factor, *row) for factor in linear for row in zip(factor.index, *factor._constraint())]
+        outs = [(factor, *row, None) for factor in orout for row in zip(factor.index, factor.negated)]
+        self._checks = rows + outs
         count = np.bincount(ends, minlength=n_labels)
 
         def padded(values):
@@ -65,15 +59,23 @@ class Labels:
 
         self.are_free = not self._checks  # of factors
         self.factors = [*linear, *orout]
-        layout = Layout(n_labels, self.factors)
-        self.alone = np.bincount(layout.var, minlength=n_labels) == 0  # labels in no factor
+        self._layout = Layout(n_labels, self.factors)
+        var, arrays = self._layout.var, self._layout.arrays
+        self.alone = np.bincount(var, minlength=n_labels) == 0  # labels in no factor
+        relation = np.repeat(arrays["relation"][:-1], np.diff(arrays["linear"]))
+        push = arrays["a"][:-1] * np.append(relation, np.zeros(self._layout.n_orout_slots))
+        # decreasing a term violates no upper limit of its sum, increasing it no lower limit
+        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
+        fall[var[~(push < 0)]] = rise[var[~(push > 0)]] = False
         self._pairs = {
             "start": np.concatenate([[0], np.cumsum(count)]).astype(np.intp),
             "other": padded(self.pairs[:, ::-1].T.ravel()[order]),
             "pair": padded(np.tile(np.arange(P), 2)[order]),
         }
         flags = {"alone": self.alone, "may_fall": fall, "may_rise": rise}
-        self._graph = LabelGraph(layout.plan, P, self._pairs | {name: padded(v) for name, v in flags.items()})
+        self._graph = LabelGraph(
+            self._layout.plan, P, self._pairs | {name: padded(v) for name, v in flags.items()}
+        )
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
@@ -99,32 +101,25 @@ class Labels:
                     wrong = np.abs(excess) > 1e-9
             yield factor, wrong
 
+    @cached_property
+    def polytope(self):
+        """Rows of the relaxed factors."""
+        none = np.zeros(0)
+        return polytope_of(self._layout, none, np.zeros(self.n_labels, dtype=bool), none.astype(bool))
+
     def faces(self):
         """Constraints a . mu[index] <= b of the relaxed factors: index, a, b, whether with equality."""
-        for factor, index, c, limit in self._checks:
-            if limit is not None:
-                sign = 1.0 if factor._relation <= 0 else -1.0
-                yield index, sign * c, sign * limit, factor._relation == 0
-                continue
-            # the last is the OR of the others: at least each, at most their sum
-            turned, base = np.where(c, -1.0, 1.0), np.where(c, 1.0, 0.0)
-            for j in range(len(index) - 1):
-                yield index[[j, -1]], turned[[j, -1]] * [1.0, -1.0], base[-1] - base[j], False
-            signs = np.append(np.full(len(index) - 1, -1.0), 1.0)
-            yield index, turned * signs, -(base @ signs), False
+        p = self.polytope
+        for r, (begin, end) in enumerate(pairwise(p.rows.indptr)):
+            yield p.rows.indices[begin:end], p.rows.data[begin:end], p.right[r], r >= p.n_upper
 
     def longest(self, start, step):
         """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
-        start, step = to_host(start), to_host(step)
-        slack, rise = [start, 1.0 - start], [-step, step]
-        for index, a, b, always in self.faces():
-            along = step[index] @ a
-            if always and abs(along) > 1e-7 * abs(a).max():
-                return 0.0
-            if not always:
-                slack.append([b - start[index] @ a])
-                rise.append([along])
-        slack, rise = np.concatenate(slack), np.concatenate(rise)
+        start, step, p = to_host(start), to_host(step), self.polytope
+        slack, rise, m = p.right - p.rows @ start, p.rows @ step, p.n_upper
+        if (abs(rise[m:]) > 1e-7 * abs(p.rows[m:]).max(axis=1).toarray().ravel()).any():
+            return 0.0
+        slack, rise = np.concatenate([start, 1.0 - start, slack[:m]]), np.concatenate([-step, step, rise[:m]])
         limits = slack[rise > 0.0] / rise[rise > 0.0]
         return float(limits.min(initial=1e300).clip(0.0, 1e300))
 

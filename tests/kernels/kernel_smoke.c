@@ -158,7 +158,7 @@ static void box(sk_size n) {
 static void viterbi(void) { /* all 4^5 sequences */
     enum { T = 5, K = 4 };
     double unary[T * K], transition[(T - 1) * K * K], *work = malloc(sizeof(double) * (size_t)sk_viterbi_buffer_size(T, K));
-    sk_size tags[T];
+    int32_t tags[T];
     double best = -INFINITY, got;
     if (work == NULL) exit(2);
     for (int i = 0; i < T * K; i++) unary[i] = uniform();
@@ -169,7 +169,7 @@ static void viterbi(void) { /* all 4^5 sequences */
             score += unary[t * K + rest / K % K] + transition[(t - 1) * K * K + rest % K * K + rest / K % K];
         best = score > best ? score : best;
     }
-    got = sk_viterbi(T, K, unary, transition, tags, work);
+    got = sk_viterbi(T, K, unary, transition, K * K, tags, work);
     check("sk_viterbi", T, got, best, 1e-14L);
     free(work);
 }

@@ -74,6 +74,13 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
     int fg_stopped(fg_watch *, sk_size)
 
 
+cdef class Plan:
+    cdef fg_plan plan
+    cdef fg_spec *spec
+    cdef object _keep
+    cdef readonly list oracles
+
+
 cdef inline int is_interrupted(void *held) noexcept with gil:
     """Whether a signal's handler has raised, mostly KeyboardInterrupt: stored until the end of the call."""
     try:

@@ -39,10 +39,6 @@ cdef class Plan:
     ``arrays`` maps the names of fg_plan's arrays (factor_graph.h) to C-contiguous NumPy arrays of their
     types. ``structured`` lists the factors with an oracle as dicts of fg_spec's fields.
     """
-    cdef fg_plan plan
-    cdef fg_spec *spec
-    cdef object _keep
-    cdef readonly list oracles
 
     def __cinit__(self, Py_ssize_t n_var, Py_ssize_t n_add, dict arrays, list structured):
         cdef int32_t[::1] ints
@@ -246,47 +242,38 @@ cdef class States:
 
     def vjp(self, double[:, ::1] to_eta, double[:, ::1] to_add, int n_threads):
         """to_eta (n, n_var) holds directions d and becomes the gradients of <d, mu>; so does to_add (n, n_add)."""
+        self._differentiate(None, None, to_eta, to_add, n_threads)
+
+    def jvp(self, const double[:, ::1] d_eta, const double[:, ::1] d_add, int n_threads):
+        """How mu (n, n_var) moves with the scores."""
+        out = np.empty((self.n, self.plan.plan.n_var))
+        self._differentiate(d_eta, d_add, out, np.empty((self.n, self.plan.plan.n_add)), n_threads)
+        return out
+
+    cdef _differentiate(self, const double[:, ::1] d_eta, const double[:, ::1] d_add, double[:, ::1] to_eta,
+                        double[:, ::1] to_add, int n_threads):
+        """fg_differentiate of all graphs; raises what ended it: an oracle's exception, a signal's, or no memory."""
         cdef fg_plan *g = &self.plan.plan
+        cdef bint is_vjp = d_eta is None
         cdef Py_ssize_t i
         cdef double none = 0.0
         cdef int failed = 0
         cdef fg_call call
         cdef list interrupts = []
-        if not (to_eta.shape[0] == self.n == to_add.shape[0] and to_eta.shape[1] == g.n_var
-                and to_add.shape[1] == g.n_add):
+        cdef bint fits = to_eta.shape[0] == self.n == to_add.shape[0] and to_eta.shape[1] == g.n_var \
+            and to_add.shape[1] == g.n_add
+        if not is_vjp:
+            fits &= d_eta.shape[0] == self.n == d_add.shape[0] and d_eta.shape[1] == g.n_var \
+                and d_add.shape[1] == g.n_add
+        if not fits:
             raise ValueError("directions do not have the shape of the states")
         if not g.n_var:
             return
         fg_begin_call(&call, <void *> <PyObject *> interrupts, float("inf"))
         for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
-            failed += fg_differentiate(g, self.state + i, NULL, NULL, &to_eta[i, 0],
-                                       &to_add[i, 0] if g.n_add else &none, &call, threadid() == 0) != 0
-        self._check(failed, interrupts)
-
-    def jvp(self, const double[:, ::1] d_eta, const double[:, ::1] d_add, int n_threads):
-        """How mu (n, n_var) moves with the scores."""
-        cdef fg_plan *g = &self.plan.plan
-        out = np.empty((self.n, g.n_var))
-        cdef double[:, ::1] to = out
-        cdef Py_ssize_t i
-        cdef double none = 0.0
-        cdef int failed = 0
-        cdef fg_call call
-        cdef list interrupts = []
-        if not (d_eta.shape[0] == self.n == d_add.shape[0] and d_eta.shape[1] == g.n_var
-                and d_add.shape[1] == g.n_add):
-            raise ValueError("directions do not have the shape of the states")
-        if not g.n_var:
-            return out
-        fg_begin_call(&call, <void *> <PyObject *> interrupts, float("inf"))
-        for i in prange(self.n, nogil=True, schedule="dynamic", num_threads=n_threads):
-            failed += fg_differentiate(g, self.state + i, &d_eta[i, 0], &d_add[i, 0] if g.n_add else &none, &to[i, 0],
-                                       &none, &call, threadid() == 0) != 0
-        self._check(failed, interrupts)
-        return out
-
-    def _check(self, int failed, list interrupts):
-        """Raise what ended derivatives: an oracle's exception, a signal's, or a want of memory."""
+            failed += fg_differentiate(
+                g, self.state + i, NULL if is_vjp else &d_eta[i, 0], &d_add[i, 0] if g.n_add and not is_vjp else &none,
+                &to_eta[i, 0], &to_add[i, 0] if g.n_add else &none, &call, threadid() == 0) != 0
         if not failed:
             return
         for oracle in self.plan.oracles:

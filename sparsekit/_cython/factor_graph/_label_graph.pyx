@@ -7,8 +7,8 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc
 
 from ._factor_graph cimport (
-    FG_NO_MEMORY, fg_begin_call, fg_call, fg_interrupted, fg_options, fg_stopped, fg_watch, is_interrupted, options_of,
-    sk_size,
+    FG_NO_MEMORY, Plan, fg_begin_call, fg_call, fg_interrupted, fg_options, fg_plan, fg_stopped, fg_watch, is_interrupted,
+    options_of, sk_size,
 )
 
 cdef extern from "factor_graph/label_graph.h" nogil:
@@ -24,15 +24,7 @@ cdef extern from "factor_graph/label_graph.h" nogil:
         const int32_t *alone
         const int32_t *may_fall
         const int32_t *may_rise
-        sk_size n_linear, n_orout
-        const sk_size *linear
-        const sk_size *orout
-        const int32_t *linear_label
-        const int32_t *orout_label
-        const int32_t *relation
-        const int32_t *negated
-        const double *a
-        const double *bound
+        const fg_plan *factors
     int fg_label_marginals(const fg_labels *, const double *, const fg_options *, double *, double *, int32_t *,
                            sk_size *)
 
@@ -41,22 +33,20 @@ fg_interrupted = is_interrupted
 
 
 cdef class LabelGraph:
-    """Pairs of labels and factors over labels; arrays as in fg_labels (label_graph.h), one entry longer than needed."""
+    """Pairs of labels, and a plan of factors over all labels.
+
+    ``arrays`` are those of fg_labels (label_graph.h), one entry longer than needed.
+    """
     cdef fg_labels graph
     cdef object _keep
 
-    def __cinit__(self, Py_ssize_t n_labels, Py_ssize_t n_pairs, dict arrays):
+    def __cinit__(self, Plan factors, Py_ssize_t n_pairs, dict arrays):
         cdef const Py_ssize_t[::1] sizes
         cdef const int32_t[::1] ints
-        cdef const double[::1] reals
-        self._keep = arrays
-        self.graph.n_labels, self.graph.n_pairs = n_labels, n_pairs
+        self._keep = factors, arrays
+        self.graph.factors, self.graph.n_labels, self.graph.n_pairs = &factors.plan, factors.plan.n_var, n_pairs
         sizes = arrays["start"]
         self.graph.start = &sizes[0]
-        sizes = arrays["linear"]
-        self.graph.linear, self.graph.n_linear = &sizes[0], sizes.shape[0] - 1
-        sizes = arrays["orout"]
-        self.graph.orout, self.graph.n_orout = &sizes[0], sizes.shape[0] - 1
         ints = arrays["other"]
         self.graph.other = &ints[0]
         ints = arrays["pair"]
@@ -67,18 +57,6 @@ cdef class LabelGraph:
         self.graph.may_fall = &ints[0]
         ints = arrays["may_rise"]
         self.graph.may_rise = &ints[0]
-        ints = arrays["linear_label"]
-        self.graph.linear_label = &ints[0]
-        ints = arrays["orout_label"]
-        self.graph.orout_label = &ints[0]
-        ints = arrays["relation"]
-        self.graph.relation = &ints[0]
-        ints = arrays["negated"]
-        self.graph.negated = &ints[0]
-        reals = arrays["a"]
-        self.graph.a = &reals[0]
-        reals = arrays["bound"]
-        self.graph.bound = &reals[0]
 
     def marginals(self, const double[:, ::1] eta, const Py_ssize_t[::1] start, const int32_t[::1] other,
                   const int32_t[::1] pair, const double[::1] plus, const double[::1] minus,

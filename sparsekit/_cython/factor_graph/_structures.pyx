@@ -1,10 +1,12 @@
 """The best structures of factors: sequences, matchings, joint assignments and trees, by their scores."""
 import numpy as np
 
+from libc.stdint cimport int32_t
+
 
 cdef extern from "shared/structures.h" nogil:
     Py_ssize_t sk_viterbi_buffer_size(Py_ssize_t, Py_ssize_t)
-    double sk_viterbi(Py_ssize_t, Py_ssize_t, const double*, const double*, Py_ssize_t*, double*)
+    double sk_viterbi(Py_ssize_t, Py_ssize_t, const double*, const double*, Py_ssize_t, int32_t*, double*)
     Py_ssize_t sk_matching_buffer_size(Py_ssize_t, Py_ssize_t)
     double sk_matching(Py_ssize_t, Py_ssize_t, const double*, Py_ssize_t*, double*)
     Py_ssize_t sk_dense_buffer_size(Py_ssize_t, const Py_ssize_t*)
@@ -35,10 +37,11 @@ def viterbi(const double[:, ::1] unary, const double[:, :, ::1] transitions):
         raise ValueError("a sequence has a position, a tag and transitions between its positions")
     if T > 1 and (transitions.shape[1] != K or transitions.shape[2] != K):
         raise ValueError("transitions are between as many tags as unary scores")
-    tags = np.empty(T, dtype=np.intp)
-    cdef Py_ssize_t[::1] out = tags
+    tags = np.empty(T, dtype=np.int32)
+    cdef int32_t[::1] out = tags
     cdef double[::1] work = np.empty(sk_viterbi_buffer_size(T, K))
-    return sk_viterbi(T, K, &unary[0, 0], &transitions[0, 0, 0] if T > 1 else NULL, &out[0], &work[0]), tags
+    cdef const double *trans = &transitions[0, 0, 0] if T > 1 else NULL
+    return sk_viterbi(T, K, &unary[0, 0], trans, K * K, &out[0], &work[0]), tags
 
 
 def matching(const double[:, ::1] scores):

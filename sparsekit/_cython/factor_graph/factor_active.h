@@ -192,37 +192,18 @@ static int fg_call_oracle(const fg_spec *f, fg_active *t, const double *u, const
     return 0;
 }
 
-/* Score of structure k under w v and c. */
-static double fg_score(const fg_spec *f, const fg_active *t, sk_size k, const double *v, const double *w,
-                       const double *c) {
-    double s = 0.0;
-    if (f->kind == FG_CUSTOM) {
-        const double *value = t->value + k * (f->d + f->n_add);
-        for (sk_size i = 0; i < f->d; i++) s += value[i] * w[i] * v[i];
-        for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
-        return s;
-    }
-    for (sk_size i = 0; i < f->n_on; i++) {
-        const sk_size at = t->on[k * f->n_on + i];
-        s += w[at] * v[at];
-    }
-    for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
-    return s;
-}
-
-/* Recomputes load = L^-1 scores and unit = L^-1 1. */
-static void fg_refresh(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c) {
-    for (sk_size k = 0; k < t->m; k++) t->load[k] = fg_score(f, t, k, v, w, c), t->unit[k] = 1.0;
+/* Recomputes load = L^-1 scores and unit = L^-1 1; wv (d): w times v. */
+static void fg_refresh(const fg_spec *f, fg_active *t, const double *wv, const double *c) {
+    for (sk_size k = 0; k < t->m; k++) t->load[k] = fg_of_parts(f, t, k, wv, c), t->unit[k] = 1.0;
     fg_forward(t, t->m, t->load);
     fg_forward(t, t->m, t->unit);
 }
 
 /* Adds structure m, whose row of L is computed, with weight p. */
-static void fg_add_structure(const fg_spec *f, fg_active *t, double p, const double *v, const double *w,
-                             const double *c) {
+static void fg_add_structure(const fg_spec *f, fg_active *t, double p, const double *wv, const double *c) {
     const sk_size m = t->m;
     const double *row = t->L + m * t->size;
-    t->load[m] = (fg_score(f, t, m, v, w, c) - fg_line_dot(m, row, t->load)) / row[m];
+    t->load[m] = (fg_of_parts(f, t, m, wv, c) - fg_line_dot(m, row, t->load)) / row[m];
     t->unit[m] = (1.0 - fg_line_dot(m, row, t->unit)) / row[m];
     t->p[m] = p;
     t->m++;
@@ -278,22 +259,22 @@ static double fg_minimize_weights(const fg_spec *f, fg_active *t, int exact, con
 /* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
 static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                            sk_size rounds, double *x, double *work, fg_watch *watch) {
-    double *u = work, *wu = work + f->d, best;
+    double *u = work, *wu = work + f->d, *wv = work + 2 * f->d, best;
     int status = 0, lost = 0, exact = t->m < FG_SMALL_FACTOR;
     /* estimated work of an oracle call; too small for the largest factors only */
     const sk_size effort = f->d * (f->rows + f->columns);
     t->solved = 0;
-    work += 2 * f->d;
+    work += 3 * f->d;
+    for (sk_size i = 0; i < f->d; i++) wv[i] = w[i] * v[i];
     memset(wu, 0, (size_t)f->d * sizeof(double));
     if (t->m == 0) {
-        for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * v[i];
-        if ((status = fg_call_oracle(f, t, u, c, work, &best))) return status;
+        if ((status = fg_call_oracle(f, t, wv, c, work, &best))) return status;
         t->shift = 0.0;
         fg_factor_row(f, t, w, wu);
         t->p[0] = 1.0;
         t->m = 1;
     }
-    fg_refresh(f, t, v, w, c);
+    fg_refresh(f, t, wv, c);
     for (sk_size round = 0; round <= rounds; round++) {
         const double level = fg_minimize_weights(f, t, exact, v, w, c, x, u, watch);
         double size = (double)f->n_on, miss;
@@ -329,13 +310,13 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             t->m = m + 1; /* its row of L is invalid, but is shifted with the others */
             fg_remove_structure(f, t, gone);
             t->m = m - 1;
-            if (fg_factor_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_add_structure(f, t, t->p[m - 1], v, w, c);
+            if (fg_factor_row(f, t, w, wu) > 0.01 * FG_DEPENDENT) fg_add_structure(f, t, t->p[m - 1], wv, c);
             else { /* nearly dependent on the rest as well: leave it out */
                 for (sk_size k = 0; k < m - 1; k++) t->p[k] /= 1.0 - step;
                 lost = 1;
             }
         } else
-            fg_add_structure(f, t, 0.0, v, w, c);
+            fg_add_structure(f, t, 0.0, wv, c);
         /* updates of L lose digits, which the last steps need */
         exact = t->m < FG_SMALL_FACTOR || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
     }

@@ -13,33 +13,14 @@
  * out so: their huge scores would cost the others their digits. */
 static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const double *c) {
     const sk_size T = t->T, K = t->K, n = T * K;
-    double *ahead = t->A, *back = t->B, best = -INFINITY, margin = 0.0, bound; /* (T, K) at most: T > 1 */
+    double *ahead = t->A, *back = t->B, *u = t->x, best, margin = 0.0, bound; /* (T, K) at most: T > 1 */
     for (sk_size p = 0; p < T; p++) {
         double most = 0.0;
         for (sk_size k = p * K; k < (p + 1) * K; k++) most = w[k] > most ? w[k] : most;
         margin += most;
     }
-    for (sk_size k = 0; k < K; k++) ahead[k] = w[k] * v[k], back[n - K + k] = 0.0;
-    for (sk_size p = 1; p < T; p++)
-        for (sk_size j = 0; j < K; j++) {
-            double most = -INFINITY;
-            for (sk_size i = 0; i < K; i++) {
-                double sum = ahead[(p - 1) * K + i] + c[((p - 1) * K + i) * K + j];
-                most = sum > most ? sum : most;
-            }
-            ahead[p * K + j] = most + w[p * K + j] * v[p * K + j];
-        }
-    for (sk_size p = T - 2; p >= 0; p--)
-        for (sk_size i = 0; i < K; i++) {
-            double most = -INFINITY;
-            for (sk_size j = 0; j < K; j++) {
-                const sk_size to = (p + 1) * K + j;
-                double sum = c[(p * K + i) * K + j] + w[to] * v[to] + back[to];
-                most = sum > most ? sum : most;
-            }
-            back[p * K + i] = most;
-        }
-    for (sk_size k = 0; k < K; k++) best = ahead[n - K + k] > best ? ahead[n - K + k] : best;
+    for (sk_size i = 0; i < n; i++) u[i] = w[i] * v[i];
+    best = fg_best_with(T, K, u, c, ahead, back);
     bound = best - margin - 1e-9 * (1.0 + fabs(best));
     /* a constant added to all tags of a position, or to all transitions, changes nothing */
     for (sk_size p = 0; p < T; p++) {
@@ -47,7 +28,7 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
         for (sk_size i = p * K; i < (p + 1) * K; i++) {
             const int on = ahead[i] + back[i] >= bound;
             t->iw[i] = on ? 1.0 / w[i] : 0.0;
-            top = on && w[i] * v[i] > top ? w[i] * v[i] : top;
+            top = on && u[i] > top ? u[i] : top;
         }
         for (sk_size i = p * K; i < (p + 1) * K; i++) t->v[i] = t->iw[i] > 0.0 ? v[i] - t->iw[i] * top : 0.0;
     }
@@ -57,7 +38,7 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
         double top = -INFINITY;
         for (sk_size k = e; k < e + K * K; k++) {
             const sk_size to = (p + 1) * K + k % K;
-            const int on = ahead[k / K] + c[k] + w[to] * v[to] + back[to] >= bound;
+            const int on = ahead[k / K] + c[k] + u[to] + back[to] >= bound;
             t->c[k] = on ? c[k] : -INFINITY;
             t->n_arc += on;
             top = on && c[k] > top ? c[k] : top;

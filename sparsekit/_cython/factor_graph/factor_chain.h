@@ -252,6 +252,31 @@ static void fg_chain_solve(const fg_flow *t, double *ra, double *rb) {
     }
 }
 
+/* The best sequences with each tag, of scores u (T, K), -inf for tags that are never on, and c (T - 1, K, K): up to the
+ * tag in `ahead`, after it in `back`. Returns the best score of all. */
+static double fg_best_with(sk_size T, sk_size K, const double *u, const double *c, double *ahead, double *back) {
+    double best = -INFINITY;
+    for (sk_size i = 0; i < T * K; i++) {
+        const sk_size p = i / K;
+        double most = p == 0 ? 0.0 : -INFINITY;
+        for (sk_size j = (p - 1) * K; p > 0 && u[i] > -INFINITY && j < p * K; j++) {
+            const double sum = ahead[j] + c[j * K + i % K];
+            most = sum > most ? sum : most;
+        }
+        ahead[i] = most + u[i];
+        best = p == T - 1 && ahead[i] > best ? ahead[i] : best;
+    }
+    for (sk_size i = T * K - 1; i >= 0; i--) {
+        const sk_size next = (i / K + 1) * K;
+        back[i] = next == T * K ? 0.0 : -INFINITY;
+        for (sk_size k = 0; next < T * K && u[i] > -INFINITY && k < K; k++) {
+            const double sum = c[i * K + k] + u[next + k] + back[next + k];
+            back[i] = sum > back[i] ? sum : back[i];
+        }
+    }
+    return best;
+}
+
 /* x = scores minus potentials; the first position sums to 1 */
 static void fg_chain_answer(fg_flow *t) {
     const sk_size T = t->T, K = t->K;

@@ -47,35 +47,16 @@ static sk_size fg_flow_sets(sk_size K, const unsigned char *tied, const unsigned
 static int fg_span_sequence(const fg_spec *f, const fg_active *t, const double *x, const double *g, const double *c,
                             double tied_below, fg_span *s) {
     const sk_size T = f->rows, K = f->columns, n = T * K, arcs = (T - 1) * K * K;
-    double *ahead = malloc((size_t)(2 * n + 1) * sizeof(double)), *back = ahead + n, best = -INFINITY;
+    double *ahead = malloc((size_t)(3 * n + 1) * sizeof(double)), *back = ahead + n, *u = back + n, best = 0.0;
     unsigned char *tied = calloc((size_t)(2 * arcs + n + 2 * K + 1), 1), *used = tied + arcs, *here = used + arcs;
     int32_t *side = malloc((size_t)(2 * T * K + 2 * K + 1) * sizeof(int32_t)), *queue = side + 2 * T * K;
     sk_size n_row = 1, n_arc = 0;
     int ready = ahead != NULL && tied != NULL && side != NULL;
-    for (sk_size i = 0; ready && i < n; i++) here[i] = x[i] > 0.0;
-    for (sk_size i = 0; ready && i < n; i++) {
-        const sk_size p = i / K, k = i % K;
-        ahead[i] = p == 0 ? g[i] : -INFINITY;
-        if (!here[i]) continue;
-        for (sk_size j = 0; p > 0 && j < K; j++)
-            if (here[(p - 1) * K + j]) {
-                const double sum = ahead[(p - 1) * K + j] + c[((p - 1) * K + j) * K + k] + g[i];
-                ahead[i] = sum > ahead[i] ? sum : ahead[i];
-            }
-        if (p == T - 1 && ahead[i] > best) best = ahead[i];
-    }
-    for (sk_size i = n - 1; ready && i >= 0; i--) {
-        const sk_size p = i / K;
-        back[i] = p == T - 1 ? 0.0 : -INFINITY;
-        for (sk_size k = 0; p < T - 1 && here[i] && k < K; k++)
-            if (here[(p + 1) * K + k]) {
-                const double sum = c[i * K + k] + g[(p + 1) * K + k] + back[(p + 1) * K + k];
-                back[i] = sum > back[i] ? sum : back[i];
-            }
-        for (sk_size k = 0; p < T - 1 && here[i] && k < K; k++) {
-            const sk_size to = (p + 1) * K + k;
-            tied[i * K + k] = here[to] && best - (ahead[i] + c[i * K + k] + g[to] + back[to]) <= tied_below;
-        }
+    for (sk_size i = 0; ready && i < n; i++) here[i] = x[i] > 0.0, u[i] = here[i] ? g[i] : -INFINITY;
+    if (ready) best = fg_best_with(T, K, u, c, ahead, back);
+    for (sk_size e = 0; ready && e < arcs; e++) {
+        const sk_size from = e / K, to = (from / K + 1) * K + e % K;
+        if (here[from] && here[to]) tied[e] = best - (ahead[from] + c[e] + u[to] + back[to]) <= tied_below;
     }
     for (sk_size k = 0; ready && k < t->m * f->n_bonus; k++) used[t->bonus[k]] = tied[t->bonus[k]] = 1;
     for (sk_size k = 0; ready && t->by_constraints && k < arcs; k++)

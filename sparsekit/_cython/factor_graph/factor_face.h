@@ -255,24 +255,6 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
     return status;
 }
 
-/* Pairs with x = y or x = 1 - y. With a score of 0 they are not tied. */
-static void fg_complete_pair(const fg_plan *g, fg_state *t, sk_size i, double a, double b, double way_a, double way_b) {
-    const sk_size o = g->n_pair + i;
-    const double share = g->deg[i] * g->deg[o] * t->q[i];
-    const int turn = t->c[i] < 0.0;
-    if (t->c[i] != 0.0 && FG_INSIDE(a) && fabs(a - (turn ? 1.0 - b : b)) <= FG_TIED) {
-        t->f[i] = t->f[o] = 0.0;
-        t->e[i] = way_a;
-        t->e[o] = turn ? -way_b : way_b;
-        t->coef[i] = share;
-        t->n1[i] = turn ? 0.0 : way_a * share;
-        t->n2[i] = turn ? 0.0 : way_b * share;
-        return;
-    }
-    if (!FG_INSIDE(a)) t->f[i] = t->n1[i] = t->coef[i] = 0.0;
-    if (!FG_INSIDE(b)) t->f[o] = t->n2[i] = t->coef[i] = 0.0;
-}
-
 static void fg_complete_pairs(const fg_plan *g, fg_state *t) {
     const sk_size np = g->n_pair;
     double *way = t->s; /* -1: negated */
@@ -281,8 +263,8 @@ static void fg_complete_pairs(const fg_plan *g, fg_state *t) {
         if (g->flip[k] < 2 * np) way[g->flip[k]] = -1.0;
     for (sk_size i = 0; i < np; i++) {
         const sk_size o = np + i;
-        fg_complete_pair(g, t, i, way[i] < 0.0 ? 1.0 - t->x[i] : t->x[i], way[o] < 0.0 ? 1.0 - t->x[o] : t->x[o], way[i],
-                         way[o]);
+        const double a = way[i] < 0.0 ? 1.0 - t->x[i] : t->x[i], b = way[o] < 0.0 ? 1.0 - t->x[o] : t->x[o];
+        fg_complete_pair(g, t, i, t->q[i], a, b, way[i], way[o]);
     }
 }
 

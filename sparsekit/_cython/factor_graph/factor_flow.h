@@ -27,40 +27,27 @@
 /* largest weight that counts as rounding */
 #define FG_NO_FLOW 1e-12
 
-/* sums of the rows and columns of the proximal point max(0, E + (c + a_i + b_j) / eps) */
+/* Sums ra, rb of the rows and columns of the proximal point max(0, E + (c + a_i + b_j) / eps); D = 1 / eps where that
+ * is positive, and its sums */
 SK_MULTI(void, fg_proximal_fill,
          (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          const double *restrict E, double inverse, double *restrict R, double *restrict C),
-         (K, c, a, b, E, inverse, R, C)) {
-    for (sk_size j = 0; j < K; j++) C[j] = 0.0;
+          const double *restrict E, double inverse, double *restrict ra, double *restrict rb, double *restrict D,
+          double *restrict R, double *restrict C),
+         (K, c, a, b, E, inverse, ra, rb, D, R, C)) {
+    for (sk_size j = 0; j < K; j++) rb[j] = C[j] = 0.0;
     for (sk_size i = 0; i < K; i++) {
-        double sum = 0.0;
-        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
-            double y = E[i * K + j] + inverse * (c[i * K + j] + a[i] + b[j]);
-            y = y > 0.0 ? y : 0.0;
-            C[j] += y;
+        double sum = 0.0, slopes = 0.0;
+        SK_SIMD_WITH(reduction(+ : sum, slopes)) for (sk_size j = 0; j < K; j++) {
+            const double z = E[i * K + j] + inverse * (c[i * K + j] + a[i] + b[j]);
+            const double y = z > 0.0 ? z : 0.0, d = z > 0.0 ? inverse : 0.0;
+            D[i * K + j] = d;
+            C[j] += d;
+            rb[j] += y;
+            slopes += d;
             sum += y;
         }
-        R[i] = sum;
-    }
-}
-
-/* D = 1 / eps where that is positive, and its sums */
-SK_MULTI(void, fg_proximal_slopes,
-         (sk_size K, const double *restrict c, const double *restrict a, const double *restrict b,
-          const double *restrict E, double inverse, double *restrict D, double *restrict R, double *restrict C),
-         (K, c, a, b, E, inverse, D, R, C)) {
-    for (sk_size j = 0; j < K; j++) C[j] = 0.0;
-    for (sk_size i = 0; i < K; i++) {
-        double sum = 0.0;
-        SK_SIMD_WITH(reduction(+ : sum)) for (sk_size j = 0; j < K; j++) {
-            double y = E[i * K + j] + inverse * (c[i * K + j] + a[i] + b[j]);
-            y = y > 0.0 ? inverse : 0.0;
-            D[i * K + j] = y;
-            C[j] += y;
-            sum += y;
-        }
-        R[i] = sum;
+        R[i] = slopes;
+        ra[i] = sum;
     }
 }
 
@@ -82,7 +69,7 @@ SK_MULTI(double, fg_proximal_move,
     return most;
 }
 
-/* Moves the potentials to a step and computes the gradients; returns the largest error of a sum. */
+/* Moves the potentials to a step and computes the gradients and the Hessian's D; returns the largest error of a sum. */
 static double fg_proximal_at(void *problem, double step, double *slope) {
     fg_flow *t = problem;
     const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
@@ -95,10 +82,11 @@ static double fg_proximal_at(void *problem, double step, double *slope) {
     *slope = 0.0;
     for (sk_size p = 0; p < T - 1; p++) {
         const sk_size s = p * K, e = p * KK;
-        fg_proximal_fill(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->R + s, t->C + s);
+        fg_proximal_fill(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->ra + s, t->rb + s, t->Y + e,
+                         t->R + s, t->C + s);
         for (sk_size i = s; i < s + K; i++) {
-            t->ra[i] = t->x[i] - t->R[i];
-            t->rb[i] = t->x[i + K] - t->C[i];
+            t->ra[i] = t->x[i] - t->ra[i];
+            t->rb[i] = t->x[i + K] - t->rb[i];
             *slope -= t->ra[i] * t->da[i] + t->rb[i] * t->db[i];
             worst = fabs(t->ra[i]) > worst ? fabs(t->ra[i]) : worst;
             worst = fabs(t->rb[i]) > worst ? fabs(t->rb[i]) : worst;
@@ -109,12 +97,8 @@ static double fg_proximal_at(void *problem, double step, double *slope) {
 
 /* The Newton direction in da, db, and its slope, negative; 0 where there is none. */
 static double fg_proximal_direction(fg_flow *t, double miss, fg_watch *watch) {
-    const sk_size T = t->T, K = t->K, KK = K * K, m = (T - 1) * K;
+    const sk_size m = (t->T - 1) * t->K;
     double start = 0.0;
-    for (sk_size p = 0; p < T - 1; p++) {
-        const sk_size s = p * K, e = p * KK;
-        fg_proximal_slopes(K, t->c + e, t->a + s, t->b + s, t->E + e, 1.0 / t->eps, t->Y + e, t->R + s, t->C + s);
-    }
     if (!fg_chain_factor(t, fg_ridge(1e-3, miss), 1e-12, watch)) return 0.0;
     memcpy(t->da, t->ra, (size_t)m * sizeof(double));
     memcpy(t->db, t->rb, (size_t)m * sizeof(double));

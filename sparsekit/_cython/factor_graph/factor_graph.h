@@ -47,9 +47,8 @@ typedef struct {
     const fg_spec *spec;                /* (n_struct) */
 } fg_plan;
 
-typedef struct fg_potentials fg_potentials; /* factor_matching.h */
-typedef struct fg_cuts fg_cuts;             /* factor_cut_sets.h */
-typedef struct fg_flow fg_flow;             /* factor_chain.h */
+typedef struct fg_multipliers fg_multipliers; /* factor_multipliers.h */
+typedef struct fg_flow fg_flow;               /* factor_chain.h */
 
 /* Structures in use by a factor with an oracle, and the Cholesky factor L of K = M' W M + shift 1 1' on them. Its rows
  * are `size` apart; the first m belong to the structures. */
@@ -64,8 +63,7 @@ typedef struct {
     sk_size calls;                      /* of the oracle since the solve began */
     sk_size extra;                      /* number of structures without weight, the last ones: factor_face.h */
     struct fg_span *span;               /* the Jacobian's range if the structures span less, or NULL */
-    fg_potentials *potentials;          /* of a matching with many structures, else NULL */
-    fg_cuts *cuts;                      /* of a tree with many structures, else NULL */
+    fg_multipliers *multipliers;        /* of a matching or a tree with many structures, else NULL */
     fg_flow *flow;                      /* of a sequence with many structures, else NULL */
     int by_constraints;                 /* whether the last answer is theirs */
     int refused;                        /* whether they failed in this solve */

@@ -1,5 +1,5 @@
 /* Newton's methods on the duals of projections: line search, ridge, stopping at rounding, and factors of singular
- * Hessians. */
+ * matrices. */
 #ifndef SPARSEKIT_FACTOR_NEWTON_H
 #define SPARSEKIT_FACTOR_NEWTON_H
 
@@ -63,38 +63,6 @@ SK_INLINE double fg_ridge(double most, double miss) {
     return miss > 1.0 ? most : (most * miss > 1e-9 ? most * miss : 1e-9);
 }
 
-/* The dual of a projection: a smooth piecewise quadratic function, minimised from the point that `problem` holds. */
-typedef struct {
-    /* residual at the point, and its rounding error */
-    double (*residual)(void *problem, double *rounding);
-    /* sets the Newton direction of a Hessian + ridge; returns its slope, and the longest step. 0: there is none */
-    double (*direction)(void *problem, double ridge, double *most, fg_watch *watch);
-    /* evaluates the problem at a step along the direction */
-    fg_trial at;
-    /* makes the last step evaluated the point */
-    void (*move)(void *problem, double step);
-    /* ridge at a residual of 1: it bounds steps without curvature, and decreases with the residual down to 1e-9 */
-    double ridge;
-    int trials;                         /* of a line search */
-} fg_smooth_dual;
-
-/* Newton's method, until the residual is rounding: at most its size, or slightly above and no longer decreasing. steps:
- * how many directions may still be computed. Returns the residual, or -1 if it failed. */
-static double fg_minimize_dual(const fg_smooth_dual *dual, void *problem, int *steps, sk_size work, fg_watch *watch) {
-    fg_progress progress = FG_PROGRESS_BEGIN;
-    for (;;) {
-        double tol, most = DBL_MAX, step, slope, unused;
-        const double miss = dual->residual(problem, &tol);
-        if (fg_is_rounding(&progress, miss, tol)) return miss;
-        if (fg_stopped(watch, work) || fg_late(watch) || (*steps)-- == 0) return -1.0;
-        slope = dual->direction(problem, fg_ridge(dual->ridge, miss), &most, watch);
-        if (!(slope < 0.0)) return -1.0;
-        if (fg_line_search(problem, dual->at, slope, tol, most, dual->trials, &step, &unused) != FG_SEARCH_FOUND)
-            return -1.0;
-        dual->move(problem, step);
-    }
-}
-
 /* to[0 .. n) -= s q[0 .. n) */
 SK_MULTI(void, fg_subtract_row,
          (sk_size n, double s, const double *restrict q, double *restrict to),
@@ -102,14 +70,17 @@ SK_MULTI(void, fg_subtract_row,
     SK_SIMD for (sk_size i = 0; i < n; i++) to[i] -= s * q[i];
 }
 
-/* Cholesky factor of H + ridge in H's lower triangle, rows `size` apart. A row whose pivot is rounding of its diagonal
- * `own` depends on those before it: its diagonal becomes 0. */
-static void fg_factor_hessian(sk_size n, sk_size size, double ridge, const double *own, double *H) {
+/* Cholesky factor of H + ridge in H's lower triangle, of which row i holds the columns from first[i] on, at H[at[i]]. A
+ * row whose pivot is rounding of `own` depends on those before it: its diagonal becomes 0. */
+static void fg_factor_hessian(sk_size n, const sk_size *first, const sk_size *at, double ridge, const double *own,
+                              double *H) {
     for (sk_size i = 0; i < n; i++) {
-        double *row = H + i * size, pivot = row[i] + ridge;
-        for (sk_size k = 0; k < i; k++) {
-            const double *other = H + k * size;
-            row[k] = other[k] > 0.0 ? (row[k] - fg_line_dot(k, row, other)) / other[k] : 0.0;
+        double *row = H + at[i] - first[i], pivot = row[i] + ridge;
+        for (sk_size k = first[i]; k < i; k++) {
+            const double *other = H + at[k] - first[k];
+            const sk_size from = first[i] > first[k] ? first[i] : first[k];
+            const double s = from < k ? row[k] - fg_line_dot(k - from, row + from, other + from) : row[k];
+            row[k] = other[k] > 0.0 ? s / other[k] : 0.0;
             pivot -= row[k] * row[k];
         }
         row[i] = pivot > FG_PIVOT_TOLERANCE * own[i] ? sqrt(pivot) : 0.0;
@@ -117,15 +88,15 @@ static void fg_factor_hessian(sk_size n, sk_size size, double ridge, const doubl
 }
 
 /* r becomes a solution of L L' x = r, a consistent system. */
-static void fg_solve_hessian(sk_size n, sk_size size, const double *L, double *r) {
+static void fg_solve_hessian(sk_size n, const sk_size *first, const sk_size *at, const double *L, double *r) {
     for (sk_size i = 0; i < n; i++) {
-        const double *row = L + i * size;
-        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i, row, r)) / row[i] : 0.0;
+        const double *row = L + at[i] - first[i];
+        r[i] = row[i] > 0.0 ? (r[i] - fg_line_dot(i - first[i], row + first[i], r + first[i])) / row[i] : 0.0;
     }
     for (sk_size i = n - 1; i >= 0; i--) {
-        const double *row = L + i * size;
+        const double *row = L + at[i] - first[i];
         r[i] = row[i] > 0.0 ? r[i] / row[i] : 0.0;
-        if (r[i] != 0.0) fg_subtract_row(i, r[i], row, r);
+        if (r[i] != 0.0) fg_subtract_row(i - first[i], r[i], row + first[i], r + first[i]);
     }
 }
 

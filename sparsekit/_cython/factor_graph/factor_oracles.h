@@ -36,9 +36,9 @@ static void fg_maximize(const fg_spec *f, const double *u, const double *c, int3
         break;
     }
     case FG_SEQUENCE:
-        sk_viterbi(f->rows, n, u, c, answer, work);
-        for (sk_size t = 0; t < f->rows; t++) on[t] = (int32_t)(t * n + answer[t]);
-        for (sk_size t = 1; t < f->rows; t++) bonus[t - 1] = (int32_t)(((t - 1) * n + answer[t - 1]) * n + answer[t]);
+        sk_viterbi(f->rows, n, u, c, n * n, on, work);
+        for (sk_size t = 1; t < f->rows; t++) bonus[t - 1] = (int32_t)(((t - 1) * n + on[t - 1]) * n + on[t]);
+        for (sk_size t = 0; t < f->rows; t++) on[t] += (int32_t)(t * n);
         break;
     case FG_TREE:
     case FG_PROJECTIVE:

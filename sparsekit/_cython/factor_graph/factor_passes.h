@@ -8,8 +8,6 @@
 
 /* largest number of oracle calls for an exact local problem */
 #define FG_MAX_ORACLE_CALLS 2000
-/* largest distance from a bound at which a marginal is set to it */
-#define FG_BOUND_TOLERANCE 1e-9
 
 /* Solves all factors for the scores v (n_slot) and inv times their additional ones, into x. Returns 0, an error, or a
  * limit's status, with feasible answers from all factors. */
@@ -168,43 +166,6 @@ static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
     return total < -1e-9 * size;
 }
 
-/* The largest finite score, which bounds the distance to the multipliers. */
-static double fg_largest_score(const fg_plan *g, const fg_state *t) {
-    double most = 0.0;
-    for (sk_size j = 0; j < g->n_var; j++)
-        if (!t->off[j] && fabs(t->eta[j]) > most) most = fabs(t->eta[j]);
-    for (sk_size k = 0; k < g->n_add; k++)
-        if (!t->off_add[k] && fabs(t->add[k]) > most) most = fabs(t->add[k]);
-    return most;
-}
-
-/* Root mean square, over the variables, of their scores and those of their pairs. */
-static double fg_strength(const fg_plan *g, const fg_state *t) {
-    const double most = fg_largest_score(g, t), by = most > 0.0 ? 1.0 / most : 0.0;
-    double total = 0.0;
-    for (sk_size j = 0; j < g->n_var; j++) total += t->off[j] ? 0.0 : by * t->eta[j] * (by * t->eta[j]);
-    for (sk_size i = 0; i < g->n_pair; i++) {
-        const double c = t->off_add[g->pair_add[i]] ? 0.0 : by * t->add[g->pair_add[i]];
-        total += 2.0 * c * c;
-    }
-    return most * sqrt(total / (double)(g->n_var > 0 ? g->n_var : 1));
-}
-
-/* Sets mu to a bound if one of its copies is there, or if mu is within the residual of it. Its copies agree to
- * rounding. */
-static void fg_snap_to_bounds(const fg_plan *g, fg_state *t) {
-    const double near = t->residual < 1e-10 ? 30.0 * t->residual + 1e-13 : FG_BOUND_TOLERANCE;
-    for (sk_size j = 0; j < g->n_var; j++) {
-        if (fabs(t->mu[j]) < near) t->mu[j] = 0.0;
-        if (fabs(t->mu[j] - 1.0) < near) t->mu[j] = 1.0;
-    }
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        double *mu = t->mu + g->var[s];
-        if (t->x[s] == 0.0 && fabs(*mu) < FG_BOUND_TOLERANCE) *mu = 0.0;
-        if (t->x[s] == 1.0 && fabs(*mu - 1.0) < FG_BOUND_TOLERANCE) *mu = 1.0;
-    }
-}
-
 /* Allocates one graph's state; whether there was memory. work: as large as the largest factor needs. */
 static int fg_allocate(const fg_plan *g, fg_state *t) {
     const sk_size nv = g->n_var, ns = g->n_slot, np = g->n_pair, closed = np + g->n_linear + g->n_orout;
@@ -214,7 +175,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
         work = g->orout[i + 1] - g->orout[i] > work ? g->orout[i + 1] - g->orout[i] : work;
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *f = g->spec + i;
-        sk_size need = f->n_add + 2 * f->d + f->buffer_size;
+        sk_size need = f->n_add + 3 * f->d + f->buffer_size;
         work = need > work ? need : work;
     }
     total = 12 * nv + 2 * g->n_add + 7 * ns + 4 * np + closed + g->n_linear + g->n_orout + work;
@@ -247,6 +208,7 @@ static int fg_allocate(const fg_plan *g, fg_state *t) {
     t->tau = at, at += g->n_linear + g->n_orout;
     t->cg = at, at += 5 * nv;
     t->work = at;
+    for (sk_size i = 0; i < np; i++) t->q[i] = 1.0 / (g->deg[i] + g->deg[np + i]);
     return 1;
 }
 

@@ -12,14 +12,19 @@
 #include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_passes.h"
 
-/* residual at which Newton's method is tried; iterations between changes of the step size; largest factor of a change */
-#ifndef FG_NEWTON_RESIDUAL
-#define FG_NEWTON_RESIDUAL 0.05
-#define FG_ADAPT_INTERVAL 5
-#define FG_MAX_STEP_FACTOR 4.0
-/* largest factor of the first step for strong scores: longer steps cost digits */
-#define FG_MAX_FIRST_FACTOR 1e5
-#endif
+typedef fg_state fg_report;
+static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first);
+
+#define FG_SHARED static
+#define FG_TEAM
+#define FG_SAME_TEAM
+#define FG_SHARE(j, n) for (sk_size j = 0; j < (n); j++)
+#define FG_TEAM_SUM(x) (x)
+#define FG_TEAM_MOST(x) (x)
+#define FG_TEAM_WAIT
+#define FG_SOLVE(g, t, o, first, r) fg_solve(g, r, &o, first)
+
+#include "graph_solve.h"
 
 /* One iteration of Algorithm 1. `relaxation` combines the answers with the last mu (Boyd et al., 2011, 3.4.3). */
 SK_MULTI(void, fg_gather,
@@ -55,22 +60,6 @@ static int fg_admm_step(const fg_plan *g, fg_state *t, const fg_options *o, doub
     *primal = *dual < enough ? fg_residual(g, t->mu, t->x) : INFINITY;
     for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = relax * t->mu[j] + (1.0 - relax) * t->old[j];
     return status;
-}
-
-/* Sets mu and l to the initial point. */
-static void fg_admm_begin(const fg_plan *g, fg_state *t) {
-    memcpy(t->old, t->mu, (size_t)g->n_var * sizeof(double));
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        t->x[s] = t->mu[g->var[s]];
-        t->z[s] = t->l[s] - t->gamma * t->x[s];
-    }
-}
-
-static void fg_admm_end(const fg_plan *g, fg_state *t, double relax) {
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        sk_size j = g->var[s];
-        t->l[s] = t->z[s] + t->gamma * (relax * (t->old[j] - t->x[s]) + t->mu[j]);
-    }
 }
 
 SK_MULTI(void, fg_dual_scores,
@@ -187,25 +176,6 @@ static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, in
     return t->residual <= tol && fg_all_solved(g, t);
 }
 
-/* Sets the initial point of a solve; first: gamma of a cold start. */
-static void fg_start_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
-    for (sk_size i = 0; i < g->n_pair; i++) {
-        t->c[i] = t->add[g->pair_add[i]];
-        t->q[i] = 1.0 / (g->deg[i] + g->deg[g->n_pair + i]);
-    }
-    t->n_iter = t->n_newton = 0;
-    t->residual = INFINITY;
-    if (!t->warm || !o->adaptive || t->status != FG_CONVERGED) t->gamma = t->warm ? o->step_size : first;
-    if (!t->warm) {
-        memset(t->l, 0, (size_t)g->n_slot * sizeof(double));
-        memset(t->tau, 0, (size_t)(g->n_linear + g->n_orout) * sizeof(double));
-        for (sk_size j = 0; j < g->n_var; j++) t->mu[j] = fg_clip(t->eta[j]);
-    }
-    for (sk_size j = 0; j < g->n_var; j++)
-        if (g->var_start[j] == g->var_start[j + 1])
-            t->mu[j] = t->old[j] = o->quadratic ? fg_clip(t->eta[j]) : t->eta[j] > 0.0;
-}
-
 /* No factors share a variable: their answers are the solution. */
 static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o) {
     for (sk_size s = 0; s < g->n_slot; s++) t->v[s] = t->eta[g->var[s]];
@@ -224,29 +194,15 @@ static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o)
     fg_mean(g, t->x, t->mu);
     t->dual = t->residual = 0.0;
     t->primal = t->status == FG_CONVERGED ? 0.0 : INFINITY; /* the residual is not known */
-    if (t->status == FG_CONVERGED) fg_snap_to_bounds(g, t);
+    if (t->status == FG_CONVERGED) fg_snap_to_bounds(g, t, t->residual);
     return t->status;
-}
-
-/* Adapts gamma to the ratio of the residuals, up to `longest`: without a solution the primal residual stays, and gamma
- * would grow forever. */
-static void fg_adapt_step(const fg_plan *g, fg_state *t, const fg_options *o, double longest) {
-    double by = sqrt(t->primal / (t->dual + 1e-300)), gamma;
-    if (by <= 1.5 && by >= 0.67) return;
-    by = by > FG_MAX_STEP_FACTOR ? FG_MAX_STEP_FACTOR : (by < 1.0 / FG_MAX_STEP_FACTOR ? 1.0 / FG_MAX_STEP_FACTOR : by);
-    gamma = by * t->gamma;
-    if (gamma > longest) gamma = longest;
-    if (gamma < 1e-3 * o->step_size) gamma = 1e-3 * o->step_size;
-    fg_admm_end(g, t, o->relaxation);
-    t->gamma = gamma;
-    fg_admm_begin(g, t);
 }
 
 /* Ends without a solution: recomputes mu without relaxation, which leaves the box. The Jacobians are those of the last
  * pass. is_stale: v is not the iteration's. */
 static int fg_end_early(const fg_plan *g, fg_state *t, const fg_options *o, int is_stale) {
     int status;
-    fg_admm_end(g, t, o->relaxation);
+    fg_admm_end(g, t, t->gamma, o->relaxation);
     if (is_stale)
         for (sk_size s = 0; s < g->n_slot; s++) {
             const sk_size j = g->var[s];
@@ -269,12 +225,12 @@ static int fg_has_ended(fg_state *t, const fg_options *o) {
 /* Newton's method from where the iteration is. Whether the solve is over: by a solution, or because it failed. */
 static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
     int status;
-    fg_admm_end(g, t, o->relaxation);
+    fg_admm_end(g, t, t->gamma, o->relaxation);
     if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
         t->primal = t->residual;
         t->dual = 0.0;
         t->status = FG_CONVERGED;
-        fg_snap_to_bounds(g, t);
+        fg_snap_to_bounds(g, t, t->residual);
         return 1;
     }
     if (status) { /* the residual of answers that are not optimal is not known */
@@ -282,15 +238,15 @@ static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
         t->status = status;
         return 1;
     }
-    fg_admm_begin(g, t);
+    fg_admm_begin(g, t, t->gamma);
     return 0;
 }
 
 static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first) {
-    double primal, moved, enough = FG_NEWTON_RESIDUAL, longest;
+    double primal, moved, enough = FG_NEWTON_RESIDUAL, longest, gamma;
     sk_size check = 50, adapt = FG_ADAPT_INTERVAL;
     int status, is_due, is_stale = 1;
-    fg_start_solve(g, t, o, first);
+    fg_start_solve(g, t, o, first, t);
     if (g->n_slot == 0) {
         t->primal = t->dual = t->residual = 0.0;
         return t->status = FG_CONVERGED;
@@ -298,7 +254,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
     if (o->quadratic && g->is_separate) return fg_solve_separate(g, t, o);
     longest = fmax(fmax(1e3 * o->step_size, first), 0.1 * fg_largest_score(g, t));
     t->gamma = fmin(t->gamma, longest); /* a warm start's scores may have been larger */
-    fg_admm_begin(g, t);
+    fg_admm_begin(g, t, t->gamma);
     for (;;) {
         if (fg_has_ended(t, o)) break;
         is_due = t->n_iter + 1 >= check || t->n_iter + 1 >= adapt || t->n_iter + 1 >= o->max_iter || !o->exact;
@@ -332,7 +288,11 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
         }
         if (o->adaptive && t->n_iter >= adapt) {
             adapt = t->n_iter + (t->n_iter < 40 ? FG_ADAPT_INTERVAL : t->n_iter / 4);
-            fg_adapt_step(g, t, o, longest);
+            gamma = fg_adapted_step(t->gamma, t->primal, t->dual, 1e-3 * o->step_size, longest);
+            if (gamma == 0.0) continue;
+            fg_admm_end(g, t, t->gamma, o->relaxation);
+            t->gamma = gamma;
+            fg_admm_begin(g, t, gamma);
         }
     }
     return fg_end_early(g, t, o, is_stale);

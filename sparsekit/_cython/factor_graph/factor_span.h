@@ -3,7 +3,7 @@
 #define SPARSEKIT_FACTOR_SPAN_H
 
 #include "factor_graph/factor_graph.h"
-#include "factor_graph/factor_triangle.h"
+#include "factor_graph/factor_newton.h"
 
 /* Equations by column, and the Cholesky factor of A D A' within its envelope. Dependent equations have a pivot of 0 and
  * are left out. */
@@ -79,33 +79,13 @@ static int fg_rows_factor(fg_rows *a, const double *scale) {
                 if (c <= r) a->L[a->at[r] + c - a->first[r]] += d * a->value[k] * a->value[l];
             }
     }
-    for (sk_size r = 0; r < a->n_row; r++) {
-        double *row = a->L + a->at[r] - a->first[r], own = row[r];
-        for (sk_size c = a->first[r]; c <= r; c++) {
-            const double *other = a->L + a->at[c] - a->first[c];
-            const sk_size from = a->first[r] > a->first[c] ? a->first[r] : a->first[c];
-            const double s = from < c ? row[c] - fg_line_dot(c - from, row + from, other + from) : row[c];
-            if (c < r) row[c] = other[c] > 0.0 ? s / other[c] : 0.0;
-            else row[r] = s > 1e-10 * own ? sqrt(s) : 0.0;
-        }
-    }
+    for (sk_size r = 0; r < a->n_row; r++) a->y[r] = a->L[a->at[r] + r - a->first[r]];
+    fg_factor_hessian(a->n_row, a->first, a->at, 0.0, a->y, a->L);
     return 1;
 }
 
 /* y becomes a solution of A D A' x = y, a consistent system. */
-static void fg_rows_solve(const fg_rows *a, double *y) {
-    for (sk_size r = 0; r < a->n_row; r++) {
-        const double *row = a->L + a->at[r] - a->first[r];
-        double s = y[r];
-        for (sk_size k = a->first[r]; k < r; k++) s -= row[k] * y[k];
-        y[r] = row[r] > 0.0 ? s / row[r] : 0.0;
-    }
-    for (sk_size r = a->n_row - 1; r >= 0; r--) {
-        const double *row = a->L + a->at[r] - a->first[r];
-        y[r] = row[r] > 0.0 ? y[r] / row[r] : 0.0;
-        for (sk_size k = a->first[r]; k < r; k++) y[k] -= row[k] * y[r];
-    }
-}
+static void fg_rows_solve(const fg_rows *a, double *y) { fg_solve_hessian(a->n_row, a->first, a->at, a->L, y); }
 
 /* Factorises the equations with D = W^-1; whether there was memory. */
 static int fg_span_ready(const fg_spec *f, const double *w, fg_span *s) {

@@ -3,9 +3,8 @@
 #ifndef SPARSEKIT_FACTOR_STRUCTURED_H
 #define SPARSEKIT_FACTOR_STRUCTURED_H
 
-#include "factor_graph/factor_cuts.h"
+#include "factor_graph/factor_blocks.h"
 #include "factor_graph/factor_flow.h"
-#include "factor_graph/factor_matching.h"
 #include "factor_graph/factor_stars.h"
 
 /* Number of structures from which multipliers take over. Evidence: matchings and trees of 20 to 100 rows, scores of
@@ -14,11 +13,9 @@
 #define FG_FEWEST 16
 
 static void fg_free_constraints(fg_active *t) {
-    fg_free_potentials(t->potentials);
-    fg_free_cuts(t->cuts);
+    fg_free_multipliers(t->multipliers);
     fg_free_flow(t->flow);
-    t->potentials = NULL;
-    t->cuts = NULL;
+    t->multipliers = NULL;
     t->flow = NULL;
 }
 
@@ -50,19 +47,12 @@ static int fg_by_structures(const fg_spec *f, fg_active *t, const double *v, con
 /* Whether the multipliers or the flow answer scores v and c, in x; -1: no memory. */
 static int fg_by_constraints(const fg_spec *f, fg_active *t, const double *v, const double *w, const double *c,
                              double *x, fg_watch *watch) {
-    switch (f->kind) {
-    case FG_MATCHING:
-        if (t->potentials == NULL && (t->potentials = fg_make_potentials(f, w)) == NULL) return -1;
-        return fg_potentials_solve(f, t->potentials, v, !t->by_constraints, x, watch);
-    case FG_TREE:
-        if (t->cuts == NULL && (t->cuts = fg_make_cuts(f, w)) == NULL) return -1;
-        if (!fg_cuts_solve(t->cuts, v, watch)) return 0;
-        memcpy(x, t->cuts->x, (size_t)f->d * sizeof(double));
-        return 1;
-    default:
+    if (f->kind == FG_SEQUENCE) {
         if (t->flow == NULL && (t->flow = fg_make_flow(f)) == NULL) return -1;
         return fg_flow_answer(f, t, v, w, c, 1, x, watch);
     }
+    if (t->multipliers == NULL && (t->multipliers = fg_make_multipliers(f, w)) == NULL) return -1;
+    return fg_solve_multipliers(f, t->multipliers, v, !t->by_constraints, x, watch);
 }
 
 /* x becomes the answer to scores v (d) and c (n_add), after at most `rounds` calls of the oracle */
@@ -104,12 +94,11 @@ static int fg_structured_solve(const fg_spec *f, fg_active *t, const double *v, 
 static int fg_constraints_span(const fg_spec *f, fg_active *t, const double *w, int whole, fg_watch *watch) {
     fg_span *span;
     int status, ready;
-    if (whole && f->kind == FG_TREE && (status = fg_cuts_complete(t->cuts, watch))) return status;
+    if (whole && f->kind == FG_TREE && (status = fg_complete_sets(t->multipliers, watch))) return status;
     span = calloc(1, sizeof(fg_span));
     ready = span != NULL;
     if (ready && f->kind == FG_SEQUENCE) ready = fg_flow_equations(f, t, whole, span);
-    else if (ready && f->kind == FG_TREE) ready = fg_cuts_equations(t->cuts, whole, &span->on);
-    else if (ready) ready = fg_potentials_equations(f, t->potentials, &span->on);
+    else if (ready) ready = fg_multipliers_equations(f, t->multipliers, whole, &span->on);
     if (!ready || !fg_span_ready(f, w, span)) {
         fg_span_release(span);
         return FG_NO_MEMORY;

@@ -16,11 +16,7 @@ typedef struct {
     const double *gain, *loss;    /* (n_labels): sums of plus and of minus over a label's pairs */
     const int32_t *alone;         /* whether no factor holds a label */
     const int32_t *may_fall, *may_rise; /* whether no factor forbids a label to decrease, or to increase */
-    /* factors over labels, as in fg_plan */
-    sk_size n_linear, n_orout;
-    const sk_size *linear, *orout;
-    const int32_t *linear_label, *orout_label, *relation, *negated;
-    const double *a, *bound;
+    const fg_plan *factors;       /* linear ones and OrOut over all labels, without pairs */
 } fg_labels;
 
 /* One row: the decided labels, and the graph of the open ones. */
@@ -60,6 +56,7 @@ static void fg_decide_labels(const fg_labels *g, fg_label_row *r) {
 
 /* Writes mu of decided labels and of open ones without open neighbours; numbers the others and their slots. */
 static void fg_number_labels(const fg_labels *g, fg_label_row *r, double *mu) {
+    const fg_plan *all = g->factors;
     const sk_size K = g->n_labels;
     for (sk_size j = 0; j < K; j++) {
         int is_tied = !g->alone[j];
@@ -77,8 +74,8 @@ static void fg_number_labels(const fg_labels *g, fg_label_row *r, double *mu) {
         for (sk_size e = g->start[j]; r->number[j] > 0 && e < g->start[j + 1]; e++)
             if (g->other[e] > j && r->number[g->other[e]] > 0)
                 r->n_pair += (g->plus[g->pair[e]] > 0.0) + (g->minus[g->pair[e]] > 0.0);
-    r->n_slot = 2 * r->n_pair + g->orout[g->n_orout] - g->orout[0];
-    for (sk_size s = g->linear[0]; s < g->linear[g->n_linear]; s++) r->n_slot += r->number[g->linear_label[s]] > 0;
+    r->n_slot = 2 * r->n_pair;
+    for (sk_size s = 0; s < all->n_slot; s++) r->n_slot += r->number[all->var[s]] > 0;
 }
 
 /* the graph's arrays, which its plan points to */
@@ -95,10 +92,10 @@ static void fg_free_arrays(fg_arrays *t) {
 }
 
 static int fg_make_arrays(const fg_labels *g, const fg_label_row *r, fg_arrays *t) {
-    const sk_size ns = r->n_slot, np = r->n_pair, nl = g->n_linear;
+    const sk_size ns = r->n_slot, np = r->n_pair, nl = g->factors->n_linear;
     t->deg = malloc((size_t)(4 * ns + np + nl + 1) * sizeof(double));
     t->var = malloc((size_t)(3 * ns + np + nl + 1) * sizeof(int32_t));
-    t->var_start = malloc((size_t)(r->n + 1 + nl + g->n_orout + 2) * sizeof(sk_size));
+    t->var_start = malloc((size_t)(r->n + 1 + nl + g->factors->n_orout + 2) * sizeof(sk_size));
     if (t->deg == NULL || t->var == NULL || t->var_start == NULL) {
         fg_free_arrays(t);
         return 0;
@@ -130,33 +127,34 @@ static void fg_open_pairs(const fg_labels *g, const fg_label_row *r, fg_arrays *
 
 /* Linear factors without their decided labels, and OrOut, whose labels stay open; returns the number of linear ones. */
 static sk_size fg_open_factors(const fg_labels *g, const fg_label_row *r, fg_arrays *t) {
+    const fg_plan *all = g->factors;
     sk_size s = 2 * r->n_pair, left = 0;
-    for (sk_size f = 0; f < g->n_linear; f++) {
+    for (sk_size f = 0; f < all->n_linear; f++) {
         const sk_size first = s;
-        double b = g->bound[f];
+        double b = all->bound[f];
         t->linear[left] = s;
-        for (sk_size e = g->linear[f]; e < g->linear[f + 1]; e++) {
-            const sk_size j = g->linear_label[e];
+        for (sk_size e = all->linear[f]; e < all->linear[f + 1]; e++) {
+            const sk_size j = all->var[e];
             if (r->number[j] > 0) {
                 t->var[s] = r->number[j] - 1;
-                t->a[s++] = g->a[e];
+                t->a[s++] = all->a[e];
             } else if (r->number[j] == FG_LABEL_ON)
-                b -= g->a[e];
+                b -= all->a[e];
         }
         if (s == first) continue;
-        t->relation[left] = g->relation[f];
+        t->relation[left] = all->relation[f];
         t->bound[left++] = b;
     }
     t->linear[left] = s;
-    for (sk_size f = 0; f < g->n_orout; f++) {
+    for (sk_size f = 0; f < all->n_orout; f++) {
         t->orout[f] = s;
-        for (sk_size e = g->orout[f]; e < g->orout[f + 1]; e++) {
-            t->var[s] = r->number[g->orout_label[e]] - 1;
-            t->negated[s] = g->negated[e];
-            t->a[s++] = e == g->orout[f + 1] - 1 ? -1.0 : 1.0;
+        for (sk_size e = all->orout[f]; e < all->orout[f + 1]; e++) {
+            t->var[s] = r->number[all->var[e]] - 1;
+            t->negated[s] = all->negated[e];
+            t->a[s++] = all->a[e];
         }
     }
-    t->orout[g->n_orout] = s;
+    t->orout[all->n_orout] = s;
     return left;
 }
 
@@ -187,7 +185,7 @@ static int fg_solve_open(const fg_labels *g, const fg_label_row *r, const fg_opt
     fg_open_pairs(g, r, &t);
     plan.n_linear = fg_open_factors(g, r, &t);
     fg_open_slots(r, &t);
-    plan.n_var = r->n, plan.n_slot = r->n_slot, plan.n_add = plan.n_pair = r->n_pair, plan.n_orout = g->n_orout;
+    plan.n_var = r->n, plan.n_slot = r->n_slot, plan.n_add = plan.n_pair = r->n_pair, plan.n_orout = g->factors->n_orout;
     plan.var = t.var, plan.var_start = t.var_start, plan.var_slot = t.var_slot;
     plan.deg = t.deg, plan.w = t.w, plan.a = t.a, plan.ad = t.ad;
     plan.pair_add = t.pair_add, plan.linear = t.linear, plan.relation = t.relation, plan.bound = t.bound;

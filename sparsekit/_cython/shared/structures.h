@@ -39,18 +39,25 @@ SK_INLINE double *sk_take(double **work, sk_size n) {
 /* indices are stored in the array of doubles, which are at least as large */
 SK_INLINE sk_size *sk_take_indices(double **work, sk_size n) { return (sk_size *)sk_take(work, n); }
 
+/* the largest entry, or 0 where none is finite */
+SK_INLINE double sk_finite_top(const double *restrict x, sk_size n) {
+    const double top = sk_top(x, n);
+    return top > -INFINITY ? top : 0.0;
+}
+
 static sk_size sk_viterbi_buffer_size(sk_size T, sk_size K) { return (T + 1) * K; }
 
-/* tags (T,): the best sequence by unary (T, K) and trans (T - 1, K, K) [position, previous, next] */
+/* tags (T,): the best sequence by unary (T, K) and trans [previous, next], (K, K) tables that are `step` numbers apart,
+ * K^2 or, where all positions have the same, 0. Returns its score: -inf where none is allowed. */
 SK_MULTI(double, sk_viterbi,
-         (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans,
-          sk_size *restrict tags, double *restrict work),
-         (T, K, unary, trans, tags, work)) {
+         (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans, sk_size step,
+          int32_t *restrict tags, double *restrict work),
+         (T, K, unary, trans, step, tags, work)) {
     double *restrict best = work + T * K, value;
-    double top = sk_top(unary, K);
+    double top = sk_finite_top(unary, K);
     for (sk_size k = 0; k < K; k++) work[k] = unary[k] - top;
     for (sk_size t = 1; t < T; t++) {
-        const double *before = work + (t - 1) * K, *block = trans + (t - 1) * K * K;
+        const double *before = work + (t - 1) * K, *block = trans + (t - 1) * step;
         const double *restrict u = unary + t * K;
         double *restrict now = work + t * K;
         sk_size j = 0;
@@ -78,30 +85,30 @@ SK_MULTI(double, sk_viterbi,
                 best[k] = e > best[k] ? e : best[k];
             }
         }
-        top = sk_top(u, K);
+        top = sk_finite_top(u, K);
         for (sk_size k = 0; k < K; k++) now[k] = best[k] + (u[k] - top);
     }
     {
         const double *last = work + (T - 1) * K;
         sk_size k = sk_index_of(last, K, sk_top(last, K));
-        tags[T - 1] = k < K ? k : 0;
+        tags[T - 1] = k < K ? (int32_t)k : 0;
     }
     for (sk_size t = T - 1; t > 0; t--) {
-        const double *before = work + (t - 1) * K, *into = trans + (t - 1) * K * K + tags[t];
+        const double *before = work + (t - 1) * K, *into = trans + (t - 1) * step + tags[t];
         double most = -INFINITY;
-        sk_size at = 0;
+        int32_t at = 0;
         for (sk_size j = 0; j < K; j++) {
             double e = before[j] + into[j * K];
             if (e > most) {
                 most = e;
-                at = j;
+                at = (int32_t)j;
             }
         }
         tags[t - 1] = at;
     }
     value = unary[tags[0]];
     for (sk_size t = 1; t < T; t++) {
-        value += trans[((t - 1) * K + tags[t - 1]) * K + tags[t]];
+        value += trans[(t - 1) * step + tags[t - 1] * K + tags[t]];
         value += unary[t * K + tags[t]];
     }
     return value;

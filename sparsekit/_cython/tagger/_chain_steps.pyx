@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef extern from "tagger/chain_steps.h" nogil:
-    double sk_chain_best(Py_ssize_t, Py_ssize_t, const double*, const double*, int32_t*, double*)
+    double sk_viterbi(Py_ssize_t, Py_ssize_t, const double*, const double*, Py_ssize_t, int32_t*, double*)
     void sk_chain_unary(Py_ssize_t, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*, const double*,
                         const double*, double*)
     Py_ssize_t sk_chain_difference(Py_ssize_t, Py_ssize_t, Py_ssize_t, const int64_t*, const int64_t*, const double*,
@@ -55,7 +55,7 @@ def perceptron_steps(const int64_t[::1] start, const int64_t[::1] indptr, const 
             if T == 0 or weight[i] == 0.0:
                 continue
             sk_chain_unary(T, K, p, &indptr[at], &indices[0], &data[0], x, &unary[0])
-            sk_chain_best(T, K, &unary[0], x + p * K, &best[0], &buffer[0])
+            sk_viterbi(T, K, &unary[0], x + p * K, 0, &best[0], &buffer[0])
             for t in range(T):
                 wrong += y[at + t] != best[t]
             m = sk_chain_difference(T, K, p, &indptr[at], &indices[0], &data[0], &y[at], &best[0], ends, moving,

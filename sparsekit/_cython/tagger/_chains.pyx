@@ -12,7 +12,7 @@ cdef extern from "tagger/chains.h" nogil:
     double sk_chain_scaled(Py_ssize_t, Py_ssize_t, double*, const double*, const double*, double, double, double*,
                            double*)
     double sk_chain_logs(Py_ssize_t, Py_ssize_t, double*, const double*, double, double*, double*)
-    double sk_chain_best(Py_ssize_t, Py_ssize_t, const double*, const double*, int32_t*, double*)
+    double sk_viterbi(Py_ssize_t, Py_ssize_t, const double*, const double*, Py_ssize_t, int32_t*, double*)
 
 
 def forward_backward(const int64_t[::1] start, const int64_t[::1] blocks, double[:, ::1] unary,
@@ -75,4 +75,4 @@ def best_sequences(const int64_t[::1] start, const double[:, ::1] unary, const d
             if T == 0:
                 value[i] = 0.0
             else:
-                value[i] = sk_chain_best(T, K, &unary[start[i], 0], &trans[0, 0], &tags[start[i]], &buffer[b, 0])
+                value[i] = sk_viterbi(T, K, &unary[start[i], 0], &trans[0, 0], 0, &tags[start[i]], &buffer[b, 0])

@@ -1,4 +1,4 @@
-/* Linear chains whose transition scores are the same at all positions: forward-backward and the best sequence.
+/* Linear chains whose transition scores are the same at all positions: forward-backward.
  *
  * Scores of a sequence are unary (T, K) and trans (K, K) [previous, next]; -inf forbids. The fast algorithm computes
  * exponentials once: U by position and E = exp(trans - top) for all sequences. It scales the forward sums of each
@@ -192,42 +192,6 @@ SK_MULTI(double, sk_chain_logs,
         }
     }
     for (sk_size k = 0; k < K; k++) unary[k] = sums[k];
-    return value;
-}
-
-/* tags (T,) of the best sequence, and its score: -inf where none is allowed. buffer (T + 1) K */
-SK_MULTI(double, sk_chain_best,
-         (sk_size T, sk_size K, const double *restrict unary, const double *restrict trans, int32_t *restrict tags,
-          double *restrict work),
-         (T, K, unary, trans, tags, work)) {
-    double *restrict best = work + T * K, value;
-    for (sk_size k = 0; k < K; k++) work[k] = unary[k];
-    for (sk_size t = 1; t < T; t++) {
-        const double *before = work + (t - 1) * K;
-        double *restrict now = work + t * K;
-        for (sk_size k = 0; k < K; k++) best[k] = -INFINITY;
-        for (sk_size j = 0; j < K; j++) {
-            const double a = before[j], *restrict row = trans + j * K;
-            SK_SIMD
-            for (sk_size k = 0; k < K; k++) best[k] = a + row[k] > best[k] ? a + row[k] : best[k];
-        }
-        for (sk_size k = 0; k < K; k++) now[k] = best[k] + unary[t * K + k];
-    }
-    value = sk_top(work + (T - 1) * K, K);
-    {
-        sk_size at = sk_index_of(work + (T - 1) * K, K, value);
-        tags[T - 1] = at < K ? (int32_t)at : 0;
-    }
-    for (sk_size t = T - 1; t > 0; t--) {
-        const double *before = work + (t - 1) * K, *into = trans + tags[t];
-        double most = -INFINITY;
-        tags[t - 1] = 0;
-        for (sk_size j = 0; j < K; j++)
-            if (before[j] + into[j * K] > most) {
-                most = before[j] + into[j * K];
-                tags[t - 1] = (int32_t)j;
-            }
-    }
     return value;
 }
 

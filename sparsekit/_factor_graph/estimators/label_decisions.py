@@ -4,8 +4,7 @@ import numpy as np
 
 from ..._arrays import namespace
 from ..factors.linear_factors import Or
-from ..labels.label_loss import Labels
-from .label_sets import logic, made_factors, nearest_sets
+from .label_sets import made_factors, nearest_sets
 
 
 def f1_thresholds(mu, never_empty):
@@ -52,7 +51,7 @@ def decide(mu, eta, threshold, never_empty, factors, n_threads, *, share=0.0):
     if factors is None:
         sets = (gain > 0.0).astype(np.int64)
     else:
-        sets = _obeying(gain, factors, n_threads)
+        sets = nearest_sets(gain, factors, n_threads)
     if not never_empty or not mu.shape[1]:
         return sets
     empty = xp.flatnonzero(~sets.any(axis=1))
@@ -64,13 +63,8 @@ def decide(mu, eta, threshold, never_empty, factors, n_threads, *, share=0.0):
     if factors is None:
         sets[empty, rank.argmax(axis=1)] = 1
     else:
-        sets[empty] = _obeying(rank, _and_some(factors), n_threads)
+        sets[empty] = nearest_sets(rank, _and_some(factors), n_threads)
     return sets
-
-
-def _obeying(gain, factors, n_threads):
-    K = gain.shape[1]
-    return nearest_sets(gain, Labels(K, np.zeros((0, 2)), logic(factors, K)[1]), factors, n_threads)
 
 
 def _and_some(factors):

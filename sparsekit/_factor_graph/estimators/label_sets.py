@@ -14,6 +14,7 @@ from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..factors.factors import Factor
 from ..graphs.graph import FactorGraph
+from ..labels.label_loss import Labels
 from ..plan import MARGINAL_TOL
 from ..solver.layout import GraphOptions
 
@@ -148,24 +149,24 @@ def _factor(given, labels):
         raise type(error)(f"factors: {kind.__name__}: {error}") from error
 
 
-def nearest_sets(scores, labels, factors, n_threads):
+def nearest_sets(scores, factors, n_threads):
     """Sets of labels (n, K) of large score that obey all factors: the largest where the relaxation is tight.
 
     LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label (`_decide`).
     """
+    graph, made = logic(factors, scores.shape[1])
+    labels = Labels(scores.shape[1], np.zeros((0, 2)), made)
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
     mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
     # sets are decided one by one, in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
     # tied sets give a mixture: rounding it may obey all factors and be far from optimal
     wrong = labels.breaking(out) | to_host(_between(mu).any(axis=1))
-    if wrong.any():
-        graph, _ = logic(factors, scores.shape[1])
-        for i in np.flatnonzero(wrong):
-            found = _decide(graph, labels, scores[i])
-            if found is None:
-                raise ValueError("factors: no set of labels satisfies all of them")
-            out[i] = found
+    for i in np.flatnonzero(wrong):
+        found = _decide(graph, labels, scores[i])
+        if found is None:
+            raise ValueError("factors: no set of labels satisfies all of them")
+        out[i] = found
     return xp.asarray(out)
 
 

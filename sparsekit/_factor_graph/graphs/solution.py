@@ -149,16 +149,16 @@ class BatchSolution:
 
         Parameters
         ----------
-        scores : array-like of shape (n_graphs, n_variables)
+        scores : array-like of the shape of ``x``
             Directions of the variables' scores.
-        additional_scores : array-like of shape (n_graphs, n_additional), default=None
+        additional_scores : array-like of the shape of ``additional``, default=None
             Directions of the additional scores; None is 0.
         n_jobs : int, default=None
-            Threads over graphs.
+            Threads over graphs; one graph is worked by one thread.
 
         Returns
         -------
-        ndarray of shape (n_graphs, n_variables)
+        ndarray of the shape of ``x``
             The derivative of x in these directions.
         """
         self._check()
@@ -169,7 +169,7 @@ class BatchSolution:
             extra = np.zeros((self._run.n, n_add), like=self.x)
         extra = self._direction(extra, "additional_scores", n_add)
         moved = differentiate(self._run, "jvp", d, extra, *thread_arguments(d, count_threads(n_jobs)))
-        return moved.astype(self._dtype, copy=False)
+        return moved.reshape(self.x.shape).astype(self._dtype, copy=False)
 
     def _direction(self, values, name, size):
         """A copy, (n_graphs, size), of a direction in which derivatives are wanted."""
@@ -346,24 +346,3 @@ class Solution(BatchSolution):
         got = super().vjp(direction, n_jobs=n_jobs)
         got.scores, got.additional_scores = got.scores[0], got.additional_scores[0]
         return got
-
-    def jvp(
-        self, scores: ArrayLike, additional_scores: ArrayLike | None = None, *, n_jobs: int | None = None
-    ) -> FloatArray:
-        """How x moves as the scores move in these directions.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_variables,)
-            Direction of the variables' scores.
-        additional_scores : array-like of shape (n_additional,), default=None
-            Direction of the additional scores; None is 0.
-        n_jobs : int, default=None
-            Not used: one graph is worked by one thread.
-
-        Returns
-        -------
-        ndarray of shape (n_variables,)
-            The derivative of x in this direction.
-        """
-        return super().jvp(scores, additional_scores, n_jobs=n_jobs)[0]

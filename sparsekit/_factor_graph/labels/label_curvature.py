@@ -110,16 +110,10 @@ class MarginalCurvature:
     def _of_factors(self, held, ones, others, same):
         """Of each row that factors hold: its open labels' numbers, and a basis of the ways they can move."""
         K = self.mu.shape[1]
-        faces = list(self.labels.faces())
-        active = np.array(
-            [
-                always | (abs(self.mu[held][:, index] @ a - b) <= _ROUNDING * (1.0 + abs(b)))
-                for index, a, b, always in faces
-            ]
-        ).T.reshape(len(held), len(faces))
-        dense = np.zeros((len(faces), K))
-        for row, (index, a, _, _) in zip(dense, faces):
-            np.add.at(row, index, a)
+        p = self.labels.polytope
+        faces, always = p.rows.toarray(), np.arange(len(p.right)) >= p.n_upper
+        over = abs(self.mu[held] @ faces.T - p.right)
+        active = always | (over <= _ROUNDING * (1.0 + abs(p.right)))
         tied, among = {}, np.isin(ones // K, held)
         for one, other, way in zip(ones[among], others[among], same[among]):
             tied.setdefault(one // K, []).append((one % K, other % K, -1.0 if way else 1.0))
@@ -131,7 +125,7 @@ class MarginalCurvature:
                 ties = np.zeros((len(key[2]), K))
                 for row, (one, other, way) in zip(ties, key[2]):
                     row[one], row[other] = 1.0, way
-                A = np.concatenate([dense[on], ties])[:, j]
+                A = np.concatenate([faces[on], ties])[:, j]
                 _, size, V = np.linalg.svd(A) if len(A) else (None, np.zeros(0), np.eye(len(j)))
                 known[key] = V[int((size > 1e-10 * size.max(initial=1.0)).sum()) :]
             yield i * K + j, known[key]

@@ -7,6 +7,8 @@ smooth in them as in the scores. It is at least that of s, so with a penalty one
 """
 
 from dataclasses import asdict, replace
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -15,11 +17,11 @@ from ..._cython.factor_graph._label_graph import LabelGraph
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.sparse_design import CSCDesign
-from ..._linalg.special import expit
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..plan import LINEAR_TOL
-from ..solver.layout import GraphOptions
+from ..solver.layout import GraphOptions, Layout
+from ..solver.polytope import polytope_of
 from . import device_labels
 
 LOSSES = ("sparsemap", "hinge", "logistic")
@@ -47,58 +49,33 @@ class Labels:
         order = np.argsort(ends, kind="stable")
         linear = [factor for factor in factors if factor._kind == "linear"]
         orout = [factor for factor in factors if factor._kind == "orout"]
-        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
-        lines, rows, a, bound, relation, self._checks = [0], [], [], [], [], []
-        for factor in linear:
-            coef, b = factor._constraint()
-            for index, c, limit in zip(factor.index, coef, b):
-                lines.append(lines[-1] + len(index))
-                rows.append(index)
-                a.append(c)
-                bound.append(limit)
-                relation.append(factor._relation)
-                # decreasing a term violates no upper limit of its sum, increasing it no lower limit
-                fall[index[~(factor._relation * c < 0)]] = False
-                rise[index[~(factor._relation * c > 0)]] = False
-                self._checks.append((factor, index, c, limit))
-        outs, out_rows, negated = [0], [], []
-        for factor in orout:
-            for index, flags in zip(factor.index, factor.negated):
-                outs.append(outs[-1] + len(index))
-                out_rows.append(index)
-                negated.append(flags)
-                fall[index] = rise[index] = False
-                self._checks.append((factor, index, flags, None))
+        rows = [(factor, *row) for factor in linear for row in zip(factor.index, *factor._constraint())]
+        outs = [(factor, *row, None) for factor in orout for row in zip(factor.index, factor.negated)]
+        self._checks = rows + outs
         count = np.bincount(ends, minlength=n_labels)
 
-        def flat(parts, dtype):
-            return np.append(np.concatenate([*parts, []]), 0).astype(dtype)
+        def padded(values):
+            return np.append(values, 0).astype(np.int32)
 
+        self.are_free = not self._checks  # of factors
+        self.factors = [*linear, *orout]
+        self._layout = Layout(n_labels, self.factors)
+        var, arrays = self._layout.var, self._layout.arrays
+        self.alone = np.bincount(var, minlength=n_labels) == 0  # labels in no factor
+        relation = np.repeat(arrays["relation"][:-1], np.diff(arrays["linear"]))
+        push = arrays["a"][:-1] * np.append(relation, np.zeros(self._layout.n_orout_slots))
+        # decreasing a term violates no upper limit of its sum, increasing it no lower limit
+        fall, rise = np.ones(n_labels, dtype=bool), np.ones(n_labels, dtype=bool)
+        fall[var[~(push < 0)]] = rise[var[~(push > 0)]] = False
         self._pairs = {
             "start": np.concatenate([[0], np.cumsum(count)]).astype(np.intp),
-            "other": flat([self.pairs[:, ::-1].T.ravel()[order]], np.int32),
-            "pair": flat([np.tile(np.arange(P), 2)[order]], np.int32),
+            "other": padded(self.pairs[:, ::-1].T.ravel()[order]),
+            "pair": padded(np.tile(np.arange(P), 2)[order]),
         }
-        arrays = self._pairs | {
-            "alone": flat(
-                [np.bincount(np.concatenate([*rows, *out_rows, []]).astype(int), minlength=n_labels) == 0],
-                np.int32,
-            ),
-            "may_fall": flat([fall], np.int32),
-            "may_rise": flat([rise], np.int32),
-            "linear": np.array(lines, dtype=np.intp),
-            "linear_label": flat(rows, np.int32),
-            "relation": flat([relation], np.int32),
-            "a": flat(a, np.float64),
-            "bound": flat([bound], np.float64),
-            "orout": np.array(outs, dtype=np.intp),
-            "orout_label": flat(out_rows, np.int32),
-            "negated": flat(negated, np.int32),
-        }
-        self.are_free = not self._checks  # of factors
-        self.alone = arrays["alone"][:n_labels] > 0  # labels in no factor
-        self.factors = [*linear, *orout]
-        self._graph = LabelGraph(n_labels, P, arrays)
+        flags = {"alone": self.alone, "may_fall": fall, "may_rise": rise}
+        self._graph = LabelGraph(
+            self._layout.plan, P, self._pairs | {name: padded(v) for name, v in flags.items()}
+        )
 
     def violated(self, Y):
         """(row, factor) of a row of an indicator that a factor forbids, or None."""
@@ -124,32 +101,25 @@ class Labels:
                     wrong = np.abs(excess) > 1e-9
             yield factor, wrong
 
+    @cached_property
+    def polytope(self):
+        """Rows of the relaxed factors."""
+        none = np.zeros(0)
+        return polytope_of(self._layout, none, np.zeros(self.n_labels, dtype=bool), none.astype(bool))
+
     def faces(self):
         """Constraints a . mu[index] <= b of the relaxed factors: index, a, b, whether with equality."""
-        for factor, index, c, limit in self._checks:
-            if limit is not None:
-                sign = 1.0 if factor._relation <= 0 else -1.0
-                yield index, sign * c, sign * limit, factor._relation == 0
-                continue
-            # the last is the OR of the others: at least each, at most their sum
-            turned, base = np.where(c, -1.0, 1.0), np.where(c, 1.0, 0.0)
-            for j in range(len(index) - 1):
-                yield index[[j, -1]], turned[[j, -1]] * [1.0, -1.0], base[-1] - base[j], False
-            signs = np.append(np.full(len(index) - 1, -1.0), 1.0)
-            yield index, turned * signs, -(base @ signs), False
+        p = self.polytope
+        for r, (begin, end) in enumerate(pairwise(p.rows.indptr)):
+            yield p.rows.indices[begin:end], p.rows.data[begin:end], p.right[r], r >= p.n_upper
 
     def longest(self, start, step):
         """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
-        start, step = to_host(start), to_host(step)
-        slack, rise = [start, 1.0 - start], [-step, step]
-        for index, a, b, always in self.faces():
-            along = step[index] @ a
-            if always and abs(along) > 1e-7 * abs(a).max():
-                return 0.0
-            if not always:
-                slack.append([b - start[index] @ a])
-                rise.append([along])
-        slack, rise = np.concatenate(slack), np.concatenate(rise)
+        start, step, p = to_host(start), to_host(step), self.polytope
+        slack, rise, m = p.right - p.rows @ start, p.rows @ step, p.n_upper
+        if (abs(rise[m:]) > 1e-7 * abs(p.rows[m:]).max(axis=1).toarray().ravel()).any():
+            return 0.0
+        slack, rise = np.concatenate([start, 1.0 - start, slack[:m]]), np.concatenate([-step, step, rise[:m]])
         limits = slack[rise > 0.0] / rise[rise > 0.0]
         return float(limits.min(initial=1e300).clip(0.0, 1e300))
 
@@ -195,13 +165,13 @@ def _refuse_infeasible(statuses):
 
 
 class LabelLoss:
-    """Mean loss of label sets, and its gradient.
+    """Mean loss of label sets, and its gradient unless it is the logistic one.
 
     Parameters
     ----------
     loss : {"sparsemap", "hinge", "logistic"}
         Eq. (16); the structured hinge loss with a cost of 1 a label and LP-MAP; independent logistic losses,
-        for which there are no pairs.
+        which have no pairs and are minimised elsewhere (`minimize_independent`).
     labels : Labels
     X : ndarray or sparse matrix of shape (n, p)
         A CuPy array or CSR matrix keeps the loss on its GPU, and Y and weight must be there as well.
@@ -227,7 +197,7 @@ class LabelLoss:
         self.Y, self.weight = self.xp.ascontiguousarray(Y, dtype=np.float64), weight
         self.fit_intercept, self.alpha, self.pair_alpha = fit_intercept, alpha, pair_alpha
         self.shape = (design.shape[1] + fit_intercept, labels.n_labels)
-        self.n_pairs = 0 if loss == "logistic" else len(labels.pairs)
+        self.n_pairs = len(labels.pairs)
         self.n_variables = self.shape[0] * self.shape[1] + 2 * self.n_pairs
         self.options = GraphOptions(tol_primal=1e-8, tol_dual=1e-8)
         self.together = self._count_together(*labels.pairs.T) if self.n_pairs else self.xp.zeros(0)
@@ -264,12 +234,7 @@ class LabelLoss:
         table, plus, minus = self.unpack(x)
         p = self.design.shape[1]
         with blas_threads(self.n_threads):
-            eta = self.scores(table)
-            if self.loss == "logistic":
-                value = self.weight @ (np.logaddexp(0.0, eta) - eta * self.Y).sum(axis=1)
-                residual, to_plus, to_minus = expit(eta) - self.Y, plus, minus
-            else:
-                value, residual, to_plus, to_minus = self._structured(eta, plus, minus)
+            value, residual, to_plus, to_minus = self._mean(self.scores(table), plus, minus)
             residual *= self.weight[:, None]
             pulled = _class_model.class_sums(self.design, residual, self.fit_intercept)
         pulled[:p] += self.alpha * table[:p]
@@ -307,7 +272,8 @@ class LabelLoss:
             rows -= (Y[:, first] * Y[:, second]) @ (plus[e] - minus[e])
         return rows
 
-    def _structured(self, eta, plus, minus):
+    def _mean(self, eta, plus, minus):
+        """The mean loss, its derivatives in the scores, by row, and those in s+ and s-."""
         smooth = self.loss == "sparsemap"
         cost = 0.0 if smooth else 1.0 - 2.0 * self.Y
         mu = self.mu = self.inner_marginals(eta, plus, minus)

@@ -260,13 +260,16 @@ def read_labels(y: Any, starts: np.ndarray, name: str = "y") -> np.ndarray:
     return labels
 
 
-def sequence_weights(class_weight, sample_weight, classes, codes, starts):
-    """Weights (S,) of the sequences: class weights are means over their labels."""
+def sequence_weights(class_weight, sample_weight, classes, codes, starts, least=1):
+    """Weights (S,) of the sequences: class weights are means over their labels.
+
+    ``least`` is how many classes must be left with a positive weight.
+    """
     lengths = np.diff(starts)
     weight = check_sample_weight(sample_weight, len(lengths))
     weight = np.ones(len(lengths)) if weight is None else weight
     if class_weight is not None:
-        each = apply_class_weight(class_weight, classes, codes, np.repeat(weight, lengths), least=1)
+        each = apply_class_weight(class_weight, classes, codes, np.repeat(weight, lengths), least)
         sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), each, len(lengths))
         weight = np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
     return weight

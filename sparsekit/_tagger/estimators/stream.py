@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from ..._estimator.checks import check_sample_weight, weights_by_label
 from ..._estimator.decorators import fit_context
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads
@@ -20,7 +19,7 @@ from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, update_by_batch
 from ..solver.perceptron import Sequences, Steps, run_pass
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
-from .sequences import read, read_labels, refuse_no_features
+from .sequences import read, read_labels, refuse_no_features, sequence_weights
 
 
 class TaggerStreamMixin(TaggerPredictionMixin):
@@ -112,7 +111,8 @@ class TaggerStreamMixin(TaggerPredictionMixin):
                 raise ValueError(f"classes lack the label {shown(label)} of y.")
         codes = np.array([index[label] for label in labels.tolist()], dtype=np.int32)
         allowed = self._allowed(all_labels, codes, given.starts)
-        weight = self._weights_of_stream(all_labels, codes, sample_weight, given.starts)
+        # a batch may lack labels of a positive weight
+        weight = sequence_weights(self.class_weight, sample_weight, all_labels, codes, given.starts, least=0)
         rows, names, p = self._columns(given, known)
         K = len(all_labels)
         refuse_no_features(p)
@@ -158,16 +158,6 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         if known and not np.array_equal(found, self.classes_):
             raise ValueError(f"classes={shown(classes)} are not those of the first call.")
         return found
-
-    def _weights_of_stream(self, classes, codes, sample_weight, starts):
-        lengths = np.diff(starts)
-        weight = check_sample_weight(sample_weight, len(lengths))
-        weight = np.ones(len(lengths)) if weight is None else weight
-        if self.class_weight is None:
-            return weight
-        own = weights_by_label(self.class_weight, classes)
-        sums = np.bincount(np.repeat(np.arange(len(lengths)), lengths), own[codes], len(lengths))
-        return weight * np.divide(sums, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
 
     def _columns(self, given, known):
         """The rows with the columns of all features so far, the names of these, and how many there are."""

@@ -1,5 +1,4 @@
 #include "shared/common.cuh"
-#include "factor_graph/factor_map.cuh"
 #include "factor_graph/factor_backward.cuh"
 
 // Kernels of gpu/factor_graph/_factor_graph.py: a block a graph. While a block works, its state is in shared memory if
@@ -54,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
                               whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)warm};
     factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
-    factors::solve(team, work.plan, work.state, options, report);
+    factors::fg_solve_any(team, &work.plan, &work.state, &options, &report);
     factors::close(states, stride, buffer, n_shared);
     if (threadIdx.x == 0) {
         whole[3 * i] = report.status;

@@ -71,7 +71,7 @@ struct State {
     double *z, *v, *s;                // (n_slot)
     double *cg;                       // (5 n_var)
     double *y;                        // (slots of OrOut)
-    const unsigned char *off, *off_add; // what -inf forbids; null where it is nothing
+    const unsigned char *off, *off_add; // what -inf forbids
 };
 
 // arrays of a state, one after the other; what outlasts a solve comes first (`_factor_graph/graphs/graph.py` knows the order)
@@ -183,8 +183,6 @@ static __device__ __forceinline__ void mean(const Plan& g, const double* x, Each
         if (part == 0 && lo < hi) each(j, t / (double)(hi - lo));
     }
 }
-
-static __device__ __forceinline__ bool is_off(const unsigned char* off, int i) { return off != nullptr && off[i]; }
 
 // this thread's part of the sum of w (mu - x)^2 over the slots
 static __device__ __forceinline__ double residual_part(const Plan& g, const double* mu, const double* x) {

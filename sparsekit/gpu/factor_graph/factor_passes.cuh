@@ -179,7 +179,7 @@ static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, 
     SK_SHARE(s, g.n_slot) {
         // Forbidden variables are 0 in every mu: there the direction may be anything. More than all others can gain is
         // enough, and costs no digits.
-        double x = is_off(t.off, g.var[s]) ? -2.0 * size : g.w[s] * r[s];
+        double x = t.off[g.var[s]] ? -2.0 * size : g.w[s] * r[s];
         if (s < 2 * g.n_pair && g.negated[s]) { // of 1 - x, less what x counts for
             total += x;
             x = -x;
@@ -189,7 +189,7 @@ static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, 
     __syncthreads();
     SK_SHARE(i, g.n_pair) {
         const double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g.n_pair + i] > 0.0 ? rho[g.n_pair + i] : 0.0;
-        total += is_off(t.off_add, g.pair_add[i]) ? (a > b ? a : b) : a + b;
+        total += t.off_add[g.pair_add[i]] ? (a > b ? a : b) : a + b;
     }
     total += support_closed(g, rho);
     return team.sum(total) < -1e-9 * size;

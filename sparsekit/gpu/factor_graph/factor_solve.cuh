@@ -8,8 +8,24 @@
 
 namespace factors {
 
-static constexpr double NEAR = 0.05, DUST = 1e-9, LARGEST_CHANGE = 4.0;
-static constexpr int ADAPT = 5;
+typedef Plan fg_plan;
+typedef State fg_state;
+typedef Options fg_options;
+typedef Report fg_report;
+
+static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
+                                                 double first, Report& report);
+
+#define FG_SHARED static __device__ __forceinline__
+#define FG_TEAM Team& team,
+#define FG_SAME_TEAM team,
+#define FG_SHARE SK_SHARE
+#define FG_TEAM_SUM(x) team.sum(x)
+#define FG_TEAM_MOST(x) team.most(x)
+#define FG_TEAM_WAIT __syncthreads()
+#define FG_SOLVE(g, t, o, first, r) solve_once(team, *g, *t, o, first, *r)
+
+#include "graph_solve.h"
 
 // x of an iteration: what gather needs of the variables, h = (eta + 2 gamma mu) / (quadratic + gamma)
 static __device__ __forceinline__ void set_h(const Plan& g, const State& t, const Options& o, double gamma) {
@@ -20,20 +36,8 @@ static __device__ __forceinline__ void set_h(const Plan& g, const State& t, cons
 // mu and l become what the iteration starts from; ends with a barrier
 static __device__ __forceinline__ void admm_begin(const Plan& g, const State& t, const Options& o, double gamma) {
     __syncthreads();
-    SK_SHARE(j, g.n_var) t.old[j] = t.mu[j];
-    SK_SHARE(s, g.n_slot) {
-        t.x[s] = t.mu[g.var[s]];
-        t.z[s] = t.l[s] - gamma * t.x[s];
-    }
+    fg_admm_begin(&g, &t, gamma);
     set_h(g, t, o, gamma);
-    __syncthreads();
-}
-
-static __device__ __forceinline__ void admm_end(const Plan& g, const State& t, double gamma, double relax) {
-    SK_SHARE(s, g.n_slot) {
-        const int j = g.var[s];
-        t.l[s] = t.z[s] + gamma * (relax * (t.old[j] - t.x[s]) + t.mu[j]);
-    }
     __syncthreads();
 }
 
@@ -163,56 +167,13 @@ static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const S
     }
 }
 
-// where a copy is at a bound, or mu within the residual of it, mu is there; ends with a barrier
-static __device__ __forceinline__ void snap(const Plan& g, const State& t, double residual) {
-    const double near = residual < 1e-10 ? 30.0 * residual + 1e-13 : DUST;
-    SK_SHARE(j, g.n_var) {
-        double mu = t.mu[j];
-        if (fabs(mu) < near) mu = 0.0;
-        if (fabs(mu - 1.0) < near) mu = 1.0;
-        for (int k = g.var_start[j]; k < g.var_start[j + 1]; k++) {
-            const double x = t.x[g.var_slot[k]];
-            if (x == 0.0 && fabs(mu) < DUST) mu = 0.0;
-            if (x == 1.0 && fabs(mu - 1.0) < DUST) mu = 1.0;
-        }
-        t.mu[j] = mu;
-    }
-    __syncthreads();
-}
-
-// Where it begins: scores of the pairs, and without a warm start no multipliers; ends with a barrier.
-static __device__ __forceinline__ void begin(const Plan& g, const State& t, const Options& o, double first,
-                                             Report& report) {
-    SK_SHARE(i, g.n_pair) t.c[i] = t.add[g.pair_add[i]];
-    report.n_iter = report.n_newton = 0;
-    report.residual = INFINITY;
-    if (!report.warm || !o.adaptive || report.status != FG_CONVERGED)
-        report.gamma = report.warm ? o.step_size : first;
-    if (!report.warm) {
-        SK_SHARE(s, g.n_slot) t.l[s] = 0.0;
-        SK_SHARE(i, g.n_linear + g.n_orout) t.tau[i] = 0.0;
-    }
-    SK_SHARE(j, g.n_var) {
-        if (is_alone(g, j)) t.mu[j] = t.old[j] = o.quadratic ? fg_clip(t.eta[j]) : (double)(t.eta[j] > 0.0);
-        else if (!report.warm) t.mu[j] = fg_clip(t.eta[j]);
-    }
-    __syncthreads();
-}
-
-static __device__ __forceinline__ double largest_score(Team& team, const Plan& g, const State& t) {
-    double most = 0.0;
-    SK_SHARE(j, g.n_var) if (!is_off(t.off, j)) most = fmax(most, fabs(t.eta[j]));
-    SK_SHARE(k, g.n_add) if (!is_off(t.off_add, k)) most = fmax(most, fabs(t.add[k]));
-    return team.most(most);
-}
-
 // first: gamma where nothing is known
 static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
                                               double first, Report& report) {
-    double primal = 1.0, moved = 1.0, enough = NEAR;
-    long long check = 50, adapt = ADAPT;
+    double primal = 1.0, moved = 1.0, enough = FG_NEWTON_RESIDUAL;
+    long long check = 50, adapt = FG_ADAPT_INTERVAL;
     bool stale = false; // v is not the iteration's
-    begin(g, t, o, first, report);
+    fg_start_solve(&g, &t, &o, first, &report);
     if (g.n_slot == 0) {
         report.primal = report.dual = report.residual = 0.0;
         return report.status = FG_CONVERGED;
@@ -221,7 +182,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     const bool is_separate = o.quadratic && g.is_separate;
     bool done = is_separate;
     // so far multipliers may have to go
-    const double longest = fmax(fmax(1e3 * o.step_size, first), 0.1 * largest_score(team, g, t));
+    const double longest = fmax(fmax(1e3 * o.step_size, first), 0.1 * fg_largest_score(team, &g, &t));
     report.gamma = fmin(report.gamma, longest); // a warm start's may be that of larger scores
     if (!done) admm_begin(g, t, o, report.gamma);
     for (;;) {
@@ -231,7 +192,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
         }
         // the last answers are those whose Jacobians are wanted, where the last iteration left them
         const double inv = is_separate ? 1.0 : 1.0 / (o.quadratic + report.gamma);
-        if (done && !is_separate) admm_end(g, t, report.gamma, o.relaxation);
+        if (done && !is_separate) fg_admm_end(&g, &t, report.gamma, o.relaxation);
         if (done && stale) {
             SK_SHARE(s, g.n_slot) {
                 const int j = g.var[s];
@@ -261,11 +222,11 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 continue;
             }
         } else if (primal + moved < enough && report.n_iter < o.max_iter) {
-            admm_end(g, t, report.gamma, o.relaxation);
+            fg_admm_end(&g, &t, report.gamma, o.relaxation);
             if (newton(team, g, t, report, o.tol_primal, o.max_iter)) {
                 report.primal = report.residual;
                 report.dual = 0.0;
-                snap(g, t, report.residual);
+                fg_snap_to_bounds(&g, &t, report.residual);
                 return report.status = FG_CONVERGED;
             }
             enough = 0.1 * (primal + moved);
@@ -286,18 +247,12 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
             }
         }
         if (o.adaptive && now >= adapt) {
-            adapt = now + (now < 40 ? ADAPT : now / 4);
-            double ratio = sqrt(primal / (report.dual + 1e-300));
-            if (ratio > 1.5 || ratio < 0.67) {
-                ratio = ratio > LARGEST_CHANGE ? LARGEST_CHANGE : (ratio < 1.0 / LARGEST_CHANGE ? 1.0 / LARGEST_CHANGE : ratio);
-                double gamma = ratio * report.gamma;
-                // where there is no solution the disagreement never ends, and no step is large enough
-                if (gamma > longest) gamma = longest;
-                if (gamma < 1e-3 * o.step_size) gamma = 1e-3 * o.step_size;
-                admm_end(g, t, report.gamma, o.relaxation);
-                report.gamma = gamma;
-                admm_begin(g, t, o, gamma);
-            }
+            adapt = now + (now < 40 ? FG_ADAPT_INTERVAL : now / 4);
+            const double gamma = fg_adapted_step(report.gamma, primal, report.dual, 1e-3 * o.step_size, longest);
+            if (gamma == 0.0) continue;
+            fg_admm_end(&g, &t, report.gamma, o.relaxation);
+            report.gamma = gamma;
+            admm_begin(g, t, o, gamma);
         }
     }
     mean(g, t.x, [&](int j, double mu) { t.mu[j] = mu; }); // without relaxation, which leaves the box
@@ -305,7 +260,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
     if (is_separate) {
         report.dual = report.residual = 0.0;
         report.primal = 0.0;
-        snap(g, t, 0.0);
+        fg_snap_to_bounds(&g, &t, 0.0);
         return report.status;
     }
     report.primal = sqrt(team.sum(residual_part(g, t.mu, t.x)));

@@ -107,6 +107,57 @@ class GlmnetRs(PathSolver):
         return list(np.asarray(found.beta).T), list(np.asarray(found.a0))
 
 
+class Glmnet(PathSolver):
+    """glmnet's own Fortran, which python-glmnet calls."""
+
+    key, title, package = "glmnet", "glmnet", "python-glmnet"
+    families = ("binomial", "gaussian")
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """Mean-scaled; ``setting`` is tol."""
+        import glmnet
+
+        is_gaussian, n = self.family == "gaussian", len(problem.y)
+        model = (glmnet.ElasticNet if is_gaussian else glmnet.LogitNet)(
+            alpha=1.0, lambda_path=1.0 / (n * Cs), standardize=False, fit_intercept=problem.fit_intercept,
+            tol=setting, n_splits=0, max_iter=1000 * MAX_ITER, max_features=X.shape[1],
+        )  # fmt: skip
+        model.fit(X, problem.y if is_gaussian else (problem.y > 0).astype(int))
+        coefs = model.coef_path_.reshape(X.shape[1], -1)
+        return list(coefs.T), list(np.ravel(model.intercept_path_))
+
+
+class Adelie(PathSolver):
+    """adelie's coordinate descent over groups, here of one column each."""
+
+    key, title, package = "adelie", "adelie", "adelie"
+    families = ("binomial", "gaussian")
+
+    def design(self, problem):
+        """Its own matrix of sparse columns, which has 32-bit indices."""
+        import adelie
+
+        X = super().design(problem)
+        if not problem.is_sparse:
+            return X
+        indices, indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+        return adelie.matrix.sparse(sparse.csc_matrix((X.data, indices, indptr), shape=X.shape))
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """Mean-scaled; ``setting`` is tol, and that of its reweighted squares."""
+        import adelie
+
+        if self.family == "gaussian":
+            loss, options = adelie.glm.gaussian(problem.y), {}
+        else:
+            loss, options = adelie.glm.binomial((problem.y > 0).astype(np.float64)), {"irls_tol": setting}
+        found = adelie.grpnet(
+            X, loss, lmda_path=1.0 / (len(problem.y) * Cs), intercept=problem.fit_intercept, tol=setting,
+            adev_tol=1.0, ddev_tol=0.0, early_exit=False, n_threads=n_threads, progress_bar=False, **options,
+        )  # fmt: skip
+        return list(found.betas.toarray()), list(found.intercepts)
+
+
 class SklearnLassoPath(PathSolver):
     """scikit-learn's lasso_path, of centred data where there is an intercept."""
 
@@ -132,10 +183,13 @@ class SklearnLassoPath(PathSolver):
         return list(coefs.T), list(mean - means @ coefs)
 
 
+PATH_SOLVERS = (SklearnLassoPath, Pybiglasso, Glmnet, GlmnetRs, Adelie)
+
+
 def all_path_solvers(family):
     """Every solver of paths, this package first."""
     own, *others = all_solvers(family)
-    of_paths = [kind(family) for kind in (SklearnLassoPath, Pybiglasso, GlmnetRs) if family in kind.families]
+    of_paths = [kind(family) for kind in PATH_SOLVERS if family in kind.families]
     return [own, *of_paths, *others]
 
 

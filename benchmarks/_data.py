@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
+from sparsekit._compare.peers import Liblinear
 from sparsekit._compare.problem import Problem
 
 NAMES = (
@@ -28,6 +29,11 @@ NAMES = (
 )
 MULTINOMIAL_NAMES = ("mnist", "news20")
 SYNTHETIC_ROWS = 2000
+
+
+def by_rows(problem):
+    """Its X in C order or CSR, with sorted indices."""
+    return Liblinear().design(problem)
 
 
 class MultinomialProblem(Problem):

@@ -55,7 +55,7 @@ def corrections(problem, lam):
     solver = peers.Liblinear()
     fit = solver.fit(solver.design(problem), problem, 1.0 / lam, LIBLINEAR_TOL, 1000)
     target = lam * problem.objective(fit.coef, 0.0, 1.0 / lam)
-    loss = LogisticLoss(problem.design("row"), problem.y)
+    loss = LogisticLoss(_data.by_rows(problem), problem.y)
     for tol in TOLERANCES:
         result = minimize_oba(loss, lam, tol=tol, max_iter=1000)
         if result.fun <= target or result.status != 0:

@@ -139,7 +139,7 @@ def load(name, folder=None):
         return make(**arguments)
     if name in REAL_TUNING:
         problem = _data.problem(folder, name)
-        return problem.design("row"), problem.y
+        return _data.by_rows(problem), problem.y
     data = _data.read(folder, OTHER_FORM.get(name, name))
     X = data["X_train"]
     if name == "news20_tf_idf":

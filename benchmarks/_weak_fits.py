@@ -10,6 +10,7 @@ import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import _data
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
@@ -149,7 +150,7 @@ def oba(problem, C, watch=False, **settings):
     """L1LogisticOBA, at its defaults where nothing else is said."""
     seen = Watch() if watch else None
     model = L1LogisticOBA(C=C, fit_intercept=problem.fit_intercept, callback=seen, **settings)
-    X, y = problem.design("row"), problem.y
+    X, y = _data.by_rows(problem), problem.y
 
     def fit():
         if watch:

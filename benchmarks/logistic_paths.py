@@ -1,14 +1,15 @@
-"""Logistic L1 paths to equal accuracy: l1_logistic_path against what `sparsekit compare --path` runs.
+"""L1 paths to equal accuracy: l1_logistic_path and lasso_path against what `sparsekit compare --path` runs.
 
     pip install pybiglasso adelie python-glmnet glmnet-rs skglm celer
     python benchmarks/logistic_paths.py                                    # dense cells, 100 penalties
     python benchmarks/logistic_paths.py --sets text_2k,one_hot_1000,a9a    # generated and real sets
     python benchmarks/logistic_paths.py --sets 5000x1000:0.5 --penalties 20 --markdown paths.md
+    python benchmarks/logistic_paths.py --lasso                            # the labels as numbers
 
 METHOD. One process, one thread, processor time. Penalties decrease from the largest one, which is left out,
 to --end times it. Dense columns are standardised, with a free intercept. Sparse sets have no intercept, which
 most solvers lack. Each solver is run at tighter and tighter settings. It is timed when all objectives along
-the path exceed those of l1_logistic_path at tol 1e-9 by at most --accuracy, relatively. "default" is ours at
+the path exceed ours at a tight tolerance by at most --accuracy, relatively. "default" is ours at
 its default tolerance. Real sets lie in --data DIR.
 """
 
@@ -28,13 +29,13 @@ import _weak_data
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from sparsekit import l1_logistic_path
+from sparsekit import l1_logistic_path, lasso_path
 from sparsekit._compare import paths
 from sparsekit._compare.problem import Problem
 
 SHAPES = {"5000x1000": (5000, 1000, 1e-3), "1000x8000": (1000, 8000, 1e-2), "200000x50": (200_000, 50, 1e-3)}
 DENSE = [f"{shape}:{correlation}" for shape in SHAPES for correlation in (0.0, 0.5, 0.9)]
-DEFAULT_PEERS = ("pybiglasso", "adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer")
+DEFAULT_PEERS = ("pybiglasso", "adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer", "lasso-path")
 COLUMNS = ("data", "default, s", "ours, s", "peer", "its s", "its excess", "times as fast", "remark")
 
 
@@ -50,23 +51,28 @@ def make_data(n, p, correlation, seed=0):
     return (X - X.mean(axis=0)) / X.std(axis=0), y
 
 
-def make_problem(name, folder, seed):
+def make_problem(name, folder, seed, family="binomial"):
     """The problem of a name, and the weakest penalty as a part of the largest."""
     shape, _, correlation = name.partition(":")
     if shape in SHAPES:
         n, p, end = SHAPES[shape]
-        return Problem(name, *make_data(n, p, float(correlation or 0.0), seed), fit_intercept=True), end
+        X, y = make_data(n, p, float(correlation or 0.0), seed)
+        return Problem(name, X, y, fit_intercept=True, family=family), end
     X, y = _weak_data.load(name, folder)
-    return Problem(name, X, y, fit_intercept=not sparse.issparse(X)), 1e-3
+    return Problem(name, X, y, fit_intercept=not sparse.issparse(X), family=family), 1e-3
 
 
 def rows_of(problem, end, args):
     """The rows of one problem, one a peer."""
     chosen = (*args.peers, "sparsekit")
-    solvers = [one for one in paths.all_path_solvers("binomial") if one.key in chosen]
+    solvers = [one for one in paths.all_path_solvers(problem.family) if one.key in chosen]
     Cs = 1.0 / (problem.lambda_max * np.geomspace(1.0, end, args.penalties + 1)[1:])
     begin = time.process_time()
-    l1_logistic_path(problem.X, problem.y, Cs=Cs, fit_intercept=problem.fit_intercept)
+    if args.lasso:
+        alphas = [problem.alpha(C) for C in Cs]
+        lasso_path(problem.X, problem.y, alphas=alphas, fit_intercept=problem.fit_intercept)
+    else:
+        l1_logistic_path(problem.X, problem.y, Cs=Cs, fit_intercept=problem.fit_intercept)
     default = time.process_time() - begin
     own = None
     for run in paths.compare_paths(
@@ -90,6 +96,7 @@ def main(argv=None):
     names = [*DENSE, *_weak_data.NAMES]
     add("--sets", type=lambda text: text.split(","), default=DENSE, help=f"of {', '.join(names)}")
     add("--peers", type=lambda text: text.split(","), default=DEFAULT_PEERS, help="keys of solvers")
+    add("--lasso", action="store_true", help="least squares with the labels as numbers")
     add("--penalties", type=int, default=100, help="default: 100")
     add("--end", type=float, default=None, help="of the largest penalty; by default that of the set")
     add("--accuracy", type=float, default=paths.ACCURACY, help="largest relative excess (default: 1e-5)")
@@ -101,7 +108,8 @@ def main(argv=None):
     rows = []
     with threadpool_limits(1):
         for name in args.sets:
-            problem, end = make_problem(name, args.data, args.seed)
+            family = "gaussian" if args.lasso else "binomial"
+            problem, end = make_problem(name, args.data, args.seed, family)
             for row in rows_of(problem, args.end or end, args):
                 print(" | ".join(row), flush=True)
                 rows.append(row)

@@ -6,8 +6,7 @@ import numpy as np
 
 from ..._linalg.positive import SINGLE_ROUNDING
 from .. import plan
-from .working_columns import WorkingColumns
-from .working_set import most_new, room_for_more
+from .working_set import WorkingColumns, most_new, room_for_more
 
 # Part of the columns from which a working set becomes all columns.
 ALL_PART = 0.25

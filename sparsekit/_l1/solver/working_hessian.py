@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .working_columns import WorkingColumns
+from .working_set import WorkingColumns
 
 
 class WorkingHessian(WorkingColumns):

@@ -1,6 +1,12 @@
-"""Working set: how many variables join it in one iteration, the same for all solvers."""
+"""Working sets: how many variables join in one iteration, and copies of the columns of X in use."""
 
-# At least this many. Where as many are in use, limits by rows are at least twice as much: else weighted rows
+from __future__ import annotations
+
+import numpy as np
+
+from ..._linalg.as_design import as_design
+
+# At least this many join. Where as many are in use, limits by rows are at least twice as much: else weighted rows
 # and repeated ones, as in scikit-learn's check, get other working sets.
 MIN_NEW = 10
 # This part of all columns may join whatever is in use. Fits of least squares with 10 to 200 rows a column
@@ -33,3 +39,102 @@ def room_for_more(n_rows, n_used, has_ridge):
     nets with fewer rows than columns take 0.8 of the time, down to 0.4.
     """
     return max(n_rows - n_used, n_used if has_ridge else 0)
+
+
+class WorkingColumns:
+    """A working set of columns, which grows.
+
+    Parameters
+    ----------
+    design : DenseDesign, CSRDesign or CSCDesign
+        X, of shape (n, p).
+
+    Attributes
+    ----------
+    columns : ndarray of int of shape (m,)
+        In the order in which they came.
+    is_used : ndarray of bool of shape (p,)
+        Whether a column is among them.
+    part : DenseDesign, CompactRows or None
+        X on these columns; X itself where all came at once.
+    """
+
+    def __init__(self, design):
+        self.design, self.is_dense = design, not design.is_sparse
+        self._entries = None
+        self.clear()
+
+    def clear(self):
+        """Remove all columns."""
+        self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.design.shape[1], dtype=bool)
+        self.part = self._buffer = None
+
+    @property
+    def n_bytes(self):
+        """Memory of the copied columns in bytes."""
+        if self.part is None or self.part is self.design:
+            return 0
+        if self.is_dense:
+            return self._buffer.nbytes
+        return self.part.data.nbytes + self.part.indices.nbytes + self.part.indptr.nbytes
+
+    def detach(self):
+        """Forget X."""
+        self.part = None if self.part is self.design else self.part
+        self.design = None
+
+    def attach(self, design):
+        """Go on with the design of an equal X."""
+        self.design = design
+        if len(self.columns) and self.part is None:
+            self.part = design
+
+    def count(self, columns):
+        """Stored entries of columns of a sparse X; None of a dense one."""
+        if self.is_dense:
+            return None
+        if self._entries is None:
+            self._entries = self.design.counts()
+        return int(self._entries[columns].sum())
+
+    def join(self, joins):
+        """Add columns, and copy them."""
+        n_old, self.is_used[joins] = len(self.columns), True
+        self.columns = np.concatenate([self.columns, joins])
+        if len(joins) == len(self.is_used):
+            self.part = self.design  # they stay where they are
+        elif self.is_dense:
+            self._copy(joins, n_old)
+        else:
+            self.part = self.design.select(self.columns)
+
+    def keep(self, chosen):
+        """Remove all columns but the chosen ones, (m,)."""
+        self.is_used[self.columns[~chosen]] = False
+        self.columns = self.columns[chosen]
+        if not self.is_dense:
+            self.part = self.design.select(self.columns)
+        elif self._buffer is None:
+            self._copy(self.columns, 0)
+        else:
+            kept = self._buffer[: len(chosen)][chosen]
+            self._buffer[: len(kept)] = kept
+            self._use_buffer(len(kept))
+
+    def product(self, w):
+        """X w, (n,), for w (p,) that is zero outside the set."""
+        return self.part.matvec(w[self.columns])
+
+    def _copy(self, joins, n_old):
+        """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
+        n, size = self.design.shape[0], n_old + len(joins)
+        if self._buffer is None or size > len(self._buffer):
+            grown = np.empty((2 * size, n), dtype=self.design.X.dtype)
+            if n_old:
+                grown[:n_old] = self._buffer[:n_old]
+            self._buffer = grown
+        self._buffer[n_old:size] = self.design.X[:, joins].T
+        self._use_buffer(size)
+
+    def _use_buffer(self, size):
+        self.part = as_design(self._buffer[:size].T, self.design.n_threads)

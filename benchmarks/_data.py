@@ -61,6 +61,10 @@ class MultinomialProblem(Problem):
         """nan: no dual point is formed for this problem."""
         return float("nan")
 
+    def held_out(self, coef, intercept):
+        """nan: no rows are held out."""
+        return float("nan"), float("nan")
+
 
 def data_folder(path=None):
     """Folder of the .npz files: the argument, $SPARSEKIT_DATA, or shared/data next to the checkout."""

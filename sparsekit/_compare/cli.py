@@ -107,9 +107,12 @@ def _compare(args):
     times = report.TIMES if args.path is None else paths.TIMES
     head = [report.header(solvers, problems[0], times), *map(report.data_line, problems)]
     print(report.fold("\n".join(head), width))
-    if args.path is not None:
-        return _compare_paths(args, problems, solvers)
-    return _compare_penalties(args, problems, solvers, width)
+    try:
+        if args.path is not None:
+            return _compare_paths(args, problems, solvers)
+        return _compare_penalties(args, problems, solvers, width)
+    except io.DataError as error:
+        return _fail(str(error), FAILED)
 
 
 def _compare_penalties(args, problems, solvers, width):

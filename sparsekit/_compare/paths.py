@@ -53,7 +53,7 @@ class PathSolver(Solver):
     path_form = "{}"
 
     def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """None."""
+        """It fits no single penalty."""
         raise NotImplementedError(f"{self.title} is called by ``path``")
 
 

@@ -14,6 +14,8 @@ from .._solver.tolerances import ROUNDING
 from .options import DISPERSION, POWERS
 from .tables import DataError
 
+# Rows whose squares are computed at once.
+ROWS = 4096
 # this package's estimators, the peers that all know, and the scores of held-out rows
 OURS = {"binomial": "L1LogisticOBA", "gaussian": "LassoOBA"}
 _BASELINES = {"binomial": ("liblinear", "LIBLINEAR"), "gaussian": ("lasso", "scikit-learn's Lasso")}
@@ -141,10 +143,13 @@ class Problem:
                 raise DataError(f"{self.name}: {error}") from None
         residual = self._evaluate(z)[1]
         correlations = np.abs(self.X.T @ residual)
-        top = float(abs(self.X).max()) or 1.0
-        scaled = self.X / top  # whose squares do not overflow
-        squares = scaled.multiply(scaled) if self.is_sparse else scaled**2
-        sizes = np.sqrt(np.asarray(squares.sum(axis=0)).ravel() * float(residual @ residual))
+        top = float(max(self.X.max(), -self.X.min())) or 1.0
+        squares = np.zeros(self.X.shape[1])
+        for at in range(0, len(self.y), ROWS):
+            scaled = self.X[at : at + ROWS] / top  # whose squares do not overflow
+            block = scaled.multiply(scaled) if self.is_sparse else scaled**2
+            squares += np.asarray(block.sum(axis=0)).ravel()
+        sizes = np.sqrt(squares * float(residual @ residual))
         if not (correlations / top > ROUNDING * sizes).any():
             return 0.0
         return float(correlations.max()) / (self.l1_ratio or 1.0)
@@ -172,12 +177,14 @@ class Problem:
         is_centred = self.fit_intercept and self.family == "gaussian"
         if self.l1_ratio < 1.0 or (self.fit_intercept and not is_centred):
             return float("nan")
-        theta = self._evaluate(predictor(self.X, coef, intercept))[1]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            theta = self._evaluate(predictor(self.X, coef, intercept))[1]
         if is_centred:
             theta = theta - theta.mean()
         theta = theta / max(1.0, C * float(np.max(np.abs(self.X.T @ theta))))
         y = self._targets(self.y)
-        return -self._scaled(self.loss.conjugate(theta, y, self.loss.saturated(y)).sum(), C)
+        value = -self._scaled(self.loss.conjugate(theta, y, self.loss.saturated(y)).sum(), C)
+        return max(value, 0.0)  # no loss is below zero
 
     def held_out(self, coef, intercept):
         """Values of ``scores`` on the held-out rows, or nan without any."""

@@ -7,6 +7,7 @@ overruns its time. Until then, imports, compiled code and data stay loaded in it
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -16,7 +17,10 @@ import warnings
 from dataclasses import dataclass, field
 
 import joblib
+import numpy as np
 from threadpoolctl import threadpool_limits
+
+from .tables import DataError
 
 # Threads are at rest if they take less than this part of the processor in so many seconds.
 QUIET = 0.005, 0.1
@@ -90,7 +94,11 @@ class Isolated:
             theirs.close()
         with tempfile.TemporaryDirectory(prefix="sparsekit-") as folder:
             path = os.path.join(folder, "problem.joblib")
-            joblib.dump(problem.training_part(), path)
+            try:
+                joblib.dump(problem.training_part(), path)
+            except OSError as error:
+                self.close()
+                raise DataError(f"no room for the data in {folder} ({error}); set TMPDIR") from None
             out = self._ask(path, None)
         if out.error:
             raise RuntimeError(f"{self.solver.title}: {out.error}")
@@ -149,7 +157,11 @@ def _serve(pipe, solver):
         if isinstance(request, str):
             X = problem = None  # one problem at a time is in memory
             problem = joblib.load(request)
+            with contextlib.suppress(OSError):  # an open file, on Windows; the parent removes it too
+                os.unlink(request)
             X = solver.design(problem)
+            if isinstance(X, np.ndarray):
+                problem.X = X  # not twice in memory
             answer = Outcome()
         else:
             answer = timed_fit(solver, X, problem, *request)

@@ -150,7 +150,8 @@ def last_fit(model: Any, like: Any, columns: Any, n_outputs: int) -> tuple[Any, 
     if not model.warm_start or coef is None:
         return None
     coef = check_sparse(coef, "coef_").toarray() if sp.issparse(coef) else coef
-    coef, intercept = np.atleast_2d(as_like(coef, like)), np.ravel(as_like(model.intercept_, like))
+    intercept = getattr(model, "intercept_", 0.0)  # ordered classes have thresholds in its place
+    coef, intercept = np.atleast_2d(as_like(coef, like)), np.ravel(as_like(intercept, like))
     is_finite = np.isfinite(coef).all() and np.isfinite(intercept).all()
     if coef.shape != (n_outputs, columns.n_features) or not is_finite:
         return None

@@ -2,7 +2,7 @@
 
 The arrays of one fit are all in main memory or all on a GPU. Which it is shows here and in the kernels alone:
 an estimator's fit reads the same lines for both.
-A function gives its name for the estimator.
+``estimator`` may be the name of a function, for messages.
 """
 
 from __future__ import annotations

@@ -111,12 +111,17 @@ def Whole(least: int = 0) -> Field:
 
 def Word(*words: str) -> Field:
     """One of some strings."""
-    return Value(lambda value: value in words, f"one of {words}")
+    return Value(lambda value: isinstance(value, str) and value in words, f"one of {words}")
+
+
+def is_part(value: Any) -> bool:
+    """Whether it is a float of Python from 0 to below 1."""
+    return type(value) is float and 0.0 <= value < 1.0
 
 
 TRUTH = Value(lambda value: type(value) is bool, "True or False")
 THRESHOLD = Value(
-    lambda value: value in ("expected_f1", "auto") or (type(value) is float and 0 <= value < 1), "a threshold"
+    lambda value: value in ("expected_f1", "auto") if type(value) is str else is_part(value), "a threshold"
 )
 
 

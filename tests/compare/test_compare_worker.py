@@ -11,6 +11,9 @@ import pytest
 from children import run_limited
 
 from sparsekit._compare import worker
+from sparsekit._compare.peers import Liblinear
+from sparsekit._compare.problem import Problem
+from sparsekit._compare.tables import DataError
 
 
 class Process:
@@ -81,6 +84,18 @@ def test_a_process_that_does_not_start_can_be_closed(monkeypatch):
     with pytest.raises(BlockingIOError):
         isolated.load(None)
     isolated.close()
+
+
+def test_a_full_disk_is_no_traceback(monkeypatch):
+    def refuse(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(worker.joblib, "dump", refuse)
+    isolated = worker.Isolated(Liblinear())
+    X = np.eye(4)
+    with pytest.raises(DataError, match=r"No space left.*TMPDIR"):
+        isolated.load(Problem("small", X, np.where(X[:, 0] > 0, 1.0, -1.0)))
+    assert isolated._process is None
 
 
 PROBE = """

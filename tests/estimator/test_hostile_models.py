@@ -7,9 +7,11 @@ import zipfile
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from saved_models import X, fitted
 
 import sparsekit as sk
+from sparsekit._saved import contracts
 from sparsekit._storage import npz
 
 
@@ -332,3 +334,11 @@ def test_changed_contents_with_right_sums(name, path):
         with np.errstate(all="ignore"):
             model.predict(X)  # of other coefficients, but no crash
     assert loaded > 10
+
+
+@pytest.mark.parametrize("value", [np.array("auto"), np.array(["auto", "x"]), sp.csr_array(np.eye(2)), 1.0])
+@pytest.mark.parametrize("rule", [contracts.THRESHOLD, contracts.Word("auto", "expected_f1")])
+def test_words_are_no_arrays(rule, value):
+    rule.check("threshold_", "auto", {})
+    with pytest.raises(ValueError, match=r"^threshold_ must be"):
+        rule.check("threshold_", value, {})

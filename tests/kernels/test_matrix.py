@@ -163,3 +163,11 @@ def test_a_working_set_grows_and_shrinks(kind, first):
     gram.clear()
     gram.add(np.array([2, 3]))
     check()
+    gram.keep(np.zeros(2, dtype=bool))
+    gram.add(np.arange(11))
+    gram.keep(np.arange(11) % 4 == 1)
+    check()
+    rows = gram.rows
+    gram.detach()
+    gram.attach(rows)
+    check()

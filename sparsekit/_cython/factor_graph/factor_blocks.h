@@ -53,14 +53,15 @@ static int fg_add_set(fg_multipliers *t, const unsigned char *words, sk_size kno
 static fg_multipliers *fg_make_multipliers(const fg_spec *f, const double *w) {
     const int is_tree = f->kind == FG_TREE;
     const sk_size d = f->d, n = fg_is_turned(f) ? f->columns : f->rows;
+    const sk_size width = d / n, extra = is_tree ? sk_cuts_buffer_size(n) : width + sk_matching_buffer_size(width, n);
     fg_multipliers *t = calloc(1, sizeof *t);
     double *at;
     int ready;
     if (t == NULL) return NULL;
-    at = t->v = calloc((size_t)(5 * d + 1 + n + (is_tree ? sk_cuts_buffer_size(n) : 0)), sizeof(double));
+    at = t->v = calloc((size_t)(5 * d + 1 + n + extra), sizeof(double));
     ready = at != NULL && fg_grow_constraints(t, n + 8);
     if (ready) {
-        t->n = n, t->width = d / n, t->equal = n * n == d;
+        t->n = n, t->width = width, t->equal = n * n == d;
         t->v = sk_take(&at, d);
         t->d = sk_take(&at, d);
         t->x = sk_take(&at, d);
@@ -73,6 +74,10 @@ static fg_multipliers *fg_make_multipliers(const fg_spec *f, const double *w) {
         t->n_equal = is_tree ? f->flag : t->width;
         t->m = is_tree ? 0 : t->width;
     }
+    if (ready && !is_tree) {
+        t->partner = sk_take_indices(&at, width);
+        t->matching = at;
+    }
     if (ready && is_tree) {
         sk_cuts_take(&t->flow, n, at);
         memset(t->flow.seen, 1, (size_t)n);
@@ -83,15 +88,19 @@ static fg_multipliers *fg_make_multipliers(const fg_spec *f, const double *w) {
     return NULL;
 }
 
-/* Initial multipliers of a matching: each constraint alone, since a constant in its scores would cost steps and
- * digits. */
+/* Initial multipliers of a matching: the prices of the best one. Rows' and columns' constants are in them, which would
+ * cost many steps. */
 static void fg_start_multipliers(fg_multipliers *t) {
-    double *v = t->u, *d = t->tau;
-    for (sk_size i = 0; i < t->width; i++) {
-        for (sk_size j = 0; j < t->n; j++) v[j] = t->v[j * t->width + i], d[j] = t->d[j * t->width + i];
-        t->y[i] = -fg_project_simplex(t->n, v, d, 1, 0.0, t->x);
+    const sk_size n = t->n, K = t->width;
+    double *scores = t->u;
+    for (sk_size i = 0; i < n; i++)
+        for (sk_size k = 0; k < K; k++) scores[k * n + i] = t->v[i * K + k] / t->d[i * K + k];
+    sk_matching(K, n, scores, t->partner, t->matching);
+    for (sk_size k = 0; k < K; k++) {
+        const double y = t->matching[t->partner[k]] - scores[k * n + t->partner[k]];
+        t->y[k] = fabs(y) < INFINITY ? y : 0.0; /* no partner may be allowed */
     }
-    memset(t->tau, 0, (size_t)t->n * sizeof(double));
+    memcpy(t->tau, t->matching, (size_t)n * sizeof(double)); /* which begins with the prices */
 }
 
 /* Removes sets without multipliers. The dual has risen since they were added, so this cannot cycle. */

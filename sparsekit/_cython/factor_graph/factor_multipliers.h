@@ -38,6 +38,8 @@ struct fg_multipliers {
     double *S, *L;                   /* (size, size): the Hessian of `in`, and a factor of the part `on` */
     sk_size size;
     sk_cuts flow;                    /* of trees */
+    double *matching;                /* of matchings: workspace of the best one, which begins with prices (n) */
+    sk_size *partner;                /* (width): of matchings, the block of each constraint in the best one */
 };
 
 static void fg_free_multipliers(fg_multipliers *t) {

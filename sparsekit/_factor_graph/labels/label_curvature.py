@@ -112,7 +112,7 @@ class MarginalCurvature:
         K = self.mu.shape[1]
         p = self.labels.polytope
         faces, always = p.rows.toarray(), np.arange(len(p.right)) >= p.n_upper
-        over = abs(self.mu[held] @ faces.T - p.right)
+        over = abs((p.rows @ self.mu[held].T).T - p.right)
         active = always | (over <= _ROUNDING * (1.0 + abs(p.right)))
         tied, among = {}, np.isin(ones // K, held)
         for one, other, way in zip(ones[among], others[among], same[among]):

@@ -39,7 +39,6 @@ class OrdinalPredictionMixin(PenaltyNameMixin, OffsetClassificationMixin):
     """Prediction of ordered classes; probabilities hold for scores of any size."""
 
     _has_vector = True
-    intercept_ = 0.0  # thresholds stand for it
     classes_: Array
     ranks_: Array
     thresholds_: FloatArray

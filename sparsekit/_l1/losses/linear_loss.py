@@ -206,16 +206,16 @@ class LinearLoss(RowLoss):
         self.n_variables = self.n_features + self.fit_intercept
 
     @property
-    def kernels(self) -> Any:
+    def _kernels(self) -> Any:
         """The loops over rows; no attribute, since modules can't be pickled."""
         return kernel_module("l1._glm", self.y)
 
     def _value(self, z, y, s):
-        return getattr(self.kernels, f"{self._kernel}_value")(z, y, s)
+        return getattr(self._kernels, f"{self._kernel}_value")(z, y, s)
 
     def _derivatives(self, z, y, s, u, d):
         """The value; derivatives are written to u and d."""
-        return getattr(self.kernels, f"{self._kernel}_derivatives")(z, y, s, u, d)
+        return getattr(self._kernels, f"{self._kernel}_derivatives")(z, y, s, u, d)
 
     def _check_targets(self):
         if not np.all(np.isfinite(self.y)):

@@ -79,11 +79,11 @@ class OrdinalLoss(LinearLoss):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):
             steps = _log_of_step(z[m:]) @ s[m:]
-        return self.kernels.logistic_value(z[:m], y[:m], s[:m]) - steps if (z[m:] > 0.0).all() else np.inf
+        return self._kernels.logistic_value(z[:m], y[:m], s[:m]) - steps if (z[m:] > 0.0).all() else np.inf
 
     def _derivatives(self, z, y, s, u, d):
         m = self.n_logistic
-        value = self.kernels.logistic_derivatives(z[:m], y[:m], s[:m], u[:m], d[:m])
+        value = self._kernels.logistic_derivatives(z[:m], y[:m], s[:m], u[:m], d[:m])
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inverse = 1.0 / np.expm1(z[m:])
             u[m:] = -s[m:] * inverse

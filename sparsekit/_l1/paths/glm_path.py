@@ -95,10 +95,8 @@ def glm_path(
     >>> path.coefs.shape, path.n_nonzero
     ((20, 2), array([1, 1]))
     """
-    who, family_of_y = (
-        "glm_path",
-        make_family(family, link, power=power, dispersion=dispersion, epsilon=epsilon),
-    )
+    who = "glm_path"
+    family_of_y = make_family(family, link, power=power, dispersion=dispersion, epsilon=epsilon)
     model = model_of(X, fit_intercept, penalty_weights, n_jobs)
     given = with_numbers(who, X, y, sample_weight, stay_in_blocks=True, offset=offset)
     y = given.values.astype(np.float64, copy=False)

@@ -158,7 +158,8 @@ def l1_logistic_path(
     classes = to_host(given.classes)
     inputs = FitInputs(model, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
     whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
-    penalties, n_lambdas = falling(*((Cs, "Cs") if lambdas is None else (lambdas, "lambdas")), n_lambdas)
+    name, given_penalties = ("Cs", Cs) if lambdas is None else ("lambdas", lambdas)
+    penalties, n_lambdas = falling(given_penalties, name, n_lambdas)
     if Cs is not None and penalties is not None:
         penalties = 1.0 / penalties[::-1]
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)

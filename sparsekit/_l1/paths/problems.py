@@ -242,8 +242,12 @@ class LogisticProblem(PathProblem):
     def _margins(self, rows):
         if is_device(self.X):
             design = device_design(self.X[as_like(rows, self.X)])
-            where = lambda values: as_like(values.astype(np.float64), self.values)  # noqa: E731
-            return lambda coef, intercept: matmat(design, where(coef).T) + where(intercept)
+
+            def device_margins(*model):
+                coef, intercept = (as_like(values.astype(np.float64), self.values) for values in model)
+                return matmat(design, coef.T) + intercept
+
+            return device_margins
         seen = self.seen(rows)
 
         def margins(coef, intercept):

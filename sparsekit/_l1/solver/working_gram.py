@@ -34,7 +34,7 @@ class WorkingGram(WorkingColumns):
     @property
     def n_bytes(self):
         """Memory in bytes, without X."""
-        return super().n_bytes + self.gram.nbytes
+        return self.gram.nbytes + self.columns.nbytes + self.is_used.nbytes
 
     def clear(self):
         """Remove all columns."""

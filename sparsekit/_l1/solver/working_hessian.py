@@ -36,7 +36,7 @@ class WorkingHessian(WorkingColumns):
     @property
     def n_bytes(self):
         """Memory in bytes, without X."""
-        return 0 if self.matrix is None else super().n_bytes + self.matrix.nbytes + self.d.nbytes
+        return 0 if self.matrix is None else self.matrix.nbytes + self.d.nbytes
 
     def add(self, joins, d):
         """Add columns; ``d`` (n,) are the weights of the current point."""

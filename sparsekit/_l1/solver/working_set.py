@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..._linalg.as_design import as_design
+from ..._linalg.matrix import is_all
 
-# At least this many join. Where as many are in use, limits by rows are at least twice as much: else weighted rows
-# and repeated ones, as in scikit-learn's check, get other working sets.
+# At least this many join. Where as many are in use, limits by rows are at least twice as much: else
+# weighted rows and repeated ones, as in scikit-learn's check, get other working sets.
 MIN_NEW = 10
 # This part of all columns may join whatever is in use. Fits of least squares with 10 to 200 rows a column
 # take 1.3 to 2.5 times as long where all columns may join at once.
@@ -69,25 +70,15 @@ class WorkingColumns:
         self.columns, self.is_used = np.empty(0, dtype=np.intp), np.zeros(self.design.shape[1], dtype=bool)
         self.part = self._buffer = None
 
-    @property
-    def n_bytes(self):
-        """Memory of the copied columns in bytes."""
-        if self.part is None or self.part is self.design:
-            return 0
-        if self.is_dense:
-            return self._buffer.nbytes
-        return self.part.data.nbytes + self.part.indices.nbytes + self.part.indptr.nbytes
-
     def detach(self):
-        """Forget X."""
-        self.part = None if self.part is self.design else self.part
-        self.design = None
+        """Forget X and the copies."""
+        self.design = self.part = self._buffer = None
 
     def attach(self, design):
         """Go on with the design of an equal X."""
         self.design = design
-        if len(self.columns) and self.part is None:
-            self.part = design
+        if len(self.columns):
+            self._take(self.columns, 0)
 
     def count(self, columns):
         """Stored entries of columns of a sparse X; None of a dense one."""
@@ -101,8 +92,12 @@ class WorkingColumns:
         """Add columns, and copy them."""
         n_old, self.is_used[joins] = len(self.columns), True
         self.columns = np.concatenate([self.columns, joins])
-        if len(joins) == len(self.is_used):
-            self.part = self.design  # they stay where they are
+        self._take(joins, n_old)
+
+    def _take(self, joins, n_old):
+        """Make ``part``, of columns that join n_old others."""
+        if len(joins) == len(self.is_used) and is_all(joins, len(joins)):
+            self.part, self._buffer = self.design, None  # they stay where they are
         elif self.is_dense:
             self._copy(joins, n_old)
         else:
@@ -112,10 +107,8 @@ class WorkingColumns:
         """Remove all columns but the chosen ones, (m,)."""
         self.is_used[self.columns[~chosen]] = False
         self.columns = self.columns[chosen]
-        if not self.is_dense:
-            self.part = self.design.select(self.columns)
-        elif self._buffer is None:
-            self._copy(self.columns, 0)
+        if self._buffer is None:
+            self._take(self.columns, 0)
         else:
             kept = self._buffer[: len(chosen)][chosen]
             self._buffer[: len(kept)] = kept
@@ -129,7 +122,8 @@ class WorkingColumns:
         """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
         n, size = self.design.shape[0], n_old + len(joins)
         if self._buffer is None or size > len(self._buffer):
-            grown = np.empty((2 * size, n), dtype=self.design.X.dtype)
+            self.part = None
+            grown = np.empty((size + size // 2, n), dtype=self.design.X.dtype)
             if n_old:
                 grown[:n_old] = self._buffer[:n_old]
             self._buffer = grown

@@ -13,6 +13,7 @@ from sparsekit._extreme.estimators.rate import rows_aside
 from sparsekit._extreme.estimators.targets import ExtremeTargets
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_centroids, fit_weights
+from sparsekit._row_blocks.blocks import ListOfBlocks
 
 
 def few_rows(n_classes, n_features, n, seed, dtype=np.float64):
@@ -246,13 +247,13 @@ def test_refused_parameters(params):
         ExtremeSoftmaxSGD(prior="centroids", **params).fit(X, y)
 
 
-def test_refused_streams(tmp_path):
+def test_refused_streams():
     X, y = few_rows(5, 20, 30, 7)
     model = ExtremeSoftmaxSGD(prior="centroids", random_state=0)
     with pytest.raises(ValueError, match="partial_fit; take prior=None"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="checkpoints; take prior=None"):
-        model.fit(X, y, checkpoint=tmp_path / "run.npz")
+    with pytest.raises(ValueError, match="blocks of rows; take prior=None"):
+        model.fit(ListOfBlocks([X, X]), np.concatenate([y, y]))
     model.fit(X, y).set_params(prior=None).partial_fit(X, y + 3)
     assert len(model.classes_) == 8
 

@@ -15,7 +15,6 @@ from ..._estimator.checks import check_names, check_sample_weight, in_units
 from ..._estimator.labels import refuse_missing_labels
 from ..._row_blocks.make import comes_in_blocks
 from ..._row_blocks.reader import BlockReader
-from ..solver.checkpoint import digest
 from ..solver.sgd import DataRows
 from . import settings
 from .targets import (
@@ -156,17 +155,6 @@ class RowsOfFit:
         X = X if X.dtype == self.dtype else X.astype(self.dtype)
         part = self._part(i)
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
-
-    def identity(self) -> dict[str, Any]:
-        """What distinguishes these data from others, but for the entries of X."""
-        targets = self.targets
-        return {
-            "shape": [self.reader.n_rows, self.n_features],
-            "dtype": self.dtype.name,
-            "blocks": digest([self.starts]),
-            "y and sample_weight": digest([targets.codes, targets.first, targets.weight]),
-            "classes": digest([targets.classes]),
-        }
 
 
 class OneMatrix:

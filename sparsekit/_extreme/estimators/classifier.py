@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from os import PathLike
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -271,9 +270,6 @@ class ExtremeSoftmaxSGD(
         X: MatrixLike,
         y: MatrixLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        checkpoint: str | PathLike | None = None,
-        checkpoint_interval: float = 300.0,
     ) -> Self:
         """Fit the model.
 
@@ -291,14 +287,6 @@ class ExtremeSoftmaxSGD(
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, not all zero; only their ratios matter.
-        checkpoint : str or path, default=None
-            A file that the state of the fit is written to after blocks. A matrix in memory is one block, and
-            its steps are those of data in blocks. Where the file exists, the fit goes on from it. With one
-            thread it ends with the same bits as one that was never broken off. X, y and the parameters must
-            be those that it was written with, but ``max_iter`` may be larger. When all epochs are done the
-            file is removed. It is as large as the weights and one number a row, and holds no pickles.
-        checkpoint_interval : float, default=300
-            Least number of seconds between two checkpoints; 0 writes one after every block.
 
         Returns
         -------
@@ -308,8 +296,7 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a block
-            does not go with the others (the message names it). If ``checkpoint`` is a file of another run, or
-            none of a checkpoint.
+            does not go with the others (the message names it).
         FloatingPointError
             If the steps diverge.
 
@@ -318,7 +305,7 @@ class ExtremeSoftmaxSGD(
         sklearn.exceptions.ConvergenceWarning
             If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
         """
-        calls.fit(self, X, y, sample_weight, checkpoint, checkpoint_interval)
+        calls.fit(self, X, y, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -328,9 +315,6 @@ class ExtremeSoftmaxSGD(
         y: MatrixLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        *,
-        checkpoint: str | PathLike | None = None,
-        checkpoint_interval: float = 300.0,
     ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
@@ -351,11 +335,6 @@ class ExtremeSoftmaxSGD(
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.
-        checkpoint : str or path, default=None
-            As in `fit`: where the file exists, the pass goes on from it. The estimator must be as it was when
-            the pass began.
-        checkpoint_interval : float, default=300
-            As in `fit`.
 
         Returns
         -------
@@ -365,11 +344,11 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has
-            labels outside of the ``classes`` that were named. For blocks and checkpoints as in `fit`.
+            labels outside of the ``classes`` that were named. For blocks as in `fit`.
         FloatingPointError
             If the steps diverge.
         """
-        calls.partial_fit(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
+        calls.partial_fit(self, X, y, classes, sample_weight)
         return self
 
     def __sklearn_tags__(self):

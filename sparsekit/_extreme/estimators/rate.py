@@ -9,7 +9,7 @@ import numpy as np
 from ..._arrays import to_host
 from ..._messages import shown
 from ..._solver import outcome
-from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, minimize_sampled_softmax
 from ..solver.sgd import init_work
 from .objective import SampledObjective
 from .sample import Sample, examples_of
@@ -54,7 +54,7 @@ def choose_rate(model, source, options, noise, rng):
         trial = replace(options, learning_rate=rate, max_iter=model.max_iter)
         state = new_state(model, len(targets.classes), X, trial, counts)
         result = minimize_sampled_softmax(
-            OneBlock(part), state, trial, rng, Progress(),
+            OneBlock(part), state, trial, rng,
             lambda rows: init_work(rows, len(targets.classes), trial, rng, counts=counts, noise=noise),
         )  # fmt: skip
         diverged = result.status == outcome.DIVERGED

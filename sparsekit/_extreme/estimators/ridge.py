@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
-from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
 from .settings import CENTROIDS_C
@@ -67,7 +67,7 @@ def choose_ridge(run):
                 break
             trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
             result = minimize_sampled_softmax(
-                OneBlock(rows), other, trial, rng, Progress(), partial(run.work, order=kept),
+                OneBlock(rows), other, trial, rng, partial(run.work, order=kept),
                 callback=callback, max_time=left, seconds=limits.seconds,
             )  # fmt: skip
             was_stopped = result.status == outcome.STOPPED
@@ -76,7 +76,7 @@ def choose_ridge(run):
                 value, error = judge.value(found)
                 print(f"{type(model).__name__} C {C:g}: log-loss {value:.5f} +- {error:.5f}, rows set aside")
             if best is None or np.greater(*judge.fall(best, found)):
-                state, best, chosen, run.progress.epoch = other, found, C, result.nit + 1
+                state, best, chosen, run.n_done = other, found, C, result.nit
             else:
                 break
             if was_stopped:

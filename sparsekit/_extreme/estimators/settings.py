@@ -98,7 +98,7 @@ def ridge_of(model, adaptive, n_rows, prior=None):
 def prior_of(model, rows, n_classes):
     """What the ridge of a fit shrinks to: "centroids", or None for zeros; ``rows`` in memory, or None."""
     if rows is None:
-        refuse_prior(model, "blocks of rows or checkpoints")
+        refuse_prior(model, "blocks of rows")
         return None
     on_device = is_device(rows.data)
     if on_device:

@@ -16,7 +16,6 @@ from .sample import (
     FREE_CALL,
     LEAST,
     MOST,
-    Sample,
     Schedule,
     allowance,
     draw,
@@ -108,11 +107,7 @@ class Tracker:
             found = self._evaluate(epoch, self.state, self.options)
             value, error = self.estimate.value(found)
             self.evaluations = [*(one for one in self.evaluations if one.epoch < epoch), found]
-            # one more than is used, for a run that goes on from before this epoch
-            while (
-                len(self.evaluations) > 4
-                and self.evaluations[1].epoch < epoch - self.n_wait - self.schedule.every
-            ):
+            while len(self.evaluations) > 3 and self.evaluations[1].epoch <= epoch - self.n_wait:
                 del self.evaluations[0]
             self.has_settled = self._is_settled()
         self.curve.append(value)
@@ -186,37 +181,6 @@ class Tracker:
             stacklevel=stacklevel + 1,
         )
 
-    def snapshot(self, n_epochs):
-        """(header, arrays) of what the first ``n_epochs`` left, for a checkpoint."""
-        if self.sample is None:
-            return None, {}
-        past = [one for one in self.evaluations if one.epoch <= n_epochs]
-        arrays = {f"sample.{name}": getattr(self.sample, name) for name in _ARRAYS}
-        for number, one in enumerate(past):
-            arrays |= {f"evaluation.{number}.losses": one.losses, f"evaluation.{number}.norms": one.norms}
-        header = {
-            "spare": self.sample.spare,
-            "schedule": [self.schedule.n_rows, self.schedule.every, self.schedule.gradient],
-            "evaluations": [one.epoch for one in past],
-            "curve": self.curve[:n_epochs],
-            "errors": self.errors[:n_epochs],
-        }
-        return header, arrays
-
-    def restore(self, header, arrays):
-        """Go on from a snapshot."""
-        if header is None:
-            self.sample, self.schedule = None, Schedule(0, 1, False)
-            self.evaluations, self.starts_at_zeros = [], False
-            return
-        self.sample = Sample(spare=header["spare"], **{name: arrays[f"sample.{name}"] for name in _ARRAYS})
-        self.schedule = Schedule(*header["schedule"])
-        self.evaluations = [
-            Evaluation(epoch, arrays[f"evaluation.{i}.losses"], arrays[f"evaluation.{i}.norms"])
-            for i, epoch in enumerate(header["evaluations"])
-        ]
-        self.curve, self.errors = header["curve"], header["errors"]
-
     def _evaluate(self, epoch, state, options):
         if self.estimate is None:
             self.estimate = SampledObjective(
@@ -247,9 +211,6 @@ class Tracker:
                 if not abs(value) + SURE * error <= limit:
                     return False
         return True
-
-
-_ARRAYS = ("rows", "codes", "weight", "classes")
 
 
 def tracker_of(model, targets, use, state, options, rows_of, width, rng):

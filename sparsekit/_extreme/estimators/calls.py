@@ -14,7 +14,7 @@ from .rate import choose_rate
 from .ridge import choose_ridge, rows_of_examples
 from .run import Run
 from .targets import announced_classes
-from .tracking import tracker_of, tracker_of_pass
+from .tracking import Tracker
 
 
 def fit(model, X, y, sample_weight):
@@ -38,15 +38,14 @@ def fit(model, X, y, sample_weight):
         examples = rows_of_examples(source.X, rows)
         centers, intercepts = fit_centroids(examples, rows.y, n_classes, rng, rows.weight)
         move_center(state, options.plan, block_center(centers, options.plan, source.dtype), intercepts)
-    run.track(tracker_of, state)
-    if run.tracker is not None and run.n_done:
-        run.tracker.ridge_was_chosen = model.decay is None
-        run.tracker.begin_after(run.n_done)
+    tracker = None if model.tol is None else Tracker(run, state)
+    if tracker is not None:
+        tracker.ridge_was_chosen = run.n_done > 0 and model.decay is None
     refine = None
     if rows is not None and prior is None and newton_follows(options, rows, n_classes):
         refine = partial(refine_in_memory, model, source.X, source.targets, source.use)
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-    run_epochs(run, state, {"X": X, "y": y, "metadata": metadata}, refine=refine)
+    run_epochs(run, state, {"X": X, "y": y, "metadata": metadata}, tracker, refine=refine)
     model._counts, model._closed = counts, False
 
 
@@ -80,6 +79,5 @@ def partial_fit(model, X, y, classes, sample_weight):
         state = settings.new_state(model, n_classes, source.like, options)
     else:
         state = settings.resume(model, n_classes, source.dtype, options)
-    run.track(tracker_of_pass, state)
     run_epochs(run, state, {"X": X, "y": y, "metadata": None}, passes=True)
     model._counts, model._closed = counts, closed

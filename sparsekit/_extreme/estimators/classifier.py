@@ -103,9 +103,9 @@ class ExtremeSoftmaxSGD(
         A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
         five epochs, two standard errors included. It also stops when the objective itself is at most 50 times
         that. A ConvergenceWarning says that it still fell by more, two standard errors deducted, after
-        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too (see
-        ``optimality_``). A fit that chose C gives no warning after all epochs of its decay. 0: all epochs are
-        run, without a warning. None: the objective is not estimated either.
+        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too. A fit that
+        chose C gives no warning after all epochs of its decay. 0: all epochs are run, without a warning.
+        None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the epochs in seconds; None: no limit. The choice of a rate is not counted, nor are
         centroids. The choice of C takes at most as much again.
@@ -148,19 +148,16 @@ class ExtremeSoftmaxSGD(
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
-        Unbiased estimate of the objective above, from rows that are drawn once for a fit. NaN where that
-        would cost more than a twentieth of the fit. `partial_fit` estimates the mean over the rows of a call,
-        when calls have paid for it; until then the older value stays.
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit. NaN where
+        that would cost more than a twentieth of the fit. `partial_fit` removes it, and the next ones.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.
     objective_curve_ : ndarray of shape (``n_iter_``,)
-        The estimate after each epoch; NaN after those that had none, to save time. Newton steps are none.
+        The estimate after each epoch, with ``max_iter`` of 15 or more after every fifth; NaN after the
+        others. Newton steps are none.
     objective_error_curve_ : ndarray of shape (``n_iter_``,)
         Its standard errors.
-    optimality_ : float
-        Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
-        not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
     n_iter_ : int
         Epochs that were run.
     t_ : int

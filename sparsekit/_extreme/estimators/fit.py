@@ -20,13 +20,13 @@ CHECKED_WHOLE, N_CHECKED = 2**26, 500
 WARM_UP = 5
 
 
-def run_epochs(run, state, data, *, passes=False, refine=None):
+def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     """Run the epochs of a `Run` and set the attributes.
 
     With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds, n_epochs)`` goes on
     from what the epochs left, and gives the objective, or None where it did not.
     """
-    model, options, tracker, targets = run.model, run.options, run.tracker, run.source.targets
+    model, options, targets = run.model, run.options, run.source.targets
     context = None
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
@@ -51,7 +51,7 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
             print(f"{type(model).__name__} diverged; learning_rate={options.learning_rate:g} instead")
         vars(state).update(vars(run.start()))
         if tracker is not None:
-            tracker.restart()
+            tracker.begin()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
     exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
@@ -68,7 +68,7 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
     if tracker is None:
         forget(model)
     else:
-        tracker.end(model, result, keep=passes)
+        tracker.end(model, result)
     finish(state, options)
     attributes = attributes_of(state, options, targets)
     stale = "coef_" if "table_" in attributes else "table_"

@@ -58,7 +58,7 @@ def choose_ridge(run):
     sample = rows_aside(model, targets, every[order[:n_aside]], counts_kept)
     n_epochs = min(TRIAL_EPOCHS, options.max_iter - 1)
     if len(sample.codes) > 1 and n_epochs:  # the loss of one has no standard error
-        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0, n_classes), None
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         callback = None if model.callback is None else partial(_call, model.callback)
         for C in CENTROIDS_C:

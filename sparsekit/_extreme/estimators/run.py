@@ -12,7 +12,6 @@ from ..solver.noise import Noise
 from ..solver.sgd import init_work
 from ..solver.state import SamplingOptions, SoftmaxState
 from .block_rows import RowsOfFit
-from .tracking import Tracker
 
 
 @dataclass
@@ -28,7 +27,6 @@ class Run:
     start: Callable[[], SoftmaxState] | None = None
     n_done: int = 0  # epochs before the first one of `run_epochs`
     seconds: float = 0.0  # time of these
-    tracker: Tracker | None = None
 
     def work(self, rows, order=None):
         """The `Work` of rows, or of those whose numbers are in ``order``."""
@@ -36,13 +34,3 @@ class Run:
         return init_work(
             rows, n_classes, self.options, self.rng, counts=self.counts, noise=self.noise, order=order
         )
-
-    def track(self, make, state):
-        """Estimate the objective from some of the rows, by the tracker that ``make`` gives."""
-        source = self.source
-        self.tracker = make(
-            self.model, source.targets, source.use, state, self.options, source.stored_rows, source.width,
-            self.rng,
-        )  # fmt: skip
-        if self.tracker is not None and self.tracker.sample is not None:
-            source.hold(self.tracker.sample.rows)

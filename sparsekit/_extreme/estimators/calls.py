@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from ..._arrays import to_host
-from ..solver.centroids import block_center, fit_centroids, move_center
 from ..solver.refine import newton_follows, refine_in_memory
 from . import settings
 from .block_rows import RowsOfFit
 from .fit import run_epochs
 from .rate import choose_rate
-from .ridge import choose_ridge, rows_of_examples
+from .ridge import begin_at_centroids
 from .run import Run
 from .targets import announced_classes
 from .tracking import Tracker
@@ -33,11 +32,7 @@ def fit(model, X, y, sample_weight):
 
     run = Run(model, source, options, rng, counts, noise, start)
     options.learning_rate = choose_rate(model, source, options, noise, rng)
-    state = start() if prior is None or model.alpha is not None else choose_ridge(run)
-    if prior is not None and model.alpha is not None:
-        examples = rows_of_examples(source.X, rows)
-        centers, intercepts = fit_centroids(examples, rows.y, n_classes, rng, rows.weight)
-        move_center(state, options.plan, block_center(centers, options.plan, source.dtype), intercepts)
+    state = start() if prior is None else begin_at_centroids(run)
     tracker = None if model.tol is None else Tracker(run, state)
     if tracker is not None:
         tracker.ridge_was_chosen = run.n_done > 0 and model.decay is None

@@ -54,7 +54,7 @@ class ExtremeSoftmaxSGD(
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
-        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set
+        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3, 10 or 30, by up to 2000 rows set
         aside in the first three epochs.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
@@ -86,8 +86,9 @@ class ExtremeSoftmaxSGD(
 
         - None: zeros.
         - "centroids": a multiple of the weighted sum of each class's rows, with one weight a feature for all
-          classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. Needs method "auto" and
-          all rows in main memory. Newton's method does not follow.
+          classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. The fit leaves a row out
+          of the sum of its class too where it scores that row. Needs method "auto" and all rows in main
+          memory. Newton's method does not follow.
         - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
           ``alpha=None``, but for dense rows that Newton's method follows. Else zeros, see ``prior_``.
 
@@ -148,8 +149,9 @@ class ExtremeSoftmaxSGD(
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
-        Unbiased estimate of the objective above, from rows that are drawn once for a fit. NaN where
-        that would cost more than a twentieth of the fit. `partial_fit` removes it, and the next ones.
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit. With centroids a
+        row is scored without its own part in those. NaN where that would cost more than a twentieth of the
+        fit. `partial_fit` removes it, and the next ones.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.

@@ -46,12 +46,14 @@ class Sample:
     codes : classes.
     weight : (m,), sums to 1 unless examples are all and their weights are not equal.
     spare : share of the variance that is left: 1 - m / n without replacement, 0 if all were taken, or 1.
+    examples : their numbers among those of the steps, None: none of these.
     """
 
     rows: np.ndarray
     codes: np.ndarray
     weight: np.ndarray
     spare: float
+    examples: np.ndarray | None = None
 
 
 def draw(examples, size, rng):
@@ -66,7 +68,7 @@ def draw(examples, size, rng):
         chosen = np.sort(rng.choice(n, size, replace=share is not None, p=share))
         weight = np.full(size, 1.0 / size)
         spare = 1.0 - size / n if share is None else 1.0
-    return Sample(examples.rows[chosen], examples.codes[chosen], weight, spare)
+    return Sample(examples.rows[chosen], examples.codes[chosen], weight, spare, chosen)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,9 @@ class SampledObjective:
         with np.errstate(all="ignore"):
             losses = to_host(log_losses(scores, self.X, np.asarray(labels, like=scores.intercept)))
             ridge = self.alpha / 2 * _squared_norm(state, options) if self.alpha > 0 else 0.0
+            if state.center is not None and self.sample.examples is not None:
+                own = state.center.own[self.sample.examples]  # rows are scored as by the steps
+                losses = losses + own + np.log(np.exp(-losses - own) - np.expm1(-losses))
         return Evaluation(epoch, losses, ridge)
 
     def value(self, found):

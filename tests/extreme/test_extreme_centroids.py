@@ -109,6 +109,15 @@ def test_the_ridge_shrinks_to_the_centroids(dense, dtype):
     assert objective(ours)[0] < exact.fun + 0.01 * np.log(K)
 
 
+def test_rows_of_weight_0_are_not_drawn():
+    """Their labels change nothing."""
+    X, y = few_rows(8, 40, 600, 3)
+    weight = (np.arange(600) % 3 == 0).astype(float)
+    others = np.where(weight > 0, y, 0)
+    found = [fit_weights(X, labels, 8, np.random.default_rng(0), weight) for labels in (y, others)]
+    np.testing.assert_array_equal(found[0].log_d, found[1].log_d)
+
+
 def test_two_classes_do_not_fit_a_weight_to_each_rare_feature():
     """Log-loss of new rows, with a hundred times as many features as classes and few rows."""
     rng = np.random.default_rng(0)

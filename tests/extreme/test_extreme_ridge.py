@@ -1,5 +1,7 @@
 """The strength of the ridge to centroids of ExtremeSoftmaxSGD, by rows set aside."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,9 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._extreme.estimators import ridge
 from sparsekit._extreme.estimators.objective import Evaluation, Sample, SampledObjective
 from sparsekit._extreme.estimators.rate import rows_aside
 from sparsekit._extreme.estimators.targets import ExtremeTargets
+from sparsekit._extreme.solver.centroids import move_center
 
 
 def linear_classes(n=2000, seed=9):
@@ -23,9 +27,26 @@ def linear_classes(n=2000, seed=9):
 def test_rows_set_aside_choose_a_weak_ridge_for_clean_labels_and_a_strong_one_for_noise():
     """By the log-loss of rows that steps use, the weakest ridge is the best in both: C of 30."""
     X, linear = linear_classes()
-    for labels, C in ((linear, 10), (np.random.default_rng(3).integers(0, 10, 2000), 1)):
+    for labels, C in ((linear, 30), (np.random.default_rng(3).integers(0, 10, 2000), 1)):
         model = ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0).fit(X, labels)
         assert model.alpha_ == pytest.approx(1 / (C * 2000))
+
+
+@pytest.mark.parametrize("of_few_rows", [False, True])
+def test_rows_set_aside_decide_whether_rows_are_scored_with_their_own_part(of_few_rows, monkeypatch, capsys):
+    """That is better for linear classes and worse for classes of few rows."""
+    X, y = few_rows(300, 600, 900, 4) if of_few_rows else linear_classes()
+    with_own = []
+
+    def record(state, plan, center, *intercepts):
+        with_own.append(center.own is None)
+        move_center(state, plan, center, *intercepts)
+
+    monkeypatch.setattr(ridge, "move_center", record)
+    ExtremeSoftmaxSGD(prior="centroids", tol=None, random_state=0, verbose=1).fit(X, y)
+    losses = [float(loss) for loss in re.findall(r"log-loss (\S+)", capsys.readouterr().out)]
+    assert with_own[:2] == [False, True] and (losses[0] < losses[1]) == of_few_rows
+    assert set(with_own[2:]) == {not of_few_rows}
 
 
 def test_rows_set_aside_count_by_their_weights_where_other_rows_have_their_class():
@@ -48,7 +69,7 @@ def test_few_rows_have_the_strongest_ridge(n):
 def test_no_time_for_a_comparison_leaves_the_strongest_ridge():
     X, y = linear_classes()
     params = {"prior": "centroids", "tol": None, "random_state": 0}
-    assert ExtremeSoftmaxSGD(**params).fit(X, y).alpha_ == pytest.approx(1 / (10 * 2000))
+    assert ExtremeSoftmaxSGD(**params).fit(X, y).alpha_ == pytest.approx(1 / (30 * 2000))
     assert ExtremeSoftmaxSGD(**params, max_time=1e-9).fit(X, y).alpha_ == pytest.approx(1 / 2000)
 
 

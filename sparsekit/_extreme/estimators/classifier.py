@@ -87,8 +87,8 @@ class ExtremeSoftmaxSGD(
         - None: zeros.
         - "centroids": a multiple of the weighted sum of each class's rows, with one weight a feature for all
           classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. The fit leaves a row out
-          of the sum of its class too where it scores that row. Needs method "auto" and all rows in main
-          memory. Newton's method does not follow.
+          of the sum of its class too where it scores that row, unless rows set aside have a lower log-loss
+          without this. Needs method "auto" and all rows in main memory. Newton's method does not follow.
         - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
           ``alpha=None``, but for dense rows that Newton's method follows. Else zeros, see ``prior_``.
 
@@ -150,7 +150,7 @@ class ExtremeSoftmaxSGD(
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
         Unbiased estimate of the objective above, from rows that are drawn once for a fit. With centroids a
-        row is scored without its own part in those. NaN where that would cost more than a twentieth of the
+        row is scored as by the fit, see ``prior``. NaN where that would cost more than a twentieth of the
         fit. `partial_fit` removes it, and the next ones.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a

@@ -93,8 +93,9 @@ class SampledObjective:
         with np.errstate(all="ignore"):
             losses = to_host(log_losses(scores, self.X, np.asarray(labels, like=scores.intercept)))
             ridge = self.alpha / 2 * _squared_norm(state, options) if self.alpha > 0 else 0.0
-            if state.center is not None and self.sample.examples is not None:
-                own = state.center.own[self.sample.examples]  # rows are scored as by the steps
+            own = None if state.center is None else state.center.own
+            if own is not None and self.sample.examples is not None:
+                own = own[self.sample.examples]  # rows are scored as by the steps
                 losses = losses + own + np.log(np.exp(-losses - own) - np.expm1(-losses))
         return Evaluation(epoch, losses, ridge)
 

@@ -25,9 +25,10 @@ TRIAL_EPOCHS = 3
 def begin_at_centroids(run):
     """The state of a `Run` at the centroids, or after its first epochs, which choose C of the ridge.
 
-    These are epochs on all rows but some set aside, for each C from the strongest ridge on, as long as the
-    log-loss of the rows set aside falls. ``run`` goes on with the ridge chosen, whose center moves to the
-    centroids of all rows. The weights of the centroids stay those of the first epochs. These take at most
+    These are epochs on all rows but some set aside. By the strongest ridge a row's score of its label has its
+    own part in the centroids or not: the lower log-loss of the rows set aside decides. The ridge gets weaker
+    as long as this log-loss falls. ``run`` goes on with the ridge chosen, whose center moves to the centroids
+    of all rows. The weights of the centroids stay those of the first epochs. These take at most
     ``max_time``. A callback that stops them leaves ``run`` without epochs.
     """
     model, X, targets, rows = run.model, run.source.X, run.source.targets, run.source.rows
@@ -51,25 +52,27 @@ def begin_at_centroids(run):
 
     first = center(weight_kept)
 
-    def start():
+    def start(leave_out=True):
         state = run.start()
-        move_center(state, options.plan, *first)
+        move_center(state, options.plan, _scoring(first[0], leave_out), first[1])
         return state
 
     if model.alpha is not None:
         return start()
-    state, chosen, was_stopped = None, CENTROIDS_C[0], False
+    state, chosen, was_stopped = None, (CENTROIDS_C[0], True), False
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
     sample = rows_aside(model, targets, every[aside], counts_kept)
     if len(sample.codes) > 1:  # the loss of one says nothing
         judge, lowest = SampledObjective(sample, take_rows(X, sample.rows), 0.0), np.inf
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         callback = None if model.callback is None else partial(_call, model.callback)
-        for C in CENTROIDS_C:
+        for number, C in enumerate((CENTROIDS_C[0], *CENTROIDS_C)):
             left = limits.max_time - limits.seconds
             if left <= 0.0:
                 break
-            trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
+            leave_out = number == 0 or (number > 1 and chosen[1])
+            trial = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs)
+            other = start(leave_out)
             result = minimize_sampled_softmax(
                 OneBlock(rows), other, trial, rng, partial(run.work, order=kept), callback=callback,
                 max_time=left, seconds=limits.seconds,
@@ -77,18 +80,25 @@ def begin_at_centroids(run):
             was_stopped = result.status == outcome.STOPPED
             loss, error = judge.value(judge.evaluate(0, other, trial))
             if model.verbose:
-                print(f"{type(model).__name__} C {C:g}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
+                name = f"{type(model).__name__} C {C:g} {'without' if leave_out else 'with'} rows' own parts"
+                print(f"{name}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
             if loss < lowest:
-                state, lowest, chosen, run.n_done = other, loss, C, result.nit
-            if was_stopped or loss > lowest:
+                state, lowest, chosen, run.n_done = other, loss, (C, leave_out), result.nit
+            if was_stopped or (number > 1 and loss > lowest):
                 break
         run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
-    options.alpha = 1.0 / (chosen * counts.sum())
+    C, leave_out = chosen
+    options.alpha = 1.0 / (C * counts.sum())
     state = start() if state is None else state
-    move_center(state, options.plan, center(weight)[0])
+    move_center(state, options.plan, _scoring(center(weight)[0], leave_out))
     return state
+
+
+def _scoring(center, leave_out):
+    """The `BlockCenter` for steps that leave a row's own part out of its score, or do not."""
+    return center if leave_out else replace(center, own=None)
 
 
 def _call(callback, report):

@@ -8,7 +8,8 @@ All classes share the weights d of the features. These, :math:`\tau, \beta` and 
 mean log-loss of rows, each scored without its own part in the sums of its class. Log d has a normal prior
 around :math:`\rho` times the logarithm of the inverse document frequency, and :math:`\rho` is fitted too.
 
-Steps from the centroids score rows in the same way: with its own part most rows would seem to be right.
+Steps from the centroids can score rows in the same way: with their own parts most rows of text would seem to
+be right.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class BlockCenter:
     Without ``start`` values are a table as the state's W, else by feature and block: the entries
     start[j * n_blocks + b] .. are those of feature j in block b, ``lane`` (uint8) the class's index in its
     block; see `kernels.run_block_steps`. ``own`` (n_examples,) is what each example's own row adds to the
-    score of its label.
+    score of its label, which steps leave out; None: they do not.
     """
 
     weights: sp.csr_array
-    own: np.ndarray
+    own: np.ndarray | None
     values: np.ndarray
     start: np.ndarray | None = None
     lane: np.ndarray | None = None
@@ -118,7 +119,7 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     rng : numpy.random.Generator
         Draws the rows of the steps.
     weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows, of mean 1.
+        Weights of the rows, of mean 1. Rows of weight 0 are not drawn.
     """
     n, p = X.shape
     weight = np.ones(n) if weight is None else weight
@@ -141,12 +142,13 @@ def fit_weights(X, y, n_classes, rng, weight=None):
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
-    n_rows = min(n, ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
+    used = np.flatnonzero(weight)
+    n_rows = min(len(used), ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
     log_idf = np.log(idf / np.exp(np.log(idf).mean()))
     own, q = np.zeros(p), np.array(START)  # log d is q[3] log_idf + own
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (own, q)]
     for t in range(1, STEPS + 1):
-        chosen = rng.choice(n, n_rows, replace=False)
+        chosen = used[rng.choice(len(used), n_rows, replace=False)]
         part = X[chosen] / unit, y[chosen], weight[chosen]
         _, by_d, by_q = _loss_gradient(*part, by_feature, counts, logs, q[3] * log_idf + own, q)
         gradients = by_d + own / (LOG_SD**2 * n), np.append(by_q, by_d @ log_idf)

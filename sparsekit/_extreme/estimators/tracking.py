@@ -32,8 +32,8 @@ ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objec
 
 
 def forget(model):
-    """Remove the attributes of an earlier fit."""
-    for name in ATTRIBUTES:
+    """Remove the attributes of an earlier fit, by an earlier version too."""
+    for name in (*ATTRIBUTES, "optimality_", "_score_credit"):
         if hasattr(model, name):
             delattr(model, name)
 

@@ -27,7 +27,8 @@ def begin_at_centroids(run):
 
     These are epochs on all rows but some set aside. By the strongest ridge a row's score of its label has its
     own part in the centroids or not: the lower log-loss of the rows set aside decides. The ridge gets weaker
-    as long as this log-loss falls. ``run`` goes on with the ridge chosen, whose center moves to the centroids
+    as long as this log-loss falls, with own parts by more than its standard error, since more epochs then fit
+    to noise. ``run`` goes on with the ridge chosen, whose center moves to the centroids
     of all rows. The weights of the centroids stay those of the first epochs. These take at most
     ``max_time``. A callback that stops them leaves ``run`` without epochs.
     """
@@ -63,7 +64,7 @@ def begin_at_centroids(run):
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
     sample = rows_aside(model, targets, every[aside], counts_kept)
     if len(sample.codes) > 1:  # the loss of one says nothing
-        judge, lowest = SampledObjective(sample, take_rows(X, sample.rows), 0.0), np.inf
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         callback = None if model.callback is None else partial(_call, model.callback)
         for number, C in enumerate((CENTROIDS_C[0], *CENTROIDS_C)):
@@ -78,13 +79,17 @@ def begin_at_centroids(run):
                 max_time=left, seconds=limits.seconds,
             )  # fmt: skip
             was_stopped = result.status == outcome.STOPPED
-            loss, error = judge.value(judge.evaluate(0, other, trial))
+            found = judge.evaluate(0, other, trial)
+            loss, error = judge.value(found)
             if model.verbose:
                 name = f"{type(model).__name__} C {C:g} {'without' if leave_out else 'with'} rows' own parts"
                 print(f"{name}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
-            if loss < lowest:
-                state, lowest, chosen, run.n_done = other, loss, (C, leave_out), result.nit
-            if was_stopped or (number > 1 and loss > lowest):
+            # the first one may be not finite: not a number is no fall
+            fall, error = (np.inf - loss, 0.0) if best is None else judge.fall(best, found)
+            is_better = fall > (0.0 if leave_out or number < 2 else error)
+            if is_better:
+                state, best, chosen, run.n_done = other, found, (C, leave_out), result.nit
+            if was_stopped or (number > 1 and not is_better):
                 break
         run.seconds = limits.seconds
         if was_stopped:

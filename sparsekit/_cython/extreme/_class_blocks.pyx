@@ -36,6 +36,7 @@ cdef extern from "extreme/class_blocks.h" nogil:
         const int64_t *start
         const unsigned char *lane
         const void *center
+        const double *own
         int n_threads
 
     Py_ssize_t sk_draw_blocks(const sk_blocks*, uint64_t*, int64_t*, double*, int64_t*)
@@ -160,11 +161,13 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
     shared.start = NULL
     shared.lane = NULL
     shared.center = NULL
+    shared.own = NULL
     cdef const int64_t[::1] center_start
     cdef const unsigned char[::1] lane
     cdef const real[::1] center
     if state.center is not None:
         center = state.center.values
+        shared.own = const_pointer(state.center.own)
         if center.shape[0]:
             shared.center = &center[0]
         if center.shape[0] and state.center.start is not None:

@@ -31,6 +31,7 @@ typedef struct {
     const int64_t *start;
     const unsigned char *lane;
     const void *center;
+    const double *own; /* (examples) what the centre adds to an example's score of its label by its own row, or NULL */
     int n_threads;    /* each has sums of its own, to which a row adds as often */
 } sk_metric;
 /* largest change of a score by a step; longer steps are shortened, since first gradients do not predict later ones */

@@ -145,7 +145,7 @@
         const REAL *data = (const REAL *)rows->x;                                                                   \
         const INDEX *col = (const INDEX *)rows->col, *start = (const INDEX *)rows->start;                           \
         const int64_t *of = rows->of, *y_ = rows->y;                                                                \
-        const double *weight_ = rows->weight;                                                                       \
+        const double *weight_ = rows->weight, *own = M->own;                                                        \
         double *weights = workspace.weights;                                                                        \
         int64_t *blocks = workspace.blocks, *slot = workspace.slot;                                                 \
         sk_size width = rows->width;                                                                                \
@@ -198,7 +198,7 @@
                 }                                                                                                   \
             }                                                                                                       \
             for (sk_size i = 0; i < len; i++) fy += x[i] * W[(c != NULL ? (sk_size)c[i] : i) * stride + y];         \
-            f[0] = (double)fy;                                                                                      \
+            f[0] = (double)fy - (own != NULL ? own[e] : 0.0);                                                       \
             for (sk_size j = 0; j < count; j++) {                                                                   \
                 sk_size from = (sk_size)block[j] * SK_BLOCK;                                                        \
                 const REAL *base = W + from;                                                                        \

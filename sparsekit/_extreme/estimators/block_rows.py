@@ -15,7 +15,6 @@ from ..._estimator.checks import check_names, check_sample_weight, in_units
 from ..._estimator.labels import refuse_missing_labels
 from ..._row_blocks.make import comes_in_blocks
 from ..._row_blocks.reader import BlockReader
-from ..solver.checkpoint import digest
 from ..solver.sgd import DataRows
 from . import settings
 from .targets import (
@@ -67,7 +66,6 @@ class RowsOfFit:
         self.model, self.n_blocks = model, self.reader.n_blocks
         self.starts, self.n_features = self.reader.starts, self.reader.n_columns
         self.dtype = self.reader.dtype
-        self.stored: StoredRows | None = None
         self.use = used_rows(targets)
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
@@ -98,11 +96,6 @@ class RowsOfFit:
         """A matrix of the rows' columns and type, where they are."""
         return np.empty((0, self.n_features), dtype=self.dtype) if self.X is None else self.X
 
-    @property
-    def width(self) -> float:
-        """Mean number of entries of a row; in blocks it is not known before they are read."""
-        return 1.0 if self.rows is None else self.rows.width
-
     def counts(self) -> np.ndarray:
         """How often each class is a label (n_classes,)."""
         return count_labels(self.targets, self.model.label_choice, self.use)
@@ -117,24 +110,18 @@ class RowsOfFit:
         if not self.use[self.starts[i] : self.starts[i + 1]].any():
             return None
         X = X if X.dtype == self.dtype else X.astype(self.dtype)
-        if self.stored is not None:
-            self.stored.store(i, X)
         return make_rows(X, self._part(i), self.model.label_choice, relative=False)
 
-    def hold(self, rows: np.ndarray) -> None:
-        """Keep these rows as their blocks are read."""
-        self.stored = StoredRows(rows, self.starts) if self.X is None else None
-
-    def stored_rows(self, rows: np.ndarray) -> Any:
-        """The matrix of the rows to `hold`; blocks of them that were not read since are read."""
+    def matrix_of(self, rows: np.ndarray) -> Any:
+        """The matrix of rows with these rising numbers, for which blocks that have some are read."""
         if self.X is not None:
             return take_rows(self.X, rows)
-        stored = StoredRows(rows, self.starts) if self.stored is None else self.stored
-        self.stored = None
-        for i in stored.missing():
-            _, X = self.reader.block(i)
-            stored.store(i, X if X.dtype == self.dtype else X.astype(self.dtype))
-        return stored.matrix()
+        parts = []
+        for i in np.unique(np.searchsorted(self.starts, rows, side="right") - 1):
+            lo, hi = np.searchsorted(rows, self.starts[i : i + 2])
+            X = self.reader.block(int(i))[1][rows[lo:hi] - self.starts[i]]
+            parts.append(X if X.dtype == self.dtype else X.astype(self.dtype))
+        return sp.vstack(parts, format="csr") if any(map(is_sparse, parts)) else np.concatenate(parts)
 
     def _part(self, i):
         """Targets of block i."""
@@ -157,17 +144,6 @@ class RowsOfFit:
         part = self._part(i)
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
 
-    def identity(self) -> dict[str, Any]:
-        """What distinguishes these data from others, but for the entries of X."""
-        targets = self.targets
-        return {
-            "shape": [self.reader.n_rows, self.n_features],
-            "dtype": self.dtype.name,
-            "blocks": digest([self.starts]),
-            "y and sample_weight": digest([targets.codes, targets.first, targets.weight]),
-            "classes": digest([targets.classes]),
-        }
-
 
 class OneMatrix:
     """A matrix in memory as a `BlockReader` has blocks; it was checked."""
@@ -179,28 +155,6 @@ class OneMatrix:
 
     def read(self, numbers):
         return ((int(i), self.X) for i in numbers)
-
-
-class StoredRows:
-    """Copies of some rows, rising numbers of all, from blocks that come in any order."""
-
-    def __init__(self, rows, starts):
-        self.rows, self.starts = rows, starts
-        self.parts: dict[int, Any] = {}
-        self.blocks = np.unique(np.searchsorted(starts, rows, side="right") - 1)
-
-    def store(self, i, X):
-        """Take the rows that block i has."""
-        if i in self.blocks and i not in self.parts:
-            lo, hi = np.searchsorted(self.rows, [self.starts[i], self.starts[i + 1]])
-            self.parts[i] = X[self.rows[lo:hi] - self.starts[i]]
-
-    def missing(self):
-        return [int(i) for i in self.blocks if int(i) not in self.parts]
-
-    def matrix(self):
-        parts = [self.parts[int(i)] for i in self.blocks]
-        return sp.vstack(parts, format="csr") if any(map(is_sparse, parts)) else np.concatenate(parts)
 
 
 def _as_rows(values):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from os import PathLike
 from typing import ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
@@ -55,7 +54,7 @@ class ExtremeSoftmaxSGD(
         Strength of the ridge, >= 0, in the scale of the mean loss. Every step shrinks the rows of W that it
         samples, by the inverse of their probability (:math:`\beta_k` of [1]_, eq. (6)), as a proximal step.
         None: 1 / (C n_samples) for the adaptive steps of method "auto" (rows of all calls so far in
-        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3 or 10, by up to 2000 rows set
+        `partial_fit`), else 0. C is 10; of a ridge to centroids 1, 3, 10 or 30, by up to 2000 rows set
         aside in the first three epochs.
     fit_intercept : bool, default=True
         Whether to fit intercepts; the ridge holds for them as well.
@@ -87,8 +86,9 @@ class ExtremeSoftmaxSGD(
 
         - None: zeros.
         - "centroids": a multiple of the weighted sum of each class's rows, with one weight a feature for all
-          classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. Needs method "auto" and
-          all rows in main memory. Newton's method does not follow.
+          classes. The weights are fitted by leave-one-out in 80 steps of 200 rows. The fit leaves a row out
+          of the sum of its class too where it scores that row, unless rows set aside have a lower log-loss
+          without this. Needs method "auto" and all rows in main memory. Newton's method does not follow.
         - "auto": "centroids" in fits of method "auto" by adaptive steps to rows in memory, with
           ``alpha=None``, but for dense rows that Newton's method follows. Else zeros, see ``prior_``.
 
@@ -104,9 +104,9 @@ class ExtremeSoftmaxSGD(
         A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
         five epochs, two standard errors included. It also stops when the objective itself is at most 50 times
         that. A ConvergenceWarning says that it still fell by more, two standard errors deducted, after
-        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too (see
-        ``optimality_``). A fit that chose C gives no warning after all epochs of its decay. 0: all epochs are
-        run, without a warning. None: the objective is not estimated either.
+        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too. A fit that
+        chose C gives no warning after all epochs of its decay. 0: all epochs are run, without a warning.
+        None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the epochs in seconds; None: no limit. The choice of a rate is not counted, nor are
         centroids. The choice of C takes at most as much again.
@@ -149,19 +149,17 @@ class ExtremeSoftmaxSGD(
     learning_rate_losses_ : dict
         With ``learning_rate="auto"``: held-out log-loss of each rate that was tried, inf where it diverged.
     objective_ : float
-        Unbiased estimate of the objective above, from rows that are drawn once for a fit. NaN where that
-        would cost more than a twentieth of the fit. `partial_fit` estimates the mean over the rows of a call,
-        when calls have paid for it; until then the older value stays.
+        Unbiased estimate of the objective above, from rows that are drawn once for a fit. With centroids a
+        row is scored as by the fit, see ``prior``. NaN where that would cost more than a twentieth of the
+        fit. `partial_fit` removes it, and the next ones.
     objective_error_ : float
         Standard error of ``objective_``; 0 where all rows were evaluated, as by Newton's method. That of a
         difference between epochs is much smaller, since the rows are the same.
     objective_curve_ : ndarray of shape (``n_iter_``,)
-        The estimate after each epoch; NaN after those that had none, to save time. Newton steps are none.
+        The estimate after each epoch, with ``max_iter`` of 15 or more after every fifth; NaN after the
+        others. Newton steps are none.
     objective_error_curve_ : ndarray of shape (``n_iter_``,)
         Its standard errors.
-    optimality_ : float
-        Estimate of the norm of the objective's gradient, relative to that of a model of zeros. 0 where it is
-        not to be told from 0 by the sample's rows, NaN where it would cost too much and after `partial_fit`.
     n_iter_ : int
         Epochs that were run.
     t_ : int
@@ -271,9 +269,6 @@ class ExtremeSoftmaxSGD(
         X: MatrixLike,
         y: MatrixLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        checkpoint: str | PathLike | None = None,
-        checkpoint_interval: float = 300.0,
     ) -> Self:
         """Fit the model.
 
@@ -291,14 +286,6 @@ class ExtremeSoftmaxSGD(
             Class labels of any kind, or an indicator of zeros and ones (rows without a label are left out).
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows, not all zero; only their ratios matter.
-        checkpoint : str or path, default=None
-            A file that the state of the fit is written to after blocks. A matrix in memory is one block, and
-            its steps are those of data in blocks. Where the file exists, the fit goes on from it. With one
-            thread it ends with the same bits as one that was never broken off. X, y and the parameters must
-            be those that it was written with, but ``max_iter`` may be larger. When all epochs are done the
-            file is removed. It is as large as the weights and one number a row, and holds no pickles.
-        checkpoint_interval : float, default=300
-            Least number of seconds between two checkpoints; 0 writes one after every block.
 
         Returns
         -------
@@ -308,8 +295,7 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If a block
-            does not go with the others (the message names it). If ``checkpoint`` is a file of another run, or
-            none of a checkpoint.
+            does not go with the others (the message names it).
         FloatingPointError
             If the steps diverge.
 
@@ -318,7 +304,7 @@ class ExtremeSoftmaxSGD(
         sklearn.exceptions.ConvergenceWarning
             If the objective surely still falls by more than ``tol`` an epoch after ``max_iter`` epochs.
         """
-        calls.fit(self, X, y, sample_weight, checkpoint, checkpoint_interval)
+        calls.fit(self, X, y, sample_weight)
         return self
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -328,9 +314,6 @@ class ExtremeSoftmaxSGD(
         y: MatrixLike,
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        *,
-        checkpoint: str | PathLike | None = None,
-        checkpoint_interval: float = 300.0,
     ) -> Self:
         """One pass over more rows, at the learning rate itself, without decay.
 
@@ -351,11 +334,6 @@ class ExtremeSoftmaxSGD(
         sample_weight : float or array-like of shape (n_samples,), default=None
             Weights >= 0 of the rows: factors of their steps' lengths, as they are. `fit` divides them by
             their mean, which a stream does not know.
-        checkpoint : str or path, default=None
-            As in `fit`: where the file exists, the pass goes on from it. The estimator must be as it was when
-            the pass began.
-        checkpoint_interval : float, default=300
-            As in `fit`.
 
         Returns
         -------
@@ -365,11 +343,11 @@ class ExtremeSoftmaxSGD(
         ------
         ValueError
             If an argument is out of its range, X or y hold NaN or infinity, or shapes disagree. If y has
-            labels outside of the ``classes`` that were named. For blocks and checkpoints as in `fit`.
+            labels outside of the ``classes`` that were named. For blocks as in `fit`.
         FloatingPointError
             If the steps diverge.
         """
-        calls.partial_fit(self, X, y, classes, sample_weight, checkpoint, checkpoint_interval)
+        calls.partial_fit(self, X, y, classes, sample_weight)
         return self
 
     def __sklearn_tags__(self):

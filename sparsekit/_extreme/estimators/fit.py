@@ -7,6 +7,7 @@ import numpy as np
 from ..._arrays import is_device
 from ..._messages import shown
 from ..._solver import outcome
+from ..solver.epochs import minimize_sampled_softmax
 from ..solver.shortlist import forget as forget_shortlist
 from ..solver.state import finish, settled
 from . import settings
@@ -19,14 +20,13 @@ CHECKED_WHOLE, N_CHECKED = 2**26, 500
 WARM_UP = 5
 
 
-def run_epochs(run, state, data, *, passes=False, refine=None):
+def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     """Run the epochs of a `Run` and set the attributes.
 
     With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds, n_epochs)`` goes on
-    from what the epochs left, and gives the objective, or None where it did not. Returns whether the fit is
-    over: all epochs were run, or the objective has settled.
+    from what the epochs left, and gives the objective, or None where it did not.
     """
-    model, options, tracker, targets = run.model, run.options, run.tracker, run.source.targets
+    model, options, targets = run.model, run.options, run.source.targets
     context = None
     if hasattr(model, "_init_callback_context"):
         context = model._init_callback_context(max_subtasks=options.max_iter + 1)
@@ -37,7 +37,10 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
         monitor.enough = WARM_UP
     monitor.begin(None)
     while True:
-        result = run.minimize(state, monitor, model.max_time)
+        result = minimize_sampled_softmax(
+            run.source, state, options, run.rng, run.work, first_epoch=run.n_done + 1, callback=monitor,
+            max_time=model.max_time, seconds=run.seconds,
+        )  # fmt: skip
         searched = hasattr(model, "learning_rate_losses_")
         if result.status != outcome.DIVERGED or not searched or run.start is None:
             break
@@ -46,15 +49,15 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
         options.learning_rate = model.learning_rate_ = options.learning_rate / 10
         if model.verbose:
             print(f"{type(model).__name__} diverged; learning_rate={options.learning_rate:g} instead")
-        vars(state).update(vars(run.restart()))
+        vars(state).update(vars(run.start()))
         if tracker is not None:
-            tracker.restart()
+            tracker.begin()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
     exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
     if tracker is not None:
         tracker.exact = exact
-    seen = run.codes if options.plan is None else np.arange(len(state.W))
+    seen = targets.codes if options.plan is None else np.arange(len(state.W))
     if result.status == outcome.DIVERGED or not _is_finite(state.W, seen):
         raise FloatingPointError(
             f"method={shown(model.method)} diverged in epoch {result.nit} at learning_rate="
@@ -65,7 +68,7 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
     if tracker is None:
         forget(model)
     else:
-        tracker.end(model, result, keep=passes)
+        tracker.end(model, result)
     finish(state, options)
     attributes = attributes_of(state, options, targets)
     stale = "coef_" if "table_" in attributes else "table_"
@@ -86,7 +89,6 @@ def run_epochs(run, state, data, *, passes=False, refine=None):
         context.call_on_fit_task_end(estimator=model, reconstruction_attributes=dict, **data)
     if tracker is not None:
         tracker.warn_if_it_falls(type(model).__name__, result, stacklevel=5)
-    return result.status == outcome.CONVERGED or (tracker is not None and tracker.has_settled)
 
 
 def attributes_of(state, options, targets):

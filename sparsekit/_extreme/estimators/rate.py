@@ -9,10 +9,9 @@ import numpy as np
 from ..._arrays import to_host
 from ..._messages import shown
 from ..._solver import outcome
-from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, minimize_sampled_softmax
 from ..solver.sgd import init_work
-from .objective import SampledObjective
-from .sample import Sample, examples_of
+from .objective import Sample, SampledObjective, examples_of
 from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state
 from .targets import count_labels, make_rows, take_rows, used_rows
 
@@ -47,14 +46,14 @@ def choose_rate(model, source, options, noise, rng):
     sample = rows_aside(model, targets, every[order[size:]][:JUDGING_ROWS], counts)
     if not len(sample.codes):
         sample = rows_aside(model, targets, chosen[:JUDGING_ROWS], counts)
-    judge = SampledObjective(sample, take_rows(X, sample.rows), 0.0, len(targets.classes))
+    judge = SampledObjective(sample, take_rows(X, sample.rows), 0.0)
     losses = {}
 
     def loss_of(rate):
         trial = replace(options, learning_rate=rate, max_iter=model.max_iter)
         state = new_state(model, len(targets.classes), X, trial, counts)
         result = minimize_sampled_softmax(
-            OneBlock(part), state, trial, rng, Progress(),
+            OneBlock(part), state, trial, rng,
             lambda rows: init_work(rows, len(targets.classes), trial, rng, counts=counts, noise=noise),
         )  # fmt: skip
         diverged = result.status == outcome.DIVERGED
@@ -95,4 +94,4 @@ def rows_aside(model, targets, rows, counts):
     known = counts[examples.codes] > 0
     weight = np.ones(len(known)) if examples.share is None else examples.share
     weight = weight[known] / max(weight[known].sum(), np.finfo(float).tiny)
-    return Sample(examples.rows[known], examples.codes[known], weight, 1.0, np.empty(0, dtype=np.int64))
+    return Sample(examples.rows[known], examples.codes[known], weight, 1.0)

@@ -1,4 +1,4 @@
-"""The strength of a ridge to centroids, by the log-loss of rows that are set aside."""
+"""The start of a fit whose ridge shrinks to centroids, and the strength of the ridge."""
 
 from __future__ import annotations
 
@@ -11,84 +11,99 @@ import scipy.sparse as sp
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
-from ..solver.epochs import OneBlock, Progress, minimize_sampled_softmax
+from ..solver.epochs import OneBlock, minimize_sampled_softmax
 from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
 from .settings import CENTROIDS_C
-from .targets import count_labels, make_rows, take_rows, used_rows
+from .targets import count_labels, take_rows, used_rows
 
 # Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
 # epochs lower the log-loss as well.
 TRIAL_EPOCHS = 3
 
 
-def rows_of_examples(X, rows):
-    """The CSR matrix of the examples' rows; the arrays of X where that is possible."""
-    return sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
+def begin_at_centroids(run):
+    """The state of a `Run` at the centroids, or after its first epochs, which choose C of the ridge.
 
-
-def choose_ridge(run):
-    """Choose C of the ridge by the first epochs on all rows but some set aside; returns the state after them.
-
-    The ridge gets weaker as long as the log-loss of the rows set aside falls by more than its standard error.
-    ``run`` goes on with the ridge chosen, whose center moves to the centroids of all rows. The weights of the
-    centroids stay those of the first epochs. These take at most ``max_time``. A callback that stops them
-    leaves ``run`` without epochs.
+    These are epochs on all rows but some set aside. By the strongest ridge a row's score of its label has its
+    own part in the centroids or not: the lower log-loss of the rows set aside decides. The ridge gets weaker
+    as long as this log-loss falls, with own parts by more than its standard error, since more epochs then fit
+    to noise. ``run`` goes on with the ridge chosen, whose center moves to the centroids
+    of all rows. The weights of the centroids stay those of the first epochs. These take at most
+    ``max_time``. A callback that stops them leaves ``run`` without epochs.
     """
     model, X, targets, rows = run.model, run.source.X, run.source.targets, run.source.rows
     options, rng, counts, n_classes = run.options, run.rng, run.counts, len(targets.classes)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
-    order = rng.permutation(len(every))
-    n_aside = min(JUDGING_ROWS, int(TUNING_SHARE * len(every)))
-    kept = np.sort(order[n_aside:])
-    part = make_rows(X, targets, model.label_choice, every[kept])
-    X_part = rows_of_examples(X, part)
-    weights = fit_weights(X_part, part.y, n_classes, rng, part.weight)
-    centers, intercepts = weights.centroids(X_part, part.y, n_classes, part.weight)
-    first = block_center(centers, options.plan, X.dtype)
-    del X_part, centers
+    n_epochs = 0 if model.alpha is not None else min(TRIAL_EPOCHS, options.max_iter - 1)
+    n_aside = min(JUDGING_ROWS, int(TUNING_SHARE * len(every))) if n_epochs else 0
+    order = rng.permutation(len(every)) if n_aside else np.arange(len(every))
+    kept, aside = np.sort(order[n_aside:]), order[:n_aside]
+    # of each example's row
+    Z = sp.csr_array(X) if rows.row_of is None else sp.csr_array(X)[rows.row_of]
+    weight = np.ones(len(rows.y)) if rows.weight is None else rows.weight
+    is_kept = np.ones(len(every))
+    is_kept[aside] = 0.0
+    weight_kept = weight * (is_kept if rows.first is None else np.repeat(is_kept, np.diff(rows.first)))
+    weights = fit_weights(Z, rows.y, n_classes, rng, weight_kept)
 
-    def start():
+    def center(weight):
+        centers, intercepts, own = weights.centroids(Z, rows.y, n_classes, weight, model.fit_intercept)
+        return block_center(centers, own, options.plan, X.dtype), intercepts
+
+    first = center(weight_kept)
+
+    def start(leave_out=True):
         state = run.start()
-        move_center(state, options.plan, first, intercepts)
+        move_center(state, options.plan, _scoring(first[0], leave_out), first[1])
         return state
 
-    state, chosen, was_stopped = None, CENTROIDS_C[0], False
+    if model.alpha is not None:
+        return start()
+    state, chosen, was_stopped = None, (CENTROIDS_C[0], True), False
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
-    sample = rows_aside(model, targets, every[order[:n_aside]], counts_kept)
-    n_epochs = min(TRIAL_EPOCHS, options.max_iter - 1)
-    if len(sample.codes) > 1 and n_epochs:  # the loss of one has no standard error
-        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0, n_classes), None
+    sample = rows_aside(model, targets, every[aside], counts_kept)
+    if len(sample.codes) > 1:  # the loss of one says nothing
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0), None
         limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
         callback = None if model.callback is None else partial(_call, model.callback)
-        for C in CENTROIDS_C:
+        for number, C in enumerate((CENTROIDS_C[0], *CENTROIDS_C)):
             left = limits.max_time - limits.seconds
             if left <= 0.0:
                 break
-            trial, other = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs), start()
+            leave_out = number == 0 or (number > 1 and chosen[1])
+            trial = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs)
+            other = start(leave_out)
             result = minimize_sampled_softmax(
-                OneBlock(rows), other, trial, rng, Progress(), partial(run.work, order=kept),
-                callback=callback, max_time=left, seconds=limits.seconds,
+                OneBlock(rows), other, trial, rng, partial(run.work, order=kept), callback=callback,
+                max_time=left, seconds=limits.seconds,
             )  # fmt: skip
             was_stopped = result.status == outcome.STOPPED
             found = judge.evaluate(0, other, trial)
+            loss, error = judge.value(found)
             if model.verbose:
-                value, error = judge.value(found)
-                print(f"{type(model).__name__} C {C:g}: log-loss {value:.5f} +- {error:.5f}, rows set aside")
-            if best is None or np.greater(*judge.fall(best, found)):
-                state, best, chosen, run.progress.epoch = other, found, C, result.nit + 1
-            else:
-                break
-            if was_stopped:
+                name = f"{type(model).__name__} C {C:g} {'without' if leave_out else 'with'} rows' own parts"
+                print(f"{name}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
+            # the first one may be not finite: not a number is no fall
+            fall, error = (np.inf - loss, 0.0) if best is None else judge.fall(best, found)
+            is_better = fall > (0.0 if leave_out or number < 2 else error)
+            if is_better:
+                state, best, chosen, run.n_done = other, found, (C, leave_out), result.nit
+            if was_stopped or (number > 1 and not is_better):
                 break
         run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
-    options.alpha = 1.0 / (chosen * counts.sum())
+    C, leave_out = chosen
+    options.alpha = 1.0 / (C * counts.sum())
     state = start() if state is None else state
-    centers, _ = weights.centroids(rows_of_examples(X, rows), rows.y, n_classes, rows.weight)
-    move_center(state, options.plan, block_center(centers, options.plan, X.dtype))
+    move_center(state, options.plan, _scoring(center(weight)[0], leave_out))
     return state
+
+
+def _scoring(center, leave_out):
+    """The `BlockCenter` for steps that leave a row's own part out of its score, or do not."""
+    return center if leave_out else replace(center, own=None)
 
 
 def _call(callback, report):

@@ -7,124 +7,77 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._arrays import to_host
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
-from .model_view import codes
-from .objective import Evaluation, SampledObjective
-from .sample import (
-    FREE_CALL,
-    LEAST,
-    MOST,
-    Sample,
-    Schedule,
-    allowance,
-    draw,
-    examples_of,
-    plan_estimates,
-    spawn_generator,
-)  # fmt: skip
+from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
-# falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more
+# Share of an epoch's cost that an estimate after each may take.
+SHARE = 0.05
+# Cost of a step's score, in scores that are taken of many rows at once. It is read at a random index, written
+# back and comes with the step's other work. Measured: 2 to 60; sparse rows and few classes are at the lower
+# end.
+STEP_SCORE = 4.0
+# Scores that an estimate may take in any case: half a millisecond.
+FREE = 2**16
+# Fewer rows say too little, more say nothing new.
+LEAST, MOST = 64, 20000
+# Epochs over which a fall of the objective is judged. Long fits have an estimate after so many, of more rows.
+PATIENCE = 5
+# Falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more.
 WORTHLESS = 50.0
-# Epochs over which a fall of the objective is judged.
-N_ITER_NO_CHANGE = 5
-# standard errors by which a difference must be on one side of tol
+# Standard errors by which a difference must be on one side of tol.
 SURE = 2.0
-ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_", "optimality_")
+ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_")
 
 
 def forget(model):
-    """Remove the attributes of an earlier fit."""
-    for name in ATTRIBUTES:
+    """Remove the attributes of an earlier fit, by an earlier version too."""
+    for name in (*ATTRIBUTES, "optimality_", "_score_credit"):
         if hasattr(model, name):
             delattr(model, name)
 
 
 class Tracker:
-    """Evaluates the model after epochs.
+    """Evaluates the model of a `Run` after epochs, on rows that are drawn once.
 
-    Parameters
-    ----------
-    sample : Sample or None
-        None where the schedule has no rows.
-    schedule : Schedule
-    rows_of : callable
-        Gives the matrix of the sample's rows; called once, after an epoch.
-    state : SoftmaxState
-    options : SamplingOptions
-    tol : float
-        Fall an epoch, in parts of log K, below which a fit has settled; 0: it never has.
-    n_wait : int
-        Epochs over which a fall is judged.
+    The generator of the steps is left as it is.
     """
 
-    def __init__(self, sample, schedule, rows_of, state, options, tol, n_wait):
-        self.sample, self.schedule, self.rows_of = sample, schedule, rows_of
-        self.state, self.options, self.n_wait = state, options, n_wait
-        self.limit = tol * np.log(max(2, state.n_classes))
-        self.estimate: SampledObjective | None = None
-        self.starts_at_zeros = False
+    def __init__(self, run, state):
+        model, source, options = run.model, run.source, run.options
+        self.state, self.options, n_classes = state, options, state.n_classes
+        self.limit = model.tol * np.log(max(2, n_classes))
+        self.every = PATIENCE if options.max_iter >= 3 * PATIENCE else 1
+        examples = examples_of(source.targets, model.label_choice, source.use)
+        size = _sample_size(source.use.sum(), options, n_classes, self.every)
+        n = len(examples.codes)
+        self.estimate = None
+        if size >= min(n, LEAST):
+            sample = draw(examples, min(size, MOST), _spawn(run.rng))
+            self.estimate = SampledObjective(sample, source.matrix_of(sample.rows), options.alpha)
+        self.first = run.n_done
         self.ridge_was_chosen = False
         self.exact: float | None = None  # where all rows and classes were evaluated in the end
-        self.restart()
+        self.begin()
 
-    def restart(self):
-        """Remove the epochs so far."""
-        self.curve: list[float] = []
-        self.errors: list[float] = []
-        self.evaluations: list[Evaluation] = []
+    def begin(self):
+        """Evaluate the first state."""
         self.has_settled = False
-        if self.starts_at_zeros:
-            self.begin_at_zeros()
-
-    def begin_at_zeros(self):
-        """Note the objective before the first epoch, of a model without weights but for intercepts."""
-        if self.sample is None or self.state.center is not None:
-            return
-        self.starts_at_zeros = True
-        K, bias = self.state.n_classes, self.state.bias
-        losses = np.full(len(self.sample.codes), np.log(K))
-        norms = np.zeros(len(self.sample.classes) if self.options.alpha > 0 else 0)
-        if self.options.method == "nce" and bias is not None:
-            # its intercepts start at the logarithms of frequencies
-            start = to_host(bias).astype(np.float64)[codes(np.arange(K), self.options)]
-            losses = np.logaddexp.reduce(start) - start[self.sample.codes]
-            norms = start[self.sample.classes][: len(norms)] ** 2
-        self.evaluations = [Evaluation(0, losses, norms)]
-
-    def begin_after(self, epoch):
-        """Evaluate the state that epochs before the first tracked one left."""
-        if self.sample is not None:
-            self.evaluations = [self._evaluate(epoch, self.state, self.options)]
+        self.curve, self.errors = [np.nan] * self.first, [np.nan] * self.first
+        self.evaluations = [] if self.estimate is None else [self._evaluate(self.first)]
 
     def after_epoch(self, epoch):
-        """(estimate, standard error) of the objective: the newest ones, NaN where there are none yet."""
-        self._start_curves_at(epoch)
+        """(estimate, standard error) of the objective: the newest ones, NaN where there are none."""
         value = error = np.nan
-        self.has_settled = False
-        if self.schedule.is_due(epoch, self.options.max_iter):
-            found = self._evaluate(epoch, self.state, self.options)
-            value, error = self.estimate.value(found)
-            self.evaluations = [*(one for one in self.evaluations if one.epoch < epoch), found]
-            # one more than is used, for a run that goes on from before this epoch
-            while (
-                len(self.evaluations) > 4
-                and self.evaluations[1].epoch < epoch - self.n_wait - self.schedule.every
-            ):
-                del self.evaluations[0]
-            self.has_settled = self._is_settled()
+        if self.estimate is not None and (epoch % self.every == 0 or epoch == self.options.max_iter):
+            self.evaluations = [one for one in self.evaluations if one.epoch >= epoch - 2 * PATIENCE]
+            self.evaluations.append(self._evaluate(epoch))
+            value, error = self.estimate.value(self.evaluations[-1])
+            self.has_settled = self._is_settled(value + SURE * error)
         self.curve.append(value)
         self.errors.append(error)
-        known = [(v, e) for v, e in zip(self.curve, self.errors) if not np.isnan(v)]
-        return known[-1] if known else (np.nan, np.nan)
-
-    def _start_curves_at(self, epoch):
-        """Cut what epochs from this one on left; those before that have no estimate get NaN."""
-        for curve in (self.curve, self.errors):
-            del curve[epoch - 1 :]
-            curve += [np.nan] * (epoch - 1 - len(curve))
+        return (np.nan, np.nan) if self.estimate is None else self.estimate.value(self.evaluations[-1])
 
     def fall(self, latest=False):
         """(mean fall an epoch over the last ones, its standard error), or None where it is not known.
@@ -133,34 +86,24 @@ class Tracker:
         """
         if len(self.evaluations) < 2:
             return None
-        before, after = self._base(), self.evaluations[-1]
-        before = self.evaluations[-2 if latest else 0] if latest or before is None else before
+        before, after = self.evaluations[-2] if latest else self._base(), self.evaluations[-1]
         value, error = self.estimate.fall(before, after)
         n = after.epoch - before.epoch
         return value / n, error / n
 
-    def end(self, model, result, keep=False):
-        """Set the attributes of ``model``; with ``keep`` an older estimate stays if there is no new one."""
-        known = (getattr(model, "objective_", np.nan), getattr(model, "objective_error_", np.nan))
+    def end(self, model, result):
+        """Set the attributes of ``model``."""
         forget(model)
-        state, options = self.state, self.options
-        if not self.curve:
-            self._start_curves_at(result.nit + 1)
-        model.objective_curve_, model.objective_error_curve_ = np.array(self.curve), np.array(self.errors)
-        model.objective_ = model.objective_error_ = model.optimality_ = np.nan
-        if self.sample is None:
-            if keep:
-                model.objective_, model.objective_error_ = known
-            return
-        found = self.evaluations[-1] if self.evaluations else None
-        in_between = result.status in (outcome.MAX_TIME, outcome.DIVERGED)
-        if self.exact is not None or in_between or found is None or found.epoch != result.nit:
-            found = self._evaluate(result.nit, state, options)
-        model.objective_, model.objective_error_ = self.estimate.value(found)
+        model.objective_ = model.objective_error_ = np.nan
         if self.exact is not None:
             model.objective_, model.objective_error_ = self.exact, 0.0
-        if self.schedule.gradient:
-            model.optimality_ = self.estimate.gradient_norm(found, state, options)
+        elif self.estimate is not None:
+            last = self.evaluations[-1]
+            last = last if last.epoch == result.nit else self._evaluate(result.nit)
+            model.objective_, model.objective_error_ = self.estimate.value(last)
+        missing = [np.nan] * (result.nit - len(self.curve))  # an epoch that had no time to end
+        model.objective_curve_ = np.array(self.curve + missing)
+        model.objective_error_curve_ = np.array(self.errors + missing)
 
     def warn_if_it_falls(self, name, result, stacklevel):
         """ConvergenceWarning where all epochs were run and the objective surely fell by more than tol."""
@@ -186,130 +129,36 @@ class Tracker:
             stacklevel=stacklevel + 1,
         )
 
-    def snapshot(self, n_epochs):
-        """(header, arrays) of what the first ``n_epochs`` left, for a checkpoint."""
-        if self.sample is None:
-            return None, {}
-        past = [one for one in self.evaluations if one.epoch <= n_epochs]
-        arrays = {f"sample.{name}": getattr(self.sample, name) for name in _ARRAYS}
-        for number, one in enumerate(past):
-            arrays |= {f"evaluation.{number}.losses": one.losses, f"evaluation.{number}.norms": one.norms}
-        header = {
-            "spare": self.sample.spare,
-            "schedule": [self.schedule.n_rows, self.schedule.every, self.schedule.gradient],
-            "evaluations": [one.epoch for one in past],
-            "curve": self.curve[:n_epochs],
-            "errors": self.errors[:n_epochs],
-        }
-        return header, arrays
-
-    def restore(self, header, arrays):
-        """Go on from a snapshot."""
-        if header is None:
-            self.sample, self.schedule = None, Schedule(0, 1, False)
-            self.evaluations, self.starts_at_zeros = [], False
-            return
-        self.sample = Sample(spare=header["spare"], **{name: arrays[f"sample.{name}"] for name in _ARRAYS})
-        self.schedule = Schedule(*header["schedule"])
-        self.evaluations = [
-            Evaluation(epoch, arrays[f"evaluation.{i}.losses"], arrays[f"evaluation.{i}.norms"])
-            for i, epoch in enumerate(header["evaluations"])
-        ]
-        self.curve, self.errors = header["curve"], header["errors"]
-
-    def _evaluate(self, epoch, state, options):
-        if self.estimate is None:
-            self.estimate = SampledObjective(
-                self.sample, self.rows_of(self.sample.rows), options.alpha, state.n_classes
-            )
-        return self.estimate.evaluate(epoch, state, options)
+    def _evaluate(self, epoch):
+        return self.estimate.evaluate(epoch, self.state, self.options)
 
     def _base(self):
-        """The newest evaluation that lies ``n_wait`` epochs back, with another one in between, or None."""
-        old = [one for one in self.evaluations[:-2] if one.epoch <= self.evaluations[-1].epoch - self.n_wait]
-        return old[-1] if old else None
+        """The newest evaluation that lies PATIENCE epochs back, or else the oldest."""
+        old = [one for one in self.evaluations if one.epoch <= self.evaluations[-1].epoch - PATIENCE]
+        return old[-1] if old else self.evaluations[0]
 
-    def _is_settled(self):
-        base, last = self._base(), self.evaluations[-1]
+    def _is_settled(self, most):
+        """Whether the objective, at ``most`` this, is low, or moved little from its base on."""
         if not self.limit:
             return False
-        value, error = self.estimate.value(last)
-        if value + SURE * error <= WORTHLESS * self.limit:
-            return True
-        if base is None:
-            return False
+        base, last = self._base(), self.evaluations[-1]
         window = last.epoch - base.epoch
+        if most <= WORTHLESS * self.limit:
+            return True
+        if window < PATIENCE:
+            return False
         # neither falling nor, by steps that are too long, rising in between
-        limit = self.limit * window
-        for one in self.evaluations[:-1]:
-            if one.epoch >= base.epoch:
-                value, error = self.estimate.fall(one, last)
-                if not abs(value) + SURE * error <= limit:
-                    return False
-        return True
+        falls = [self.estimate.fall(one, last) for one in self.evaluations[:-1] if one.epoch >= base.epoch]
+        return all(abs(value) + SURE * error <= self.limit * window for value, error in falls)
 
 
-_ARRAYS = ("rows", "codes", "weight", "classes")
-
-
-def tracker_of(model, targets, use, state, options, rows_of, width, rng):
-    """The Tracker of a fit, or None with ``tol=None``.
-
-    Parameters
-    ----------
-    model : ExtremeSoftmaxSGD
-    targets : ExtremeTargets
-    use : ndarray of bool
-        The rows that the fit steps on.
-    state : SoftmaxState
-    options : SamplingOptions
-    rows_of : callable
-        See `Tracker`.
-    width : float
-        Mean number of a row's entries.
-    rng : numpy.random.Generator
-        Of the steps; it is left as it is.
-    """
-    if model.tol is None:
-        return None
-    examples, K = examples_of(targets, model.label_choice, use), state.n_classes
-    n, n_rows = len(examples.codes), int(np.count_nonzero(use))
-    schedule = plan_estimates(n, n_rows, K, _classes_a_step(options, K), options.max_iter)
-    sample = _draw(examples, schedule.n_rows, state, options, width, rng)
-    tracker = Tracker(sample, schedule, rows_of, state, options, model.tol, N_ITER_NO_CHANGE)
-    tracker.begin_at_zeros()
-    return tracker
-
-
-def tracker_of_pass(model, targets, use, state, options, rows_of, width, rng):
-    """The same for a call of partial_fit: an estimate from its own rows, once calls have paid for it."""
-    if model.tol is None:
-        return None
-    examples, K = examples_of(targets, model.label_choice, use), state.n_classes
-    credit = getattr(model, "_score_credit", 0.0)
-    credit += allowance(int(np.count_nonzero(use)), _classes_a_step(options, K), 1, FREE_CALL)
-    size = min(len(examples.codes), MOST, int(credit / K))
-    if size < min(len(examples.codes), LEAST):
-        size = 0
-    # what many calls saved up is not kept for one
-    model._score_credit = min(credit - size * K, float(MOST) * K)
-    sample = _draw(examples, size, state, options, width, rng)
-    return Tracker(sample, Schedule(size, 1, False), rows_of, state, options, 0.0, 1)
-
-
-def _classes_a_step(options, n_classes):
+def _sample_size(n_rows, options, n_classes, every):
+    """Rows whose scores cost SHARE of so many epochs."""
     plan = options.plan
-    taken = options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK
-    return min(n_classes, taken)
+    taken = min(n_classes, options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK)
+    return int(every * max(FREE, SHARE * STEP_SCORE * n_rows * taken) / n_classes)
 
 
-def _draw(examples, size, state, options, width, rng):
-    if not size:
-        return None
-    K = state.n_classes
-    n_norms = 0
-    if options.alpha > 0:
-        # of those as much as of the scores
-        n_features = state.W.shape[0 if options.plan is not None else 1]
-        n_norms = max(LEAST, int(size * K * width / max(1, n_features)))
-    return draw(examples, size, K, n_norms, spawn_generator(rng))
+def _spawn(rng):
+    """Another generator, for the same seed always the same, that leaves ``rng``'s numbers as they are."""
+    return np.random.default_rng(rng.bit_generator.seed_seq.spawn(1)[0])

@@ -7,6 +7,9 @@ With the weighted sums :math:`S_k` of the rows of class k and the sum :math:`n_k
 All classes share the weights d of the features. These, :math:`\tau, \beta` and :math:`\gamma` minimise the
 mean log-loss of rows, each scored without its own part in the sums of its class. Log d has a normal prior
 around :math:`\rho` times the logarithm of the inverse document frequency, and :math:`\rho` is fitted too.
+
+Steps from the centroids can score rows in the same way: with their own parts most rows of text would seem to
+be right.
 """
 
 from __future__ import annotations
@@ -46,10 +49,12 @@ class BlockCenter:
 
     Without ``start`` values are a table as the state's W, else by feature and block: the entries
     start[j * n_blocks + b] .. are those of feature j in block b, ``lane`` (uint8) the class's index in its
-    block; see `kernels.run_block_steps`.
+    block; see `kernels.run_block_steps`. ``own`` (n_examples,) is what each example's own row adds to the
+    score of its label, which steps leave out; None: they do not.
     """
 
     weights: sp.csr_array
+    own: np.ndarray | None
     values: np.ndarray
     start: np.ndarray | None = None
     lane: np.ndarray | None = None
@@ -63,19 +68,38 @@ class CentroidWeights:
     q: np.ndarray
     unit: float
 
-    def centroids(self, X, y, n_classes, weight=None):
-        """Weights (n_classes, n_features) as CSR and intercepts (n_classes,); see `fit_weights`."""
+    def centroids(self, X, y, n_classes, weight=None, fit_intercept=True):
+        """Centroids of rows as in `fit_weights`, intercepts, and what a row adds to its score of its class.
+
+        Weights are CSR (n_classes, n_features), intercepts (n_classes,), the last part is (n_samples,).
+        """
+        n, (beta, log_tau, gamma, _) = len(y), self.q
+        gamma *= fit_intercept
+        weight, d = np.ones(n) if weight is None else weight, np.exp(self.log_d)
         counts = np.bincount(y, weight, minlength=n_classes)
-        logs = np.log(np.maximum(counts, 1))
-        sums = _class_sums(X, y, n_classes, weight)
-        sums.data *= np.exp(self.log_d)[sums.indices] / self.unit
-        sums.data *= np.repeat(np.exp(self.q[1] - self.q[0] * logs) / self.unit, np.diff(sums.indptr))
-        return sums, self.q[2] * logs
+        logs, own_logs = np.log(np.maximum(counts, 1)), np.log(np.maximum(counts[y] - weight, 1))
+        centers = _class_sums(X, y, n_classes, weight)
+        centers.data *= d[centers.indices] / self.unit
+        centers.data *= np.repeat(np.exp(log_tau - beta * logs) / self.unit, np.diff(centers.indptr))
+        squares = sp.csr_array(((X.data / self.unit) ** 2, X.indices, X.indptr), shape=X.shape) @ d.astype(
+            X.dtype
+        )
+        score, shorter = _scores_of_labels(X, y, centers), own_logs - logs[y]
+        others = score * np.exp(-beta * shorter) - np.exp(log_tau - beta * own_logs) * weight * squares
+        return centers, gamma * logs, score - others - gamma * shorter
 
 
-def fit_centroids(X, y, n_classes, rng, weight=None):
-    """The centroids of the rows that their weights are fitted to; parameters as in `fit_weights`."""
-    return fit_weights(X, y, n_classes, rng, weight).centroids(X, y, n_classes, weight)
+def _scores_of_labels(X, y, weights):
+    """x_i^T w_{y_i} (n_samples,) of CSR weights (n_classes, n_features)."""
+    out, dense = np.empty(len(y)), np.zeros(X.shape[1])
+    order = np.argsort(y, kind="stable")
+    classes, begin = np.unique(y[order], return_index=True)
+    for k, rows in zip(classes, np.split(order, begin[1:])):
+        part = slice(weights.indptr[k], weights.indptr[k + 1])
+        dense[weights.indices[part]] = weights.data[part]
+        out[rows] = X[rows] @ dense
+        dense[weights.indices[part]] = 0.0
+    return out
 
 
 def _class_sums(X, y, n_classes, weight):
@@ -95,7 +119,7 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     rng : numpy.random.Generator
         Draws the rows of the steps.
     weight : ndarray of shape (n_samples,), default=None
-        Positive weights of the rows, of mean 1.
+        Weights of the rows, of mean 1. Rows of weight 0 are not drawn.
     """
     n, p = X.shape
     weight = np.ones(n) if weight is None else weight
@@ -118,12 +142,13 @@ def fit_weights(X, y, n_classes, rng, weight=None):
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
-    n_rows = min(n, ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
+    used = np.flatnonzero(weight)
+    n_rows = min(len(used), ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
     log_idf = np.log(idf / np.exp(np.log(idf).mean()))
     own, q = np.zeros(p), np.array(START)  # log d is q[3] log_idf + own
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (own, q)]
     for t in range(1, STEPS + 1):
-        chosen = rng.choice(n, n_rows, replace=False)
+        chosen = used[rng.choice(len(used), n_rows, replace=False)]
         part = X[chosen] / unit, y[chosen], weight[chosen]
         _, by_d, by_q = _loss_gradient(*part, by_feature, counts, logs, q[3] * log_idf + own, q)
         gradients = by_d + own / (LOG_SD**2 * n), np.append(by_q, by_d @ log_idf)
@@ -186,7 +211,7 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
     return loss, by_d * d, by_q
 
 
-def block_center(weights, plan, dtype):
+def block_center(weights, own, plan, dtype):
     """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``."""
     weights = sp.csr_array(weights)[plan.order].astype(dtype)
     n_features = weights.shape[1]
@@ -194,7 +219,7 @@ def block_center(weights, plan, dtype):
         at, values = _entries(weights, plan.stride)
         table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values
-        return BlockCenter(weights, table)
+        return BlockCenter(weights, own, table)
     by_feature = sp.csc_array(weights)
     by_feature.sort_indices()
     column = by_feature.indices
@@ -202,7 +227,7 @@ def block_center(weights, plan, dtype):
     cell += column // kernels.BLOCK
     count = np.bincount(cell, minlength=n_features * plan.n_blocks)
     start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return BlockCenter(weights, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
+    return BlockCenter(weights, own, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
 
 
 def move_center(state, plan, center, intercepts=None):

@@ -273,3 +273,25 @@ def test_projective_trees_of_large_scores_with_weak_ones():
         left = scores - solution[u]
         gain = tree(left, True, False)[0] - (left * solution[u]).sum()
         assert solution[u][9, 3] == 1.0 and gain < 1e-12 * abs(scores).sum()
+
+
+@pytest.mark.parametrize("shape", [(60, 60), (40, 60), (60, 40), (12, 25), (1, 4)])
+@pytest.mark.parametrize("rows, columns, scale", [(1e4, 1e3, 0.3), (10.0, 10.0, 0.03), (1e5, 0.0, 3.0)])
+def test_constants_of_rows_and_columns_are_no_trouble_for_matchings(shape, rows, columns, scale):
+    """Constants of both sides change no marginal if sides are equal, and no matching falls back."""
+    rng = np.random.default_rng(shape)
+    plain = scale * rng.standard_normal(shape)
+    scores = plain + rows * rng.standard_normal((shape[0], 1)) + columns * rng.standard_normal((1, shape[1]))
+    found = []
+    for one in (scores, plain):
+        graph = FactorGraph()
+        x = graph.variable(one)
+        graph.add(Matching(x))
+        solution = graph.solve()
+        assert solution.success and solution.n_fallbacks == 0
+        found.append(np.asarray(solution[x]))
+    smaller = 1 if shape[0] >= shape[1] else 0
+    np.testing.assert_allclose(found[0].sum(axis=1 - smaller), 1.0, atol=1e-8)
+    assert (found[0].sum(axis=smaller) <= 1.0 + 1e-8).all()
+    if shape[0] == shape[1]:
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)

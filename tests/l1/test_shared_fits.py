@@ -142,6 +142,20 @@ def test_nothing_is_shared_outside():
     assert_array_equal(again.coef_, first.coef_)
 
 
+def test_copies_of_columns_are_not_kept():
+    """A state does not grow with the rows, and the next fit copies its columns again."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((4000, 90))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(4000)
+    with sk.shared_fits(max_bytes=200_000):
+        first = sk.LassoOBA(0.1, solver="gram").fit(X, y)
+        assert len(module._active._states) == 1
+        second = sk.LassoOBA(0.05, solver="gram").fit(X, y)
+    alone = sk.LassoOBA(0.05, solver="gram").fit(X, y)
+    assert first.n_iter_ > 0 and second.n_iter_ <= alone.n_iter_
+    np.testing.assert_allclose(second.coef_, alone.coef_, atol=1e-6)
+
+
 @pytest.mark.parametrize(("max_bytes", "expected"), [(0, 0), (20_000, 2), (2**28, 4)])
 def test_memory_has_a_limit(max_bytes, expected):
     with sk.shared_fits(max_bytes=max_bytes):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from blocks_in_memory import ListOfBlocks
 from extreme_things import few_rows
 from scipy.optimize import check_grad, minimize
 from sklearn.preprocessing import normalize
@@ -10,7 +11,6 @@ from sklearn.preprocessing import normalize
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_weights
-from sparsekit._row_blocks.blocks import ListOfBlocks
 
 
 def fit_centroids(X, y, n_classes, rng, weight=None):

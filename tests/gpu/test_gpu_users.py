@@ -25,7 +25,6 @@ def test_arrays_that_belong_in_main_memory(cupy):
     divergence = sk.SparsemaxClassifierCV(alphas=[0.1], cv=2).fit(X, y)
     for name, call in [
         ("sample_weight", lambda: sk.SoftmaxClassifierCV(cv=2).fit(X, y, dw)),
-        ("sample_weight", lambda: sk.l1_logistic_path(X, y, sample_weight=dw)),
         ("penalty_weights", lambda: sk.L1LogisticOBA(penalty_weights=five).fit(X, y)),
         ("Cs", lambda: sk.l1_logistic_path(X, y, Cs=five)),
         ("alphas", lambda: sk.fenchel_young_path(X, y, alphas=five)),
@@ -38,6 +37,8 @@ def test_arrays_that_belong_in_main_memory(cupy):
     ]:
         with pytest.raises(TypeError, match=rf"{name} is (on the GPU|one).*cupy\.asnumpy\({name}\)"):
             call()
+    with pytest.raises(TypeError, match=r"sample_weight is on the GPU and X, y in main.*cupy\.asnumpy"):
+        sk.l1_logistic_path(X, y, sample_weight=dw)
 
 
 def test_scores_of_very_many_classes_or_labels(cupy):

@@ -54,7 +54,9 @@ class Tracker:
         n = len(examples.codes)
         self.estimate = None
         if size >= min(n, LEAST):
-            sample = draw(examples, min(size, MOST), _spawn(run.rng))
+            size = min(size, MOST)
+            # all rows are X itself, where a copy of most would take as much memory
+            sample = draw(examples, n if 2 * size > n else size, _spawn(run.rng))
             self.estimate = SampledObjective(sample, source.matrix_of(sample.rows), options.alpha)
         self.first = run.n_done
         self.ridge_was_chosen = False

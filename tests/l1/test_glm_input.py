@@ -88,10 +88,11 @@ def test_a_separable_binomial_fit_without_a_penalty_says_that_it_did_not_converg
 
 @pytest.mark.parametrize("size", [1e308, 1e-308])
 def test_sizes_of_equal_weights_change_nothing(size):
+    """But for rounding: Hessians of paths are in single precision."""
     y, weight = TARGETS["gamma"], np.full(N, size)
     found, wanted = (GLMOBACV("gamma", alphas=3, cv=3).fit(X, y, s) for s in (weight, None))
-    assert_allclose(found.scores_, wanted.scores_, rtol=1e-10)
-    assert_allclose(found.coef_, wanted.coef_, rtol=1e-10)
+    assert_allclose(found.scores_, wanted.scores_, rtol=1e-8)
+    assert_allclose(found.coef_, wanted.coef_, rtol=1e-8)
     assert_allclose(found.score(X, y, weight), wanted.score(X, y), rtol=1e-12)
 
 

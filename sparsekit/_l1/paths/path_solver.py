@@ -204,7 +204,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
 
 
 def uses_hessian(loss, l1_ratio, options):
-    """Whether a `NewtonSession` solves a path: of two classes, or of ridges within the limits of the plan.
+    """Whether a `NewtonSession` solves a path: losses of one score a row, ridges within limits of the plan.
 
     It solves a single ridge too. Other ridges are not worth a Hessian that is kept.
     """
@@ -212,10 +212,10 @@ def uses_hessian(loss, l1_ratio, options):
     is_exact = options.get("hessian", "exact") == "exact"
     if not (is_exact and isinstance(loss, LinearLoss) and is_in_main_memory(loss.s)):
         return False
-    if l1_ratio > 0.0:
-        return isinstance(loss, LogisticLoss)
-    is_one_sided, (n, p) = getattr(loss, "one_sided", False), loss.design.shape
-    return not is_one_sided and plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
+    if getattr(loss, "one_sided", False):
+        return False
+    n, p = loss.design.shape
+    return l1_ratio > 0.0 or plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
 
 
 def session_of(loss):

@@ -18,10 +18,9 @@ from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import family_counterpart
 from ..._estimator.training_data import with_numbers
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import FloatArray, MatrixLike, Offset
@@ -140,9 +139,6 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
             return 1.0 if total == 0.0 else 0.0
         with np.errstate(over="ignore"):
             return float(np.maximum(1.0 - total / reference, -most))
-
-    def _counterpart(self):
-        return family_counterpart(self, self._make_family(), chosen(self, "alpha"), chosen(self, "l1_ratio"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -12,9 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._docstrings import shares_entries
 from ..._estimator.checks import in_units
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
 from ..paths.block_problems import LeastSquaresBlockProblem
 from ..paths.data_losses import check_positive, least_squares_of
@@ -36,10 +34,6 @@ class LassoPredictionMixin(OffsetRegressionMixin):
         if self.positive:
             check_positive(self.hessian)
         return inputs, inputs.problem(LeastSquaresProblem, LeastSquaresBlockProblem, given.values, *own)
-
-    def _counterpart(self):
-        alpha, ratio = chosen(self, "alpha"), chosen(self, "l1_ratio")
-        return lasso_counterpart(alpha, ratio, fit_intercept=self.fit_intercept, positive=self.positive)
 
 
 @shares_entries(OBAEstimatorMixin, L1LogisticOBA)

@@ -16,9 +16,8 @@ from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.offset_prediction import OffsetClassificationMixin
-from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
@@ -64,12 +63,6 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores)
-
-    def _counterpart(self):
-        ratio, C = chosen(self, "l1_ratio"), float(chosen(self, "C"))
-        return logistic_counterpart(
-            ratio, C=C, fit_intercept=self.fit_intercept, class_weight=self.class_weight
-        )
 
 
 @shares_entries(OBAEstimatorMixin, SolverEstimatorMixin)

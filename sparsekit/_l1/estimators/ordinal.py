@@ -18,7 +18,7 @@ from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type, in_units
 from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.linear_model import PenaltyNameMixin, last_fit, no_counterpart
+from ..._estimator.linear_model import PenaltyNameMixin, last_fit
 from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
@@ -96,9 +96,6 @@ class OrdinalPredictionMixin(PenaltyNameMixin, OffsetClassificationMixin):
             odds = self.predict_linear(X, offset) - self.thresholds_[0]
             return odds if self.ranks_[1] else -odds
         return self.predict_log_proba(X, offset)
-
-    def _counterpart(self) -> Any:
-        raise no_counterpart(self, "it has no model of ordered classes.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

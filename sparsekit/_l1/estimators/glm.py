@@ -27,11 +27,10 @@ from ..._typing import FloatArray, MatrixLike, Offset
 from ..losses.families.family import Family
 from ..losses.families.make import make_family
 from ..losses.family_loss import deviance, null_predictor
-from ..paths.block_problems import FamilyBlockProblem
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
-from ..paths.inputs import FitInputs
+from ..paths.inputs import problem_of_family
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .lasso import LassoOBA
 
@@ -49,12 +48,9 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         return make_family(self.family, self.link, **given)
 
-    def _whole(self, given: Any) -> tuple[FitInputs, FamilyProblem]:
-        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
-        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
-        family.check(y)
-        inputs = FitInputs(self, given, in_units)
-        return inputs, inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
+    def _whole(self, given: Any) -> FamilyProblem:
+        """The problem of all rows of `TrainingData`."""
+        return problem_of_family(self, given, self._make_family(), self.positive)
 
     @by_blocks
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -237,11 +233,6 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     }
 
     path = staticmethod(glm_path)
-
-    def _problem(self, given):
-        inputs, whole = self._whole(given)
-        made_of = whole.values, inputs.weight, whole.offset
-        return self._problem_of_numbers(inputs, whole.make_loss(whole.X), whole.null, made_of)
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -140,10 +140,7 @@ def certify(run, point):
     if loss.has_kinks:
         primal = loss.evaluate(point.z, run.spare).f
     run.update_best(point.w, point.b, primal + problem.penalty(point.w))
-    bound = run.certificate.best
     run.certificate.update(point.w, point.b, point.z, point.rows, point.gradient, run.primal)
-    if loss.has_kinks and run.certificate.best > bound:
-        run.dual = point.rows.dual.copy()
 
 
 class Newton:

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from ..._estimator.base import FIT_CONSTRAINTS, SCALERS, SolverEstimatorMixin
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.decorators import declares_parameters, fit_context
 from ..._estimator.linear_model import last_fit
 from ..._row_blocks.blocks import RoundError
@@ -24,7 +23,6 @@ from ..paths.coefficients import l1_weights, pack
 from ..paths.magnitudes import check_result, named_overflow
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.blockwise import mixed
-from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
 
 CONSTRAINTS: dict = {
@@ -35,12 +33,11 @@ CONSTRAINTS: dict = {
 }
 
 
-def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
+def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
     A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
-    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms decide
-    which it is.
+    others, leave nothing to gain. ``loss`` was minimised.
     """
     gap = result.dual_gap
     # ten times what a fit aims at
@@ -52,28 +49,11 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
         f"{100 * gap / result.fun:.2g} % too high, and it has stopped falling. Columns of X are nearly "
-        "combinations of others or nearly constant, or differ too much in scale: the largest norm is "
-        f"{_spread_of_norms(X, result.x):.2g} times the smallest. Bring them to similar scales ({SCALERS}), "
-        "use a stronger penalty or fewer columns, or tighten tol.",
+        f"combinations of others or nearly constant, or differ too much in scale. Bring them to similar "
+        f"scales ({SCALERS}), use a stronger penalty or fewer columns, or tighten tol.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
-
-
-def _spread_of_norms(X, x):
-    """Largest over smallest norm of the columns of X (n, p) that a solution with p values a class uses."""
-    n_features = X.shape[1]
-    n_classes = max(len(x) // n_features, 1) if n_features else 1
-    used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)
-    if isinstance(X, BlockedMatrix):
-        squares = X.census.squares
-    elif hasattr(X, "nnz"):
-        squares = X.multiply(X).sum(axis=0)
-    else:
-        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
-    squares = np.asarray(squares, like=x).ravel()[used]
-    squares = squares[squares > 0]
-    return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
 @declares_parameters
@@ -233,6 +213,5 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
-        X = loss.X if isinstance(loss, CentredLoss) else X
-        warn_if_gap_is_large(result, loss, X, self._solver_options, who=type(self).__name__, stacklevel=4)
+        warn_if_gap_is_large(result, loss, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

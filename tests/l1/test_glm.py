@@ -191,6 +191,19 @@ def test_names_and_pipelines():
     assert pipe.score(frame, y) > 0.3
 
 
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
+def test_labels_whose_weighted_mean_is_a_half_up_to_rounding(link):
+    y = np.repeat([0.0, 1.0], 30)
+    A = np.random.default_rng(0).standard_normal((60, 3)) + y[:, None]
+    weight = np.concatenate([np.full(30, 0.1), np.resize([0.3, 0.1, 0.2, 0.1, 0.05, 0.05], 30) / 0.8 * 0.6])
+    assert abs(np.average(y, weights=weight) - 0.5) < 1e-15
+    options = dict(link=link, alpha=1e-3, tol=1e-8)
+    found = GLMOBA("binomial", **options).fit(A, y, weight)
+    weight[0] *= 1.0 + 1e-9
+    assert_allclose(_parts(found), _parts(GLMOBA("binomial", **options).fit(A, y, weight)), atol=1e-6)
+    assert found.objective_ > 0.1 and found.coef_.any()
+
+
 # paths
 
 

@@ -46,8 +46,8 @@ _WHY = {
 }
 
 
-def warn_if_unconverged(result, options, *, who, stacklevel=3):
-    """Issue a ConvergenceWarning that says why the solver stopped early and what to do.
+def warn_if_unconverged(result, options, *, who, stacklevel=3, how_far=""):
+    """Issue a ConvergenceWarning that says why the solver stopped early, ``how_far`` it is, and what to do.
 
     A run that the user's own callback stopped is not warned about.
     """
@@ -55,7 +55,7 @@ def warn_if_unconverged(result, options, *, who, stacklevel=3):
     if why is None:
         return
     warnings.warn(
-        f"{who} did not converge: {why.format(**options)}. "
+        f"{who} did not converge: {why.format(**options)}.{how_far} "
         f"Optimality {result.optimality:.2e}, tol {options['tol']:.2e}, {result.nit} iterations.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,

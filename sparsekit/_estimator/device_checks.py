@@ -16,6 +16,8 @@ from .._arrays import is_device, is_sparse, namespace, to_host
 from .._linalg.structure import check_sparse
 from .._messages import shown
 from .._typing import DeviceArray, DeviceMatrix, EitherMatrix
+from .checks import array_of, check_sample_weight
+from .labels import refuse_real_labels
 
 
 def check_device_X(
@@ -81,45 +83,23 @@ def check_finite(values: DeviceArray, what: str) -> None:
         raise ValueError(f"{what} contains NaN or infinity.")
 
 
-def check_device_vector(
-    values: object,
-    n: int,
-    name: str,
-    *,
-    X: DeviceArray | DeviceMatrix,
-    minimum: float | None = None,
-) -> DeviceArray:
-    """One finite number a row of ``X``, on the GPU like ``X``: targets or weights called ``name``."""
-    xp = namespace(X=X, **{name: values})
-    if not is_device(values):
-        raise TypeError(
-            f"{name} must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(values)}"
-        )
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one entry for each row of X; got {values.shape}")
-    if values.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold real numbers; its dtype is {values.dtype}")
-    values = xp.ascontiguousarray(values.astype(np.float64, copy=False))
-    check_finite(values, name)
-    if minimum is not None and bool((values < minimum).any()):
-        raise ValueError(f"{name} must be at least {minimum:g} in every entry")
-    return values
-
-
 def device_weight(
     X: DeviceArray | DeviceMatrix, sample_weight: DeviceArray | float | None
 ) -> DeviceArray | None:
     """Weights on the GPU from one number or an array there; None stays."""
     if sample_weight is None:
         return None
-    if isinstance(sample_weight, Real):
-        sample_weight = namespace(X=X).full(X.shape[0], float(sample_weight))
-    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0.0)
-    if not bool(weight.any()):
-        raise ValueError(
-            "Sample weights must contain at least one non-zero number: all of sample_weight is 0."
-        )
-    return weight
+    if not isinstance(sample_weight, Real):
+        sample_weight = _on_host(sample_weight, "sample_weight", X)
+    return namespace(X=X).asarray(check_sample_weight(sample_weight, X.shape[0]))
+
+
+def _on_host(values: Any, name: str, X: DeviceArray | DeviceMatrix) -> Any:
+    """Values of each row, which must be on the GPU as X is, in main memory, where they are checked."""
+    namespace(X=X, **{name: values})
+    if not is_device(values):
+        raise TypeError(f"{name} must be a CuPy array as X is on the GPU; got {shown(values)}")
+    return to_host(values)
 
 
 def flatten_column(y: EitherMatrix, stacklevel: int) -> EitherMatrix:
@@ -137,12 +117,20 @@ def flatten_column(y: EitherMatrix, stacklevel: int) -> EitherMatrix:
 
 def check_device_target(y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 5) -> DeviceArray:
     """One finite number a row of ``X``, on the GPU like ``X``; a column is taken with a warning."""
-    y = flatten_column(y, stacklevel=stacklevel) if getattr(y, "ndim", 1) == 2 else y
-    return check_device_vector(y, X.shape[0], "y", X=X)
+    y = _one_a_row(y, X, stacklevel)
+    return namespace(X=X).asarray(array_of(y, "y"))
+
+
+def _one_a_row(y, X, stacklevel):
+    y = _on_host(y, "y", X)
+    y = flatten_column(y, stacklevel=stacklevel + 1) if y.ndim == 2 else y
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y must have shape {X.shape[:1]}, one entry for each row of X; got {y.shape}")
+    return y
 
 
 def encode_device_labels(
-    y: object, n: int, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 6
+    y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 6
 ) -> tuple[DeviceArray, DeviceArray]:
     """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
     if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
@@ -150,19 +138,10 @@ def encode_device_labels(
             "y holds labels that are no numbers, which a GPU cannot hold: encode them with "
             "sklearn.preprocessing.LabelEncoder and pass cupy.asarray(codes)"
         )
-    xp = namespace(X=X, y=y)
-    if not is_device(y):
-        raise TypeError(f"y must be a CuPy array of shape ({n},) as X is on the GPU; got {shown(y)}")
-    y = flatten_column(y, stacklevel=stacklevel)
-    if y.shape != (n,):
-        raise ValueError(f"y must have shape ({n},), one label for each row of X; got {y.shape}")
-    check_finite(y, "y")
-    classes, codes = xp.unique(y, return_inverse=True)
-    if classes.dtype.kind == "f" and not bool((classes == xp.rint(classes)).all()):
-        raise ValueError(
-            "Unknown label type: continuous. y must hold class labels, and float labels must be whole numbers"
-        )
-    return classes, codes.reshape(-1)
+    y, xp = _one_a_row(y, X, stacklevel), namespace(X=X)
+    refuse_real_labels(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    return xp.asarray(classes), xp.asarray(codes.reshape(-1))
 
 
 class DeviceEstimatorMixin:

@@ -1,4 +1,4 @@
-"""What fitted linear models show of themselves: a table, and scikit-learn's estimator."""
+"""What fitted linear models show of themselves: a table of coefficients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._arrays import as_like, to_host
@@ -19,44 +18,6 @@ class LinearModelMixin:
     """A fitted model with ``coef_`` of shape (n_features,) or (n_outputs, n_features)."""
 
     _has_vector: ClassVar[bool] = False  # whether ``coef_`` is a vector, which `sparsify` makes a row
-
-    def to_sklearn(self) -> BaseEstimator:
-        """The fitted estimator of scikit-learn that predicts the same, in main memory.
-
-        It needs nothing of this package: to be pickled for machines that have scikit-learn only, or to be
-        converted to ONNX by skl2onnx. Parameters that mean the same there are set. It is made to predict. A
-        new fit gives other coefficients where scikit-learn lacks a parameter (``penalty_weights``,
-        ``bounds``) or has another scale. The guide's page "Saved models" says which estimator stands for
-        which, and where digits differ.
-
-        Returns
-        -------
-        estimator
-            A fitted one, with copies of the coefficients.
-
-        Raises
-        ------
-        ValueError
-            If no estimator of scikit-learn predicts the same: sets of labels, hashed weights, a single class
-            or an offset. Set ``needs_offset_`` to False for the model without its offset.
-        sklearn.exceptions.NotFittedError
-            If the model was not fitted.
-        """
-        check_is_fitted(self)
-        if getattr(self, "needs_offset_", False):
-            raise no_counterpart(
-                self,
-                "it adds an offset to each row. Set needs_offset_ = False for the model without it, and add "
-                "the offset to its scores yourself.",
-            )
-        counterpart = self._counterpart()
-        coef, intercept = self._linear_parts()
-        counterpart.coef_, counterpart.intercept_ = coef, intercept
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "n_iter_"):
-            if hasattr(self, name):
-                value = to_host(getattr(self, name))
-                setattr(counterpart, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return counterpart
 
     def coefficients(self, feature_names: ArrayLike | Any = None) -> DataFrame:
         """Table of the coefficients: those that are not zero first, by falling magnitude.
@@ -103,22 +64,11 @@ class LinearModelMixin:
         tags.input_tags.sparse = True
         return tags
 
-    def _counterpart(self) -> Any:
-        """The unfitted estimator of scikit-learn; ValueError where there is none."""
-        raise NotImplementedError(f"{type(self).__name__} has no scikit-learn counterpart.")
-
-    def _linear_parts(self) -> tuple[Any, Any]:
-        """Coefficients and intercept for scikit-learn's estimator: copies, in main memory."""
-        coef: Any = self.coef_  # type: ignore[attr-defined]
-        coef = check_sparse(coef, "coef_").copy() if sp.issparse(coef) else np.array(to_host(coef), order="C")
-        if self._has_vector:
-            coef = (coef.toarray() if sp.issparse(coef) else coef).reshape(-1)
-        intercept = to_host(self.intercept_)  # type: ignore[attr-defined]
-        return coef, intercept.copy() if isinstance(intercept, np.ndarray) else intercept
-
 
 class PenaltyNameMixin:
     """`penalty` of estimators with an ``l1_ratio``, and after cross-validation an ``l1_ratio_``."""
+
+    l1_ratio: Any
 
     @property
     def penalty(self) -> str:
@@ -127,18 +77,8 @@ class PenaltyNameMixin:
         By it :class:`sklearn.feature_selection.SelectFromModel` sees an L1 model, and keeps features whose
         coefficients are above 1e-5 and not above their mean.
         """
-        ratios = np.unique(chosen(self, "l1_ratio"))
-        return penalty_name(ratios[0]) if len(ratios) == 1 else "elasticnet"
-
-
-def penalty_name(l1_ratio: float) -> str:
-    """Name of the penalty of one l1_ratio."""
-    return {0.0: "l2", 1.0: "l1"}.get(float(l1_ratio), "elasticnet")
-
-
-def chosen(model: Any, name: str) -> Any:
-    """The parameter ``name`` of a fitted model, or what a search chose for it."""
-    return getattr(model, f"{name}_") if hasattr(model, f"{name}_") else getattr(model, name)
+        ratios = np.unique(getattr(self, "l1_ratio_", self.l1_ratio))
+        return {0.0: "l2", 1.0: "l1"}.get(ratios[0], "elasticnet") if len(ratios) == 1 else "elasticnet"
 
 
 def last_fit(model: Any, like: Any, columns: Any, n_outputs: int) -> tuple[Any, Any] | None:
@@ -157,17 +97,6 @@ def last_fit(model: Any, like: Any, columns: Any, n_outputs: int) -> tuple[Any, 
         return None
     intercept = np.broadcast_to(intercept.astype(np.float64), (n_outputs,))
     return columns.restrict(coef).astype(np.float64), intercept
-
-
-def score_parts(coef: Any, intercept: Array) -> tuple[Any, Array]:
-    """Rows of scores; of two classes, which have one row in scikit-learn, their difference."""
-    if coef.shape[0] == 2:
-        return coef[[1]] - coef[[0]], intercept[1:] - intercept[:1]
-    return coef, intercept
-
-
-def no_counterpart(model: object, why: str) -> ValueError:
-    return ValueError(f"no estimator of scikit-learn predicts what this {type(model).__name__} does: {why}")
 
 
 def coefficients_of(model: Any) -> Any:

@@ -157,7 +157,7 @@ def check_device_targets(X, y, sample_weight, class_weight, stacklevel=5):
 
 def device_labels(X, y, weight, class_weight, stacklevel=4):
     """Targets from labels (n,) on the GPU like X, and checked weights or None."""
-    classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=stacklevel + 2)
+    classes, codes = encode_device_labels(y, X=X, stacklevel=stacklevel + 2)
     xp = namespace(classes=classes)
     refuse_one_class(classes)
     warn_of_many_classes(len(classes), X.shape[0], stacklevel)

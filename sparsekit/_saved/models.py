@@ -76,8 +76,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
         )
     check_is_fitted(model)
     parameters = model.get_params(deep=False)
-    left_out = parameters.keys() | set(getattr(model, "_unsaved", ()))
-    fitted = {key: value for key, value in vars(model).items() if key not in left_out}
+    fitted = {key: value for key, value in vars(model).items() if key not in parameters}
     if isinstance(model, DeviceEstimatorMixin) and model._on_device():
         raise TypeError(f"this {name} is on a GPU: save(model.to_cpu(), path).")
     unknown = sorted(fitted.keys() - CONTRACTS[name].keys())

@@ -1,4 +1,4 @@
-/* Losses of one row: logistic, probit, and those that are given by a piecewise quadratic conjugate. */
+/* Losses of one row: logistic, and those that are given by a piecewise quadratic conjugate. */
 #ifndef SPARSEKIT_LOSSES_H
 #define SPARSEKIT_LOSSES_H
 
@@ -25,22 +25,6 @@ SK_BOTH double sk_logistic_of(double t) { return (t < 0.0 ? -t : 0.0) + SK_LOG1P
 SK_BOTH double sk_miss(double t) {
     double e = SK_EXP_NEG(-fabs(t)), inv = 1.0 / (1.0 + e);
     return t < 0.0 ? inv : e * inv;
-}
-
-/* -log Phi(t) and ratio = phi(t) / Phi(t). The tail uses Mills' ratio as a continued fraction: Phi underflows below
- * -37, where its logarithm is about -t^2 / 2. */
-SK_BOTH double sk_probit(double t, double *ratio) {
-    const double root = 0.70710678118654752440; /* sqrt(1/2) */
-    double a = -t, frac = a;
-    if (t > -6.0) {
-        double cdf = 0.5 * erfc(-t * root);
-        *ratio = 0.39894228040143267794 * exp(-0.5 * t * t) / cdf; /* 1 / sqrt(2 pi) */
-        return t > 5.0 ? -log1p(-0.5 * erfc(t * root)) : -log(cdf);
-    }
-    /* Phi(-a) / phi(a) = 1 / (a + 1 / (a + 2 / (a + ...))): 40 terms reach machine precision for a >= 6 */
-    for (int k = 40; k > 0; k--) frac = a + k / frac;
-    *ratio = frac;
-    return 0.5 * a * a + log(frac) + 0.91893853320467274178; /* log(2 pi) / 2 */
 }
 
 /* A convex, piecewise linear or quadratic loss h(r), r = c (z - t), is given by its conjugate. h*(a) = eps |a| +

@@ -20,7 +20,7 @@ def checked(estimator, X, y, sample_weight, classifies):
         raise ValueError(f"Found array with {X.shape[0]} sample(s) while a minimum of 4 is required.")
     classes = None
     if classifies:
-        found, y = encode_device_labels(y, X.shape[0], X=X)
+        found, y = encode_device_labels(y, X=X)
         classes = to_host(found)
     else:
         y = check_device_target(y, X=X)

@@ -21,7 +21,6 @@ from sklearn.utils.validation import _check_method_params
 
 from .._arrays import as_like, to_host
 from .._estimator.checks import apply_class_weight, in_units
-from .._l1.paths.data_losses import check_positive
 from .._l1.paths.family_problem import FamilyProblem
 from .._l1.paths.least_squares_problem import LeastSquaresProblem
 from .._l1.paths.magnitudes import sum_in_units
@@ -51,8 +50,9 @@ class LogisticSource:
         self.max_time, self.callback = model.max_time, model.callback
         whole = LogisticProblem(
             X, as_like(codes, X), _weight_like(self.weight, X), penalty, model.fit_intercept, 1, classes,
-            self.unit, shift,
+            shift,
         )  # fmt: skip
+        whole.scale = 1.0 / self.unit
         self.whole, self.X = whole.mixing(model.l1_ratio), X
         self.penalties: Array
 
@@ -85,8 +85,6 @@ class LassoSource:
         self.penalties: Array
 
     def _problem(self, model, X, y, weight, penalty, shift):
-        if model.positive:
-            check_positive(model.hessian)
         whole = LeastSquaresProblem(
             X, y, weight, penalty, model.fit_intercept, 1, model.positive, model.hessian, shift
         )

@@ -52,7 +52,7 @@ def test_it_is_a_column_bound_to_one(loss, fit_intercept):
 def test_predictions_ask_for_it(tmp_path):
     X, y, offset = data()
     model = BoundedRegressor(alpha=0.01).fit(X, y, offset=offset)
-    for call in (model.predict, lambda X: model.score(X, y), lambda X: model.to_sklearn()):
+    for call in (model.predict, lambda X: model.score(X, y)):
         with pytest.raises(ValueError, match="offset"):
             call(X)
     assert model.score(X, y, offset=offset) > 0.9

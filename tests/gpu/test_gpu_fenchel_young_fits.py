@@ -133,7 +133,7 @@ def test_what_fits_refuse(cupy, cls):
         with pytest.raises(kind, match=match):
             cls(**options).fit(X, y, *weight)
 
-    refused(ValueError, "one label for each row", A, y[1:])
+    refused(ValueError, "one entry for each row", A, y[1:])
     refused(ValueError, "one row for each row", A, q[1:])
     refused(ValueError, r"y\[0, 0\] is -", A, -q)
     refused(ValueError, r"y\[0\] sums to 2", A, 2 * q)

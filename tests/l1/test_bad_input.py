@@ -97,16 +97,14 @@ def test_constant_zero_and_duplicate_columns(cancer, container):
     assert lasso.objective_ == pytest.approx(LassoOBA(0.01, tol=1e-9).fit(X, y).objective_, rel=1e-7)
 
 
-@pytest.mark.parametrize("scale, spread", [(1e9, r"\de\+09"), (1.0, r"\d(\.\d)?")])
-def test_a_gap_that_stays_large_is_warned_about(monkeypatch, cancer, scale, spread):
+@pytest.mark.parametrize("scale", [1e9, 1.0])
+def test_a_gap_that_stays_large_is_warned_about(monkeypatch, cancer, scale):
     """Where nothing moves any more; here because no iteration is spent on the gap."""
     X, y = cancer
     scaled = X.copy()
     scaled[:, 0] *= scale
     monkeypatch.setattr(oba, "VALUE_ROUNDING", 1e-5)
-    with pytest.warns(
-        ConvergenceWarning, match=rf"gap shows .* % too high, .* is {spread} times the smallest"
-    ):
+    with pytest.warns(ConvergenceWarning, match="gap shows .* % too high, .* similar scales"):
         L1LogisticOBA(C=1e5, max_iter=1000).fit(scaled, y)
 
 

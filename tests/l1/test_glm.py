@@ -181,7 +181,7 @@ def test_shared_fits_find_the_same():
             assert_allclose(_parts(shared), _parts(first), atol=1e-7)
 
 
-def test_names_pipelines_and_conversions():
+def test_names_and_pipelines():
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(P)])
     y = TARGETS["poisson"]
     model = GLMOBA(alpha=0.02, penalty_weights={"c5": 0.0}).fit(frame, y)
@@ -189,12 +189,19 @@ def test_names_pipelines_and_conversions():
     assert list(model.coefficients().index[:2]) == ["c1", "c0"]
     pipe = make_pipeline(StandardScaler(), GLMOBA(alpha=0.02)).fit(frame, y)
     assert pipe.score(frame, y) > 0.3
-    for family in ("poisson", "gamma", "tweedie", "gaussian", "huber"):
-        model = GLMOBA(family, alpha=0.02).fit(X, TARGETS[family])
-        np.testing.assert_array_equal(model.to_sklearn().predict(X), model.predict(X))
-    for family in ("binomial", "negative-binomial"):
-        with pytest.raises(ValueError, match="no estimator of scikit-learn"):
-            GLMOBA(family, alpha=0.02).fit(X, TARGETS[family]).to_sklearn()
+
+
+@pytest.mark.parametrize("link", ["logit", "probit", "cloglog"])
+def test_labels_whose_weighted_mean_is_a_half_up_to_rounding(link):
+    y = np.repeat([0.0, 1.0], 30)
+    A = np.random.default_rng(0).standard_normal((60, 3)) + y[:, None]
+    weight = np.concatenate([np.full(30, 0.1), np.resize([0.3, 0.1, 0.2, 0.1, 0.05, 0.05], 30) / 0.8 * 0.6])
+    assert abs(np.average(y, weights=weight) - 0.5) < 1e-15
+    options = dict(link=link, alpha=1e-3, tol=1e-8)
+    found = GLMOBA("binomial", **options).fit(A, y, weight)
+    weight[0] *= 1.0 + 1e-9
+    assert_allclose(_parts(found), _parts(GLMOBA("binomial", **options).fit(A, y, weight)), atol=1e-6)
+    assert found.objective_ > 0.1 and found.coef_.any()
 
 
 # paths

@@ -85,7 +85,6 @@ def test_other_scorers_and_the_mean_of_the_folds():
     assert_allclose(search.coef_, np.mean([fold.coef_ for fold in folds], axis=0), atol=1e-4)
     assert_allclose(search.score(X, Y), -mean_poisson_deviance(Y, search.predict(X)), rtol=1e-9)
     assert not hasattr(search, "dual_gap_")
-    assert_allclose(search.to_sklearn().predict(X), search.predict(X), rtol=1e-12)
 
 
 @ignore_warnings

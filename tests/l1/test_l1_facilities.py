@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import reference_oba as reference
 import scipy.sparse as sp
-import sklearn
 from l1_things import (
     ALPHA,
     COUNTS,
@@ -85,17 +84,10 @@ REFUSED = {
         lambda: sk.L1LogisticOBA().fit(X, THREE, offset=OFFSET), ValueError, "a column a class",
         "the same for all classes would change no probability",
     ),
-    "to_sklearn with an offset": (
-        lambda: sk.LassoOBA().fit(X, NUMBERS, offset=OFFSET).to_sklearn(), ValueError, "adds an offset",
-        "no estimator of scikit-learn has one",
-    ),
     "no offset to predict with": (
         lambda: sk.L1LogisticOBA().fit(X, TWO, offset=OFFSET).predict(X), ValueError,
         "was fitted with an offset",
         "zeros would silently be wrong",
-    ),
-    "to_sklearn before the fit": (
-        lambda: sk.LassoOBACV().to_sklearn(), sklearn.exceptions.NotFittedError, "not fitted", "",
     ),
     "alpha = 0 in a path": (
         lambda: sk.lasso_path(X, NUMBERS, alphas=[1.0, 0.0]), ValueError, "alphas must be > 0",

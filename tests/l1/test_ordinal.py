@@ -211,7 +211,5 @@ def test_an_offset_in_other_forms(tmp_path):
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="no estimator of scikit-learn predicts"):
-        OrdinalOBA().fit(X, CODES).to_sklearn()
     with pytest.raises(ValueError, match="only one class"):
         OrdinalOBA().fit(X, np.zeros(N))

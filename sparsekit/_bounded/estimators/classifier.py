@@ -16,7 +16,6 @@ from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
 from ..._estimator.decorators import available_if, with_parameters
 from ..._estimator.offset_prediction import OffsetClassificationMixin
-from ..._estimator.sklearn_counterparts import one_against_rest_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit
 from ..._messages import shown
@@ -187,6 +186,3 @@ class BoundedClassifier(BoundedEstimatorMixin, OffsetClassificationMixin, BaseEs
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, offset))
-
-    def _counterpart(self):
-        return one_against_rest_counterpart(self)

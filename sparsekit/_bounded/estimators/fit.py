@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _get_feature_names
 
-from ..._arrays import as_like, host_only, namespace, to_host
+from ..._arrays import host_only, namespace, to_host
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.checks import by_feature
 from ..._estimator.decorators import declares_parameters, fit_context
@@ -143,7 +143,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
     tol: float = BoundedOptions.tol
     max_iter: int = BoundedOptions.max_iter
 
-    _unsaved = ("_multipliers",)  # what `save` leaves out
     _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -246,9 +245,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
             tol=self.tol, max_iter=self.max_iter, max_time=np.inf if self.max_time is None else self.max_time
         )
         results = []
-        known = getattr(self, "_multipliers", None) if self.warm_start else None
-        if known is None or [len(one) for one in known] != [X.shape[0]] * len(losses):
-            known = [None] * len(losses)
 
         def minimize(x0, callback):
             x, done = x0.copy(), 0
@@ -266,7 +262,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
                 result = minimize_bounded(
                     problem, x0[k, :-1], x0[k, -1], opts,
                     callback=None if callback is None else report, history=self.history,
-                    multipliers=None if known[k] is None else as_like(known[k], X),
                 )  # fmt: skip
                 # an optimality of NaN: the objective is finite, but ten times the size of y overflows
                 if not np.isfinite(result.fun) or np.isnan(result.optimality):
@@ -298,11 +293,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
             for name in ("fun", "dual_gap")
         )
         self.n_iter_ = np.array([result.nit for result in results] + [0] * missing, dtype=np.int32)
-        found = [result.multipliers for result in results]
-        if self.warm_start and not missing and not any(one is None for one in found):
-            self._multipliers = found
-        elif hasattr(self, "_multipliers"):
-            del self._multipliers
 
 
 def _side(name, side, absent):

@@ -15,7 +15,6 @@ from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
 from ..._estimator.decorators import with_parameters
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import regression_counterpart
 from ..._estimator.training_data import with_numbers
 from ..losses.losses import regression_loss, weighted_quantile
 from .fit import (
@@ -166,6 +165,3 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     def _store_result(self):
         self.objective_, self.dual_gap_ = float(self.objective_[0]), float(self.dual_gap_[0])
         self.n_iter_ = int(self.n_iter_[0])
-
-    def _counterpart(self):
-        return regression_counterpart(self)

@@ -21,7 +21,7 @@ from .scaled_descent import Descent
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 
 
-def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, multipliers=None):
+def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     """Minimise from (w, b), w within the box.
 
     Parameters
@@ -33,14 +33,12 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
     callback : callable, default=None
         ``callback(report)`` after each iteration with copies; a true value or StopIteration stops.
     history : bool, default=False
-    multipliers : ndarray of shape (n,), default=None
-        Dual variables of a result at (w, b), for losses with kinks. They certify (w, b) at once.
 
     Returns
     -------
     OptimizeResult
-        x = (w, b), fun, dual_gap, optimality, nit, n_newton, nfev, status, message, success, history,
-        multipliers. optimality is the gap relative to the objective. nfev counts passes over X, one or two an
+        x = (w, b), fun, dual_gap, optimality, nit, n_newton, nfev, status, message, success, history.
+        optimality is the gap relative to the objective. nfev counts passes over X, one or two an
         evaluation.
     """
     opts, b = opts or BoundedOptions(), float(b)
@@ -48,11 +46,9 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
     # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
-            if multipliers is not None:
-                run.begin_with(w, b, multipliers)
-            elif run.is_small:
+            if run.is_small:
                 run.begin_at(w, b)
-            if not run.is_small:
+            else:
                 Descent(run).approach(w, b)
             refine(run)
             status = outcome.NO_PROGRESS
@@ -63,5 +59,5 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False, 
     return OptimizeResult(
         x=np.append(run.w, run.b), fun=run.primal, dual_gap=max(run.gap, 0.0), optimality=run.measure(),
         nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
-        success=status == outcome.CONVERGED, history=run.history.columns(), multipliers=run.dual,
+        success=status == outcome.CONVERGED, history=run.history.columns(),
     )  # fmt: skip

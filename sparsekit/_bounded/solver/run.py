@@ -15,8 +15,6 @@ from .certificate import Certificate
 # Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
 # then give the same answer.
 MAX_NEWTON_ONLY_ENTRIES = 20000
-# Smoothing of an envelope without curvature.
-INFINITE_SMOOTHING = 1e100
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,6 @@ class BoundedRun:
     b: float = 0.0
     begun: bool = False
     spare: LossRows | None = None  # for the objective itself, while `rows` has its envelope
-    dual: np.ndarray | None = None  # dual variables (n,) of the best bound of a loss with kinks
 
     def __post_init__(self):
         self.limits = Limits(self.options.max_iter, self.options.max_time)
@@ -64,21 +61,6 @@ class BoundedRun:
         rows = LossRows.empty(self.problem.n, w)
         z, gradient = self.problem.evaluate(w, b, rows)
         self.begin(w, b, z, rows, gradient)
-
-    def begin_with(self, w, b, multipliers):
-        """The same where multipliers of a loss with kinks are known, which may prove that it is the solution.
-
-        ``multipliers`` are dual variables (n,).
-        """
-        self.begin_at(w, b)
-        self.dual = multipliers
-        z = self.problem.predictor(w, b)
-        rows = LossRows.empty(self.problem.n, z)
-        # an envelope with infinite smoothing has the multipliers as dual variables, for any z
-        self.problem.loss.evaluate(z, rows, INFINITE_SMOOTHING, multipliers)
-        self.certificate.update(w, b, z, rows, self.problem.transposed(rows.u), self.primal)
-        if self.is_done:
-            self.iteration("start")
 
     def begin(self, w, b, z, rows, gradient):
         """Take the first point, which may be the solution."""

@@ -9,7 +9,6 @@ cdef extern from "shared/kernels.h" nogil:
     double sk_logistic_value(const double* z, const double* y, const double* s, Py_ssize_t n)
     double sk_logistic_all(const double* z, const double* y, const double* s, double* u, double* d,
                            Py_ssize_t n)
-    double sk_probit(double t, double* ratio)
 
 
 def logistic_value(const double[::1] z, const double[::1] y, const double[::1] s):
@@ -63,34 +62,6 @@ def squared_derivatives(const double[::1] z, const double[::1] y, const double[:
             d[i] = si
             value += si * r * r
     return 0.5 * value
-
-
-def probit_value(const double[::1] z, const double[::1] y, const double[::1] s):
-    """-sum_i s_i log Phi(y_i z_i), y_i in {-1, +1}."""
-    cdef Py_ssize_t n = z.shape[0], i
-    cdef bint weighted = s.shape[0] > 0
-    cdef double value = 0.0, ratio
-    with nogil:
-        for i in range(n):
-            value += (s[i] if weighted else 1.0) * sk_probit(y[i] * z[i], &ratio)
-    return value
-
-
-def probit_derivatives(const double[::1] z, const double[::1] y, const double[::1] s,
-                       double[::1] u, double[::1] d):
-    """Value; with r = phi(t)/Phi(t), t = y z: u = -s y r, d = s r (r + t)."""
-    cdef Py_ssize_t n = z.shape[0], i
-    cdef bint weighted = s.shape[0] > 0
-    cdef double value = 0.0, ratio, t, si
-    with nogil:
-        for i in range(n):
-            si = s[i] if weighted else 1.0
-            t = y[i] * z[i]
-            value += si * sk_probit(t, &ratio)
-            u[i] = -si * y[i] * ratio
-            # in the far tail r + t is a difference of near-equal numbers; it is positive
-            d[i] = si * ratio * (ratio + t) if ratio + t > 0.0 else 0.0
-    return value
 
 
 def axpy_rows(const double[::1] z, double step, const double[::1] dz, double[::1] out):

@@ -7,7 +7,7 @@ from sklearn.utils import column_or_1d
 
 from ..._arrays import is_device, is_sparse, namespace, to_host
 from ..._estimator.checks import check_sample_weight
-from ..._estimator.device_checks import check_device_vector, check_device_X, encode_device_labels
+from ..._estimator.device_checks import check_device_X, device_weight, encode_device_labels
 from ..._estimator.training_data import check_host_data
 from ..._linalg.structure import check_sparse
 from .targets import ExtremeTargets, check_extreme_targets, is_indicator
@@ -53,7 +53,7 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
         targets = check_extreme_targets(check_sparse(y, "y").get(), weight, classes)
     else:
         y = y.reshape(-1) if is_device(y) else y
-        seen, codes = encode_device_labels(y, n, X=X)
+        seen, codes = encode_device_labels(y, X=X)
         seen, codes = to_host(seen), to_host(codes).astype(np.int64)
         if classes is not None:
             # the classes are few relative to the rows
@@ -69,8 +69,7 @@ def check_device_data(estimator, X, y, sample_weight, classes, reset, grow=True)
 def _host_weight(sample_weight, X):
     if sample_weight is None or np.isscalar(sample_weight):
         return check_sample_weight(sample_weight, X.shape[0])
-    weight = check_device_vector(sample_weight, X.shape[0], "sample_weight", X=X, minimum=0)
-    return check_sample_weight(to_host(weight), X.shape[0])
+    return to_host(device_weight(X, sample_weight))
 
 
 def refuse_on_device(estimator, name):

@@ -15,9 +15,8 @@ from ..._arrays import is_device, namespace, to_host
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
-from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.linear_model import LinearModelMixin
 from ..._estimator.offset_prediction import LabelScoreMixin
-from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.special import log_softmax
 from ..._linalg.structure import check_sparse
@@ -79,24 +78,6 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
         if self.hash_bits is not None:
             return HashedScores(self.table_, self.intercept_, 64 - self.hash_bits, n_threads)
         return LinearScores(self.coef_, self.intercept_, n_threads, shorten)
-
-    def _counterpart(self):
-        self._check_weights()
-        if self.hash_bits is not None:
-            raise no_counterpart(self, "its weights are hashed (hash_bits), and belong to no feature.")
-        if self.multilabel_:
-            raise no_counterpart(
-                self, "it was fitted to an indicator, and decides by shares of one distribution."
-            )
-        if len(self.classes_) == 1:
-            raise no_counterpart(self, "it has one class (sklearn.dummy.DummyClassifier predicts that).")
-        return logistic_counterpart(fit_intercept=self.fit_intercept, class_weight=None)
-
-    def _linear_parts(self):
-        coef, intercept = super()._linear_parts()
-        if coef.dtype == np.float16:  # which NumPy multiplies slowly, and in few digits
-            coef = coef.astype(np.float32)
-        return score_parts(coef, intercept.astype(coef.dtype))
 
     @by_blocks
     def decision_function(self, X: MatrixLike) -> FloatArray:

@@ -52,7 +52,7 @@ def indicator(y):
 def device_indicator(X, y):
     """`indicator` for y on the GPU of X: what is returned is there."""
     if getattr(y, "ndim", 1) == 1:
-        classes, codes = encode_device_labels(y, X.shape[0], X=X, stacklevel=7)
+        classes, codes = encode_device_labels(y, X=X, stacklevel=7)
         warn_of_many_classes(len(classes), X.shape[0], stacklevel=5)
         return namespace(X=X).eye(len(classes))[codes], classes, False
     xp = namespace(X=X, y=y)

@@ -146,7 +146,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
         if isinstance(X, BlockedMatrix):
             labels = None if multilabel else classes
             spec = TargetsOfBlocks(self._transform, len(classes), self.fit_intercept, labels, X.class_weight)
-            loss = TableLoss(X.blocks, spec, X.census.squares)
+            loss = TableLoss(X.blocks, spec)
             solver = minimize_table_on_blocks
         else:
             loss = FenchelYoungLoss(
@@ -176,7 +176,7 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
             loss.shape,
             data=given.for_callbacks(),
             attributes=attributes,
-            warn=warn_if_ended_early(loss),
+            warn=warn_if_ended_early,
             whole=lambda x: columns.expand_variables(x, len(classes)),
             stacklevel=4,
         )

@@ -154,10 +154,10 @@ class _FenchelYoungClassifierCV(
         self.dual_gap_ = float(final.dual_gap)
         monitor.end()
         warn_of_path(
-            results, self.alphas_, loss, options, who=type(self).__name__, stacklevel=4,
+            results, self.alphas_, options, who=type(self).__name__, stacklevel=4,
             names=[f"fold {k}" for k in range(len(results))],
         )  # fmt: skip
-        warn_if_ended_early(loss)(final, options, who=type(self).__name__, stacklevel=3)
+        warn_if_ended_early(final, options, who=type(self).__name__, stacklevel=3)
         return self
 
     def _choose(self, scores):

@@ -141,5 +141,5 @@ def fenchel_young_path(
         n_iters=np.array([r.nit for r in results], dtype=np.int32),
         statuses=np.array([r.status for r in results], dtype=np.int32),
     )
-    warn_of_path([results], alphas, loss, options, who="fenchel_young_path", stacklevel=4)
+    warn_of_path([results], alphas, options, who="fenchel_young_path", stacklevel=4)
     return path

@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
-from ..._estimator.linear_model import LinearModelMixin, no_counterpart, score_parts
+from ..._estimator.linear_model import LinearModelMixin
 from ..._estimator.offset_prediction import LabelScoreMixin
-from ..._estimator.sklearn_counterparts import largest_score_counterpart, logistic_counterpart
 from ..._estimator.validation import validate_data
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
@@ -87,24 +86,6 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
             return self.classes_[scores.argmax(axis=1)]
         threshold = self._least_share(scores.shape[1]) if self.threshold is None else self.threshold
         return (self._probabilities(scores) > threshold).astype(np.int64)
-
-    def _counterpart(self):
-        if self.multilabel_:
-            raise no_counterpart(
-                self, "it was fitted to a matrix, and decides by shares of one distribution."
-            )
-        if len(self.classes_) == 1:
-            raise no_counterpart(self, "it has one class (sklearn.dummy.DummyClassifier predicts that).")
-        # sparse probabilities have no counterpart; the class of the largest score does
-        make = (
-            logistic_counterpart
-            if getattr(self, "_transform", None) == "softmax"
-            else largest_score_counterpart
-        )
-        return make(fit_intercept=self.fit_intercept, class_weight=getattr(self, "class_weight", None))
-
-    def _linear_parts(self):
-        return score_parts(*super()._linear_parts())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ has the uniform u on its support of c members. So the curvature kernels of the m
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import kernel_module, thread_arguments, to_host
+from ..._arrays import kernel_module, thread_arguments
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
 from ..._linalg.dense_design import DenseDesign
@@ -178,10 +178,6 @@ class FenchelYoungLoss:
         make = _class_model.row_operator if self.design.is_sparse else _class_model.dense_operator
         parts, weight = self.curvature(Z)
         return make(self.design, None, parts, weight, self.fit_intercept, 0.0)
-
-    def column_norms(self):
-        """Norms of the columns of X, (p,)."""
-        return to_host(self.design.norms())
 
     def scale(self):
         """Mean curvature at zero scores of the directions that have any."""

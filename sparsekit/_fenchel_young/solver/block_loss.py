@@ -79,12 +79,10 @@ class TableLoss:
     ----------
     blocks : RowBlocks
     spec : TargetsOfBlocks
-    squares : ndarray of shape (p,)
-        Sums of the squares of the columns.
     """
 
-    def __init__(self, blocks: RowBlocks, spec: TargetsOfBlocks, squares: np.ndarray) -> None:
-        self.blocks, self.spec, self.squares = blocks, spec, squares
+    def __init__(self, blocks: RowBlocks, spec: TargetsOfBlocks) -> None:
+        self.blocks, self.spec = blocks, spec
         self.shape = (blocks.n_columns + spec.fit_intercept, spec.n_classes)
         self.fit_intercept = spec.fit_intercept
 
@@ -92,10 +90,6 @@ class TableLoss:
         """Loss and its derivative in the table T, by a round."""
         total, value, gradient = self.blocks.map_reduce(evaluate_block, self.spec, T)
         return value / total, gradient / total
-
-    def column_norms(self) -> np.ndarray:
-        """Norms of the columns, (p,)."""
-        return np.sqrt(self.squares)
 
 
 class _Evaluations:

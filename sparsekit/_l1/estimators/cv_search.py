@@ -18,7 +18,7 @@ from sklearn.metrics import get_scorer_names
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import _raise_for_params
 
-from ..._arrays import as_like, is_device, namespace, to_host
+from ..._arrays import namespace, to_host
 from ..._docstrings import shares_entries
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.checks import check_penalties
@@ -84,6 +84,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
     _penalty: ClassVar[str]  # the penalty's name as a parameter: C, alpha
     # of the estimators
     _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+    _whole: ClassVar[Any]  # from `TrainingData` to the `PathProblem` of all rows
     _own_score: ClassVar[Any]  # the score of the model without a search
     _check_device: ClassVar[Any]
     coef_: Any
@@ -137,13 +138,14 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
             self, X, y, sample_weight, stay_in_blocks=True, offset=offset,
             accept_sparse="csr",  # folds are selections of rows
         )  # fmt: skip
-        whole, inputs, y, model, scorer = self._problem(given)
+        whole = self._whole(given)
+        y, model, scorer = self._scored(given, whole)
         metadata = given.for_callbacks()["metadata"]
         X, ratios, by_criterion = whole.X, check_ratios(self.l1_ratio), self.selection in CRITERIA
         check_selection(self.selection, ratios, self.refit, self.relaxed)
         for name in (*_FITTED, f"{self._penalty}_best_", f"{self._penalty}_1se_"):
             self.__dict__.pop(name, None)  # what this fit may not have
-        self.needs_offset_ = inputs.offset is not None
+        self.needs_offset_ = given.offset is not None
         folds, score_params = ([], {}) if by_criterion else self._folds_of(given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
@@ -169,19 +171,17 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
             self.optimality_, self.objective_ = float(found.optimality), float(found.fun) / whole.scale
             self.dual_gap_ = float(found.dual_gap) / whole.scale
             found = whole.unpacked(found.x)
-        coef, intercept = found
-        found = whole.as_attributes(whole.columns.expand(coef), intercept)
-        self.coef_, self.intercept_ = (as_like(part, X) for part in found) if is_device(X) else found
+        for name, value in whole.attributes(*found).items():
+            setattr(self, name, value)
         monitor.end()
         search.warn(type(self).__name__)
         return self
 
     @abstractmethod
-    def _problem(self, given):
-        """What `TrainingData` are searched by: a `PathProblem` of all rows, and its `FitInputs`.
+    def _scored(self, given, whole):
+        """Targets (n_samples,) for splitters and scorers; a model; the scorer or None.
 
-        Also targets (n_samples,) for splitters and scorers, the model that scorers get with the coefficients
-        of each penalty in turn, and the scorer or None.
+        Scorers get the model with the coefficients of each penalty in turn.
         """
 
     @staticmethod

@@ -12,8 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from ..._estimator.base import FIT_CONSTRAINTS, SCALERS, SolverEstimatorMixin
-from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.checks import in_type
 from ..._estimator.decorators import declares_parameters, fit_context
 from ..._estimator.linear_model import last_fit
 from ..._row_blocks.blocks import RoundError
@@ -21,11 +19,10 @@ from ..._solver import outcome
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
 from ..losses.block_problem import BlockProblem
 from ..losses.rounding import GAP_ROUNDING
-from ..paths.coefficients import pack, unpack
+from ..paths.coefficients import l1_weights, pack
 from ..paths.magnitudes import check_result, named_overflow
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 from ..solver.blockwise import mixed
-from ..solver.centred_loss import CentredLoss
 from .shared_fits import SharedFitsMixin
 
 CONSTRAINTS: dict = {
@@ -36,12 +33,11 @@ CONSTRAINTS: dict = {
 }
 
 
-def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
+def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
     """Issue a ConvergenceWarning if tol was reached and the duality gap stayed large.
 
     A fit goes on until both are small, so this is where rounding, or columns that are nearly copies of
-    others, leave nothing to gain. ``loss`` was minimised; ``X`` is the data, whose columns' norms decide
-    which it is.
+    others, leave nothing to gain. ``loss`` was minimised.
     """
     gap = result.dual_gap
     # ten times what a fit aims at
@@ -53,28 +49,11 @@ def warn_if_gap_is_large(result, loss, X, options, *, who, stacklevel=3):
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "
         f"{100 * gap / result.fun:.2g} % too high, and it has stopped falling. Columns of X are nearly "
-        "combinations of others or nearly constant, or differ too much in scale: the largest norm is "
-        f"{_spread_of_norms(X, result.x):.2g} times the smallest. Bring them to similar scales ({SCALERS}), "
-        "use a stronger penalty or fewer columns, or tighten tol.",
+        f"combinations of others or nearly constant, or differ too much in scale. Bring them to similar "
+        f"scales ({SCALERS}), use a stronger penalty or fewer columns, or tighten tol.",
         ConvergenceWarning,
         stacklevel=stacklevel + 1,
     )
-
-
-def _spread_of_norms(X, x):
-    """Largest over smallest norm of the columns of X (n, p) that a solution with p values a class uses."""
-    n_features = X.shape[1]
-    n_classes = max(len(x) // n_features, 1) if n_features else 1
-    used = np.any(x[: n_features * n_classes].reshape(n_features, n_classes) != 0, axis=1)
-    if isinstance(X, BlockedMatrix):
-        squares = X.census.squares
-    elif hasattr(X, "nnz"):
-        squares = X.multiply(X).sum(axis=0)
-    else:
-        squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
-    squares = np.asarray(squares, like=x).ravel()[used]
-    squares = squares[squares > 0]
-    return float(np.sqrt(squares.max() / squares.min())) if squares.size else 1.0
 
 
 @declares_parameters
@@ -111,6 +90,7 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     memory: int = MEMORY
 
     _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
+    _whole: ClassVar[Any]  # from `TrainingData` to the `PathProblem` of all rows
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -157,12 +137,29 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
             If the fit stopped before ``tol`` was reached.
         """
         given = self._read(self, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-        self._store_result(self._minimize(**self._problem(given)))
+        whole = self._whole(given)
+        with named_overflow(whole.X):
+            loss = self._loss(whole)
+        whole.penalty = l1_weights(whole.penalty, self._strength * whole.scale)
+        start, unit = whole.null_start(loss)
+        last = last_fit(self, whole.X, whole.columns, whole.n_outputs)
+        if last is not None:
+            start = pack(last[0], last[1] - whole.base, self.fit_intercept)
+        classes = {"classes_": given.classes} if hasattr(given, "classes") else {}
+        result = self._minimize(
+            given, whole, loss, start, lambda x: {**whole.attributes(*whole.unpacked(x)), **classes}, unit
+        )
+        self._store_result(result)
         return self
 
-    def _problem(self, given):
-        """Arguments of `_minimize` for `TrainingData`."""
-        raise NotImplementedError(f"{type(self).__name__} has a fit of its own")
+    @property
+    def _strength(self):
+        """Factor of the penalty, on the users' scale."""
+        return self.alpha
+
+    def _loss(self, whole):
+        """What is minimised, of the problem of all rows."""
+        return whole.make_loss(whole.X)
 
     def _store_result(self, result):
         """Set the attributes that only this estimator has."""
@@ -171,36 +168,13 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
     def _solver_options(self):
         return super()._solver_options | dict(hessian=self.hessian, memory=self.memory)
 
-    def _last_variables(self, inputs, base=0.0):
-        """Variables of `last_fit`, the intercept less ``base``, or None."""
-        found = last_fit(self, inputs.X, inputs.columns, inputs.n_outputs)
-        return None if found is None else pack(found[0], found[1] - base, self.fit_intercept)
+    def _minimize(self, given, whole, loss, x0, attributes, unit=None):
+        """Minimise ``loss`` of the problem ``whole`` plus its penalty by ``l1_ratio`` from ``x0``.
 
-    def _problem_of_numbers(self, inputs, loss, base, made_of):
-        """`_problem` of a regression, whose intercept is ``base`` larger than that of ``loss``."""
-        (_, n_features), dtype, fit_intercept = inputs.X.shape, inputs.X.dtype, self.fit_intercept
-
-        def attributes(x):
-            coef, intercept = unpack(x, 1, n_features, fit_intercept)
-            return {
-                "coef_": inputs.columns.expand(in_type(coef[0], dtype)),
-                "intercept_": in_type(intercept[:1] + base, dtype)[0],
-            }
-
-        total = inputs.total
-        return dict(
-            inputs=inputs, loss=loss, penalty=inputs.penalty(self.alpha * total),
-            x0=self._last_variables(inputs, base), attributes=attributes, made_of=made_of, scale=total,
-        )  # fmt: skip
-
-    def _minimize(self, inputs, loss, penalty, x0, *, attributes, made_of, scale, unit=None):
-        """Minimise ``loss``, of `FitInputs`, plus the penalties of the features by ``l1_ratio`` from ``x0``.
-
-        ``made_of`` are the arrays of the loss other than X, or None for each. ``unit`` is that of tol, or
-        None for the solver's own. The others are those of `_run`.
+        ``attributes`` are those of `_run`. ``unit`` is that of tol, or None for the solver's own.
         """
-        X = inputs.X
-        l1, extra = mixed(loss.l1_vector(penalty), self.l1_ratio)
+        X, n_outputs = whole.X, whole.n_outputs
+        l1, extra = mixed(loss.l1_vector(whole.penalty), self.l1_ratio)
         if unit is not None:
             extra["unit"] = unit
         failed = []
@@ -210,7 +184,7 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
             if self.history:
                 options["history"] = True
             try:
-                with self._shared(X, loss, penalty, start, made_of) as shared:
+                with self._shared(whole, loss, start) as shared:
                     found = shared.solver(l1, shared.x0, callback=callback, **options)
                     shared.solution = found.x if found.success else None
             except RoundError as error:
@@ -225,10 +199,10 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
                 minimize,
                 x0,
                 loss.n_variables,
-                data=inputs.given.for_callbacks(),
-                attributes=lambda x: {**attributes(x), "needs_offset_": inputs.offset is not None},
-                scale=scale,
-                whole=lambda x: inputs.columns.expand_variables(x, inputs.n_outputs),
+                data=given.for_callbacks(),
+                attributes=lambda x: {**attributes(x), "needs_offset_": given.offset is not None},
+                scale=whole.scale,
+                whole=lambda x: whole.columns.expand_variables(x, n_outputs),
             )
         if isinstance(loss, BlockProblem):
             self.n_rounds_ = loss.blocks.n_rounds  # with the one that counted
@@ -239,6 +213,5 @@ class OBAEstimatorMixin(SharedFitsMixin, SolverEstimatorMixin):
                 f"{failed[0]} {type(self).__name__} holds the last iterate, that of iteration {result.nit} "
                 "(coef_, intercept_); with warm_start=True the next fit goes on from there."
             ) from failed[0]
-        X = loss.X if isinstance(loss, CentredLoss) else X
-        warn_if_gap_is_large(result, loss, X, self._solver_options, who=type(self).__name__, stacklevel=4)
+        warn_if_gap_is_large(result, loss, self._solver_options, who=type(self).__name__, stacklevel=4)
         return result

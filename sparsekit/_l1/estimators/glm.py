@@ -18,21 +18,19 @@ from ..._estimator.block_data import numbers_of_blocks
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.offset import check_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import family_counterpart
 from ..._estimator.training_data import with_numbers
 from ..._row_blocks.make import comes_in_blocks
 from ..._typing import FloatArray, MatrixLike, Offset
 from ..losses.families.family import Family
 from ..losses.families.make import make_family
 from ..losses.family_loss import deviance, null_predictor
-from ..paths.block_problems import FamilyBlockProblem
 from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
-from ..paths.inputs import FitInputs
+from ..paths.inputs import problem_of_family
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .lasso import LassoOBA
 
@@ -50,12 +48,9 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         return make_family(self.family, self.link, **given)
 
-    def _whole(self, given: Any) -> tuple[FitInputs, FamilyProblem]:
-        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
-        family, y = self._make_family(), given.values.astype(np.float64, copy=False)
-        family.check(y)
-        inputs = FitInputs(self, given, in_units)
-        return inputs, inputs.problem(FamilyProblem, FamilyBlockProblem, y, family, self.positive)
+    def _whole(self, given: Any) -> FamilyProblem:
+        """The problem of all rows of `TrainingData`."""
+        return problem_of_family(self, given, self._make_family(), self.positive)
 
     @by_blocks
     def predict_linear(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -140,9 +135,6 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
             return 1.0 if total == 0.0 else 0.0
         with np.errstate(over="ignore"):
             return float(np.maximum(1.0 - total / reference, -most))
-
-    def _counterpart(self):
-        return family_counterpart(self, self._make_family(), chosen(self, "alpha"), chosen(self, "l1_ratio"))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -241,11 +233,6 @@ class GLMOBA(OBAEstimatorMixin, GLMPredictionMixin, BaseEstimator):
     }
 
     path = staticmethod(glm_path)
-
-    def _problem(self, given):
-        inputs, whole = self._whole(given)
-        made_of = whole.values, inputs.weight, whole.offset
-        return self._problem_of_numbers(inputs, whole.make_loss(whole.X), whole.null, made_of)
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -102,12 +102,11 @@ class GLMOBACV(PathSearchMixin, GLMPredictionMixin, BaseEstimator):
         **CV_CONSTRAINTS,
     }
 
-    def _problem(self, given):
-        inputs, whole = self._whole(given)
+    def _scored(self, given, whole):
         parameters = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         model = GLMOBA(self.family, link=self.link, **parameters)
         scorer = minus_mean_deviance if self.scoring is None else self._get_scorer()
-        return whole, inputs, to_host(whole.values), model, scorer
+        return to_host(whole.values), model, scorer
 
     _default_scoring = "neg_mean_squared_error"
 

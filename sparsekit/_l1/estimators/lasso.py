@@ -10,17 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
-from ..._estimator.checks import in_units
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import chosen
 from ..._estimator.offset_prediction import OffsetRegressionMixin
-from ..._estimator.sklearn_counterparts import lasso_counterpart
 from ..._estimator.training_data import with_numbers
-from ..paths.block_problems import LeastSquaresBlockProblem
-from ..paths.data_losses import check_positive, least_squares_of
-from ..paths.inputs import FitInputs
+from ..paths.inputs import problem_of_numbers
 from ..paths.least_squares_problem import LeastSquaresProblem
-from ..paths.magnitudes import named_overflow
 from ..paths.path import lasso_path
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .logistic import L1LogisticOBA
@@ -29,17 +23,9 @@ from .logistic import L1LogisticOBA
 class LassoPredictionMixin(OffsetRegressionMixin):
     """Prediction with a fitted Lasso."""
 
-    def _whole(self, given: Any) -> tuple[FitInputs, LeastSquaresProblem]:
-        """The `FitInputs` of `TrainingData`, and the problem of all rows."""
-        # the objective is a mean, which depends on the weights' ratios alone: their unit is free
-        inputs, own = FitInputs(self, given, in_units), (self.positive, self.hessian)
-        if self.positive:
-            check_positive(self.hessian)
-        return inputs, inputs.problem(LeastSquaresProblem, LeastSquaresBlockProblem, given.values, *own)
-
-    def _counterpart(self):
-        alpha, ratio = chosen(self, "alpha"), chosen(self, "l1_ratio")
-        return lasso_counterpart(alpha, ratio, fit_intercept=self.fit_intercept, positive=self.positive)
+    def _whole(self, given: Any) -> LeastSquaresProblem:
+        """The problem of all rows of `TrainingData`."""
+        return problem_of_numbers(self, given, self.positive, self.hessian)
 
 
 @shares_entries(OBAEstimatorMixin, L1LogisticOBA)
@@ -138,14 +124,8 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
 
     path = staticmethod(lasso_path)
 
-    def _problem(self, given):
-        inputs, whole = self._whole(given)
-        with named_overflow(inputs.X):
-            loss = least_squares_of(
-                inputs.X, whole.target, whole.offset, inputs.weight, self.fit_intercept, inputs.n_threads,
-                self.positive, self.hessian, self.solver,
-            )  # fmt: skip
-        return self._problem_of_numbers(inputs, loss, whole.offset, (whole.target, inputs.weight))
+    def _loss(self, whole):
+        return whole.solver_of_fit(self.solver)
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

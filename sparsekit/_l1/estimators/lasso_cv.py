@@ -114,10 +114,8 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
         **CV_CONSTRAINTS,
     }
 
-    def _problem(self, given):
-        inputs, whole = self._whole(given)
-        scorer = None if self.scoring is None else self._get_scorer()
-        return whole, inputs, to_host(given.y), LassoOBA(), scorer
+    def _scored(self, given, whole):
+        return to_host(given.y), LassoOBA(), None if self.scoring is None else self._get_scorer()
 
     _default_scoring = "neg_mean_squared_error"
     # 3 and 30 choose another alpha than exact fits in a near tie of scaled diabetes (0.8 to 1.0 of the time).

@@ -13,25 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._docstrings import shares_entries
 from ..._estimator.base import SolverEstimatorMixin
-from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.decorators import with_parameters
-from ..._estimator.linear_model import PenaltyNameMixin, chosen
+from ..._estimator.linear_model import PenaltyNameMixin
 from ..._estimator.offset_prediction import OffsetClassificationMixin
-from ..._estimator.sklearn_counterparts import logistic_counterpart
 from ..._estimator.training_data import with_labels
 from ..._linalg.special import expit, log_expit, log_softmax, softmax
 from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
-from ..paths.coefficients import unpack
-from ..paths.data_losses import logistic_of, start_at_null
-from ..paths.inputs import FitInputs
-from ..paths.magnitudes import sum_in_units
+from ..paths.inputs import problem_of_labels
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 
 
 @shares_entries(OffsetClassificationMixin.decision_function)
 class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
     """Prediction with a fitted linear logistic model; probabilities hold for scores of any size."""
+
+    _whole = problem_of_labels
 
     @by_blocks
     def predict_proba(self, X: MatrixLike, offset: Offset = None) -> FloatArray:
@@ -64,12 +61,6 @@ class L1LogisticClassifierMixin(PenaltyNameMixin, OffsetClassificationMixin):
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores)
-
-    def _counterpart(self):
-        ratio, C = chosen(self, "l1_ratio"), float(chosen(self, "C"))
-        return logistic_counterpart(
-            ratio, C=C, fit_intercept=self.fit_intercept, class_weight=self.class_weight
-        )
 
 
 @shares_entries(OBAEstimatorMixin, SolverEstimatorMixin)
@@ -179,23 +170,6 @@ class L1LogisticOBA(OBAEstimatorMixin, L1LogisticClassifierMixin, BaseEstimator)
         **CONSTRAINTS,
     }
 
-    def _problem(self, given):
-        classes, codes = given.classes, given.values
-        n_outputs = 1 if len(classes) == 2 else len(classes)
-        inputs = FitInputs(self, given, sum_in_units, n_outputs)
-        X, weight, shift = inputs.X, inputs.weight, inputs.shift
-        penalty = inputs.penalty(1.0 / self.C / inputs.unit)
-        n_features, fit_intercept, dtype = X.shape[1], self.fit_intercept, X.dtype
-
-        def attributes(x):
-            coef, intercept = unpack(x, n_outputs, n_features, fit_intercept, dtype, penalty)
-            return {"coef_": inputs.columns.expand(coef), "intercept_": intercept, "classes_": classes}
-
-        loss = logistic_of(X, codes, classes, weight, fit_intercept, inputs.n_threads, shift)
-        start, unit_of_tol = self._last_variables(inputs), None
-        if shift is not None and fit_intercept and not isinstance(X, BlockedMatrix):  # which begin there
-            start, unit_of_tol = start_at_null(loss, start, n_features, codes, weight, len(classes), shift)
-        return dict(
-            inputs=inputs, loss=loss, penalty=penalty, x0=start, attributes=attributes,
-            made_of=(codes, weight, shift), scale=1.0 / inputs.unit, unit=unit_of_tol,
-        )  # fmt: skip
+    @property
+    def _strength(self):
+        return 1.0 / self.C

@@ -17,10 +17,6 @@ from ..._estimator.cross_validation import with_labels
 from ..._estimator.decorators import with_parameters
 from ..._estimator.training_data import with_labels as with_class_labels
 from ..._typing import ClassWeight
-from ..paths.block_problems import LogisticBlockProblem
-from ..paths.inputs import FitInputs
-from ..paths.magnitudes import sum_in_units
-from ..paths.problems import LogisticProblem
 from ..paths.settings import MAX_BYTES
 from .cv_search import CV_CONSTRAINTS, PathSearchMixin
 from .logistic import L1LogisticClassifierMixin, L1LogisticOBA
@@ -152,14 +148,10 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
         **CV_CONSTRAINTS,
     }
 
-    def _problem(self, given):
-        classes, codes = to_host(given.classes), to_host(given.values)
-        inputs = FitInputs(self, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
-        whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
-        model = L1LogisticOBA()
+    def _scored(self, given, whole):
+        model, classes = L1LogisticOBA(), whole.classes
         self.classes_, model.classes_ = given.classes, classes
-        scorer = with_labels(self._get_scorer(), classes)
-        return whole, inputs, classes[codes], model, scorer
+        return classes[to_host(given.values)], model, with_labels(self._get_scorer(), classes)
 
     @staticmethod
     def _as_penalty(lambdas):

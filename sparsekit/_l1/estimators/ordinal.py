@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
-from ..._estimator.checks import in_type, in_units
+from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
-from ..._estimator.linear_model import PenaltyNameMixin, last_fit, no_counterpart
+from ..._estimator.linear_model import PenaltyNameMixin, last_fit
 from ..._estimator.offset import add_offset, offset_of_scores
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._estimator.training_data import with_labels
@@ -27,7 +27,9 @@ from ..._linalg.structure import check_sparse
 from ..._messages import shown
 from ..._typing import Array, ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.ordinal import OrdinalLoss, log_probabilities
-from ..paths.inputs import FitInputs
+from ..paths.coefficients import l1_weights
+from ..paths.inputs import problem_of
+from ..paths.problems import PathProblem
 from ..solver.centred_loss import centre_of, subtract_centre
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .lasso import LassoOBA
@@ -96,9 +98,6 @@ class OrdinalPredictionMixin(PenaltyNameMixin, OffsetClassificationMixin):
             odds = self.predict_linear(X, offset) - self.thresholds_[0]
             return odds if self.ranks_[1] else -odds
         return self.predict_log_proba(X, offset)
-
-    def _counterpart(self) -> Any:
-        raise no_counterpart(self, "it has no model of ordered classes.")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -230,15 +229,17 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         )
         order = declared_order(y) if self.categories is None else self.categories
         given = with_labels(self, X, y, sample_weight, offset=offset)
-        inputs = FitInputs(self, given, in_units)
-        X, weight, columns, total = inputs.X, inputs.weight, inputs.columns, inputs.total
+        whole, _ = problem_of(self, given, given.values, PathProblem, None)
+        X, weight, columns = whole.X, whole.weight, whole.columns
+        whole.scale = whole.rows_and_weight()[1]
+        whole.penalty = l1_weights(whole.penalty, self.alpha * whole.scale)
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
         p, dtype = X.shape[1], X.dtype
         # thresholds take what is subtracted from columns far from zero, as an intercept does
         centre = centre_of(X, weight)
         own = X if centre is None else subtract_centre(X, centre)
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
-        loss = OrdinalLoss(own, codes, weight, inputs.n_threads, inputs.shift)
+        loss = OrdinalLoss(own, codes, weight, whole.n_threads, whole.shift)
 
         def attributes(x):
             return {
@@ -253,15 +254,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         if last is not None and len(self.thresholds_) == len(loss.null):
             coef = last[0][0]
             x0 = np.concatenate([coef, self.thresholds_ - loss.null - centre @ coef])
-        self._minimize(
-            inputs,
-            loss,
-            inputs.penalty(self.alpha * total),
-            x0,
-            attributes=attributes,
-            made_of=(codes, weight, inputs.shift),
-            scale=total,
-        )
+        self._minimize(given, whole, loss, x0, attributes)
         self.n_iter_ = int(self.n_iter_[0])
         return self
 

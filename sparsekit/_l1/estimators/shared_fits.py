@@ -204,18 +204,25 @@ class SharedFitsMixin:
         return solver_of(loss)
 
     @contextmanager
-    def _shared(self, X, loss, penalty, x0, arrays):
-        """The `Sharing` of a fit of ``loss`` from ``x0``; ``arrays`` are its data other than X, or None."""
-        store = self._store()
+    def _shared(self, whole, loss, x0):
+        """The `Sharing` of a fit of ``loss`` of the problem ``whole`` from ``x0``."""
+        store, X = self._store(), whole.X
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
             yield Sharing(x0, self._plain_solver(loss))
             return
         from ..paths.path_solver import session_of, uses_hessian
 
-        penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), X.shape[1:])
+        penalty = np.broadcast_to(np.asarray(whole.penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in self._in_key]
-        key = _key((type(self).__name__, *own, self.fit_intercept), X, penalty / level, *arrays)
+        key = _key(
+            (type(self).__name__, *own, self.fit_intercept),
+            X,
+            penalty / level,
+            whole.values,
+            whole.weight,
+            whole.shift,
+        )
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
             solver, session = solver_of(loss), None

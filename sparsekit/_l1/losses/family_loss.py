@@ -39,7 +39,9 @@ class FamilyLoss(LinearLoss):
         self._set(X, y, sample_weight, **options)
         self.zy = family.saturated(self.y)
         # targets that the offset predicts to rounding, as those of one value: their loss is exactly zero
-        self.is_saturated = self.offset is not None and np.array_equal(self.offset, self.zy)
+        self.is_saturated = (
+            self.offset is not None and family.has_zero(self.y) and np.array_equal(self.offset, self.zy)
+        )
         self.counted = self.s > 0.0 if self.s.size and not self.s.all() else None
 
     def _value(self, z, y, s):
@@ -112,7 +114,7 @@ def null_shift(family: Family, y: np.ndarray, null: float, offset: np.ndarray | 
         return None
     zy = family.saturated(y)
     is_saturated = np.all(np.abs(shift - zy) <= VALUE_ROUNDING * np.maximum(1.0, np.abs(zy)))
-    return zy if is_saturated else shift
+    return zy if is_saturated and family.has_zero(y) else shift
 
 
 def null_predictor(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._linalg.special import entropies
+from ..._linalg.structure import check_sparse
 from ..._messages import shown
-from ..._typing import FloatArray
+from ..._typing import Array, FloatArray, SparseMatrix
+from .families.binomial import Probit
+from .family_loss import FamilyLoss
 from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
 
@@ -124,7 +130,7 @@ class LeastSquaresLoss(LinearLoss):
 
 
 @shares_entries(LogisticLoss)
-class ProbitLoss(LinearLoss):
+class ProbitLoss(FamilyLoss):
     r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
 
     .. math:: f(x) = -\sum_i s_i \log \Phi(y_i (x_i^T w + b))
@@ -149,14 +155,14 @@ class ProbitLoss(LinearLoss):
     (2.0794, array([-2.3937,  0.2394]))
     """
 
-    curvature = 1.0
-    _kernel = "probit"
+    def __init__(
+        self, X: Array | SparseMatrix, y: ArrayLike, sample_weight: ArrayLike | None = None, **options: Any
+    ) -> None:
+        super().__init__(Probit(), check_sparse(X), y, sample_weight, **options)
 
     def _check_targets(self):
         _check_signs(self.y)
-
-    def _steepest(self, z, radius):
-        return z - self.y * radius
+        self.y = (self.y + 1.0) / 2.0  # shares of successes
 
 
 def _check_signs(y):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 import numpy as np
 from sklearn.metrics import get_scorer
 
 from ..._estimator.block_data import BlockedMatrix
 from ..._row_blocks.gather import GatheredColumns
+from ..losses.block_loss import FamilyOfBlocks, LossOfBlocks
+from ..losses.block_problem import BlockProblem
 from .family_problem import FamilyProblem
 from .least_squares_problem import LeastSquaresProblem
 from .problems import LogisticProblem
@@ -56,11 +57,11 @@ class BlocksMixin:
         return select
 
     def make_loss(self, X):
-        loss = super().make_loss(X)
-        loss.fold = self.fold
-        if self.gathered is not None:
-            loss.gathered = self.gathered
-        return loss
+        spec, values, shift = self._of_blocks(X)
+        return BlockProblem(
+            X.blocks, X.census, spec, values, self.weight, self.n_threads, self.fold, self.gathered, shift,
+            self.positive,
+        )  # fmt: skip
 
 
 class LogisticBlockProblem(BlocksMixin, LogisticProblem):
@@ -72,16 +73,27 @@ class LogisticBlockProblem(BlocksMixin, LogisticProblem):
         if factors is not None:
             self.X = BlockedMatrix(self.X.blocks, self.X.census, factors[self.present])
 
-    def make_loss(self, X):
-        loss = super().make_loss(X)
-        if self.n_classes > len(self.present):
-            loss.spec = replace(loss.spec, columns=self.present)
-        return loss
+    def _of_blocks(self, X):
+        columns = self.present if self.n_classes > len(self.present) else None
+        spec = LossOfBlocks(
+            self.fit_intercept, self.classes, X.class_weight, shifted=self.shift is not None, columns=columns
+        )
+        return spec, self.values, self.shift
 
 
 class LeastSquaresBlockProblem(BlocksMixin, LeastSquaresProblem):
     """Numbers in blocks."""
 
+    def _of_blocks(self, X):
+        spec = LossOfBlocks(self.fit_intercept, offset=self.base, shifted=X.census.offset is not None)
+        return spec, self.target, None
+
 
 class FamilyBlockProblem(BlocksMixin, FamilyProblem):
     """Targets of a family in blocks."""
+
+    def _of_blocks(self, X):
+        spec = FamilyOfBlocks(
+            self.fit_intercept, offset=self.base, shifted=X.census.offset is not None, family=self.family
+        )
+        return spec, self.values, self.offset

@@ -7,9 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from ..._arrays import host_only, is_device, namespace
-from ..._estimator.checks import by_feature, in_type
-from ..._estimator.device_checks import check_device_vector
+from ..._arrays import host_only, is_device, namespace, to_host
+from ..._estimator.checks import by_feature
 from ..._linalg.special import largest
 from ..._linalg.structure import check_sparse
 from ..._messages import numbers, shown
@@ -76,27 +75,28 @@ def l1_weights(penalty_weights, strength):
     """``strength * penalty_weights`` without overflow to infinity (and without 0 * inf = NaN)."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.multiply(penalty_weights, strength)
-    return np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
+    found = np.where(np.equal(penalty_weights, 0), 0.0, np.minimum(scaled, np.finfo(np.float64).max))
+    return found if found.ndim else float(found)
 
 
-def unpack(x, n_outputs, n_features, fit_intercept, dtype=np.float64, penalty=1.0):
-    """Split the solver's variables into coef (n_outputs, n_features) and intercept (n_outputs,).
+def unpack(x, n_outputs, n_features, fit_intercept, penalty=1.0):
+    """Split variables in main memory into coef (n_outputs, n_features) and intercept (n_outputs,), float64.
 
     The variables of more than one output are ordered as ``W`` of shape (n_features, n_outputs) in
     C order, then the intercepts. ``penalty``, a number or (n_features,), is 0 for features without one: of
     several classes these sum to zero, as intercepts do.
     """
     end = n_features * n_outputs
-    coef = namespace(x=x).array(x[:end].reshape(n_features, n_outputs).T, dtype=np.float64, order="C")
-    intercept = np.zeros(n_outputs, like=x)
+    coef = np.array(x[:end].reshape(n_features, n_outputs).T, dtype=np.float64, order="C")
+    intercept = np.zeros(n_outputs)
     if fit_intercept:
         intercept[:] = x[end:]
     if n_outputs > 1:
         # A constant added to every class changes no probability. Take the representative that sums to zero,
         # so that the answer does not depend on the solver's trajectory.
         intercept -= intercept.mean()
-        coef -= np.where(namespace(x=x).asarray(penalty) == 0.0, coef.mean(axis=0), 0.0)
-    return in_type(coef, np.dtype(dtype)), in_type(intercept, np.dtype(dtype))
+        coef -= np.where(np.equal(penalty, 0.0), coef.mean(axis=0), 0.0)
+    return coef, intercept
 
 
 def pack(coef, intercept, fit_intercept):
@@ -138,16 +138,10 @@ def penalty_of(
 
     Weights on a GPU go with an X there only; weights in main memory, a dict too, go with both.
     """
-    p = X.shape[1]
-    if not is_device(X) or not is_device(penalty_weights):
-        penalty = l1_weights(check_penalty_weights(penalty_weights, p, feature_names), strength)
-        return float(penalty) if penalty_weights is None else namespace(X=X).asarray(penalty)
-    if penalty_weights.shape != (p,):
-        raise ValueError(
-            f"penalty_weights.shape == {penalty_weights.shape}, expected {(p,)}: one weight per column of X."
-        )
-    penalty_weights = check_device_vector(penalty_weights, p, "penalty_weights", X=X, minimum=0.0)
-    return l1_weights(penalty_weights, strength)
+    if is_device(X):
+        penalty_weights = to_host(penalty_weights)
+    penalty = l1_weights(check_penalty_weights(penalty_weights, X.shape[1], feature_names), strength)
+    return penalty if penalty_weights is None else namespace(X=X).asarray(penalty)
 
 
 def all_classes(coef, intercept, present, n_classes):

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import to_host
-from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.checks import in_type
-from ..losses.block_loss import FamilyOfBlocks
-from ..losses.block_problem import BlockProblem
 from ..losses.family_loss import FamilyLoss, deviance, null_predictor, null_shift
-from .data_losses import centred_loss_of
 from .problems import PathProblem, least_loss_of_an_error
 
 
@@ -39,8 +34,8 @@ class FamilyProblem(PathProblem):
         """
         family, y, weight, shift = self.family, self.values, self.weight, self.shift
         self.scale = float(len(y)) if weight is None else float(weight.sum())
-        self.null = null_predictor(family, *map(to_host, (y, weight, shift))) if self.fit_intercept else 0.0
-        self.offset = null_shift(family, y, self.null, shift)
+        self.base = null_predictor(family, *map(to_host, (y, weight, shift))) if self.fit_intercept else 0.0
+        self.offset = null_shift(family, y, self.base, shift)
         predictor = np.zeros_like(y) if self.offset is None else self.offset
         if not np.isfinite(deviance(family, predictor, y, weight)):
             raise ValueError(
@@ -56,28 +51,8 @@ class FamilyProblem(PathProblem):
         are_labels = top < np.inf and bool(((y == 0.0) | (y == top)).all())
         return are_labels and loss < least_loss_of_an_error(self.weight)
 
-    def whole_model(self, coef, intercept):
-        return coef, in_type(intercept + self.null, intercept.dtype)
-
-    def make_loss(self, X):
-        if isinstance(X, BlockedMatrix):
-            spec = FamilyOfBlocks(
-                self.fit_intercept, offset=self.null, shifted=X.census.offset is not None, family=self.family
-            )
-            return BlockProblem(
-                X.blocks, X.census, spec, self.values, self.weight, self.n_threads, shift=self.offset,
-                positive=self.positive,
-            )  # fmt: skip
-
-        def make(X):
-            return FamilyLoss(
-                self.family, X, self.values, self.weight, fit_intercept=self.fit_intercept,
-                n_threads=self.n_threads, offset=self.offset, one_sided=self.positive,
-            )  # fmt: skip
-
-        return make(X) if self.positive else centred_loss_of(make, X, self.weight, self.fit_intercept)
-
-    def regularization_path(self, penalties, n_penalties, eps, options, **others):
-        path = super().regularization_path(penalties, n_penalties, eps, options, **others)
-        path.intercepts = path.intercepts + path.intercepts.dtype.type(self.null)
-        return path
+    def _loss_of(self, X):
+        return FamilyLoss(
+            self.family, X, self.values, self.weight, fit_intercept=self.fit_intercept,
+            n_threads=self.n_threads, offset=self.offset, one_sided=self.positive,
+        )  # fmt: skip

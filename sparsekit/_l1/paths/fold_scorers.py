@@ -7,10 +7,9 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from ..._arrays import DEVICE_BLOCK, as_like
+from ..._arrays import DEVICE_BLOCK, as_like, is_device, to_host
 from ..._estimator.offset import with_rows_offset
-from ..._linalg.class_design import device_design
-from ..._linalg.class_products import FACTOR_BUFFER, matmat
+from ..._linalg.class_products import FACTOR_BUFFER
 from ..._messages import shown
 
 
@@ -84,7 +83,10 @@ class FoldScorer:
 
 
 class SquaredErrors:
-    """Minus the mean squared errors of models on a fold's left-out rows X (n, p), of all models at once."""
+    """Minus the mean squared errors of models on a fold's left-out rows X (n, p), of all models at once.
+
+    X, targets less the offset, and weights (n,) or None are all in main memory or all on a GPU.
+    """
 
     def __init__(self, X, y, weight):
         self.X, self.y, self.weight = X, y, weight
@@ -92,8 +94,8 @@ class SquaredErrors:
 
     def add(self, part, x):
         """Take the solution x of the fold's problem ``part``."""
-        p = self.X.shape[1]
-        intercept = float(x[p]) + part.offset if part.fit_intercept else 0.0
+        x, p = to_host(x), self.X.shape[1]
+        intercept = float(x[p]) + part.base if part.fit_intercept else 0.0
         at = np.flatnonzero(x[:p])
         self._solutions.append((at, x[at], intercept))
 
@@ -106,49 +108,13 @@ class SquaredErrors:
         coefs = np.zeros((len(columns), len(self._solutions)))
         for k, (at, values, _) in enumerate(self._solutions):
             coefs[np.searchsorted(columns, at), k] = values
-        intercepts = np.array([intercept for *_, intercept in self._solutions])
-        X = self.X if len(columns) == self.X.shape[1] else self.X[:, columns]
-        errors, size = np.zeros(len(intercepts)), max(1, FACTOR_BUFFER // len(intercepts))
+        coefs = as_like(coefs, self.X)
+        intercepts = as_like(np.array([intercept for *_, intercept in self._solutions]), self.X)
+        X = self.X if len(columns) == self.X.shape[1] else self.X[:, as_like(columns, self.X)]
+        most = DEVICE_BLOCK if is_device(self.X) else FACTOR_BUFFER
+        errors, size = np.zeros_like(intercepts), max(1, most // len(intercepts))
         for at in range(0, len(self.y), size):
             rows = slice(at, at + size)
             squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2
             errors += squares.sum(axis=0) if self.weight is None else self.weight[rows] @ squares
-        return -errors / (len(self.y) if self.weight is None else self.weight.sum())
-
-
-class DeviceSquaredErrors:
-    """Minus the mean squared errors of models on left-out rows, of many models at once.
-
-    Parameters
-    ----------
-    X : cupy.ndarray or cupyx matrix of shape (n, p)
-    y : cupy.ndarray of shape (n,)
-        Less the rows' offset.
-    weight : cupy.ndarray of shape (n,) or None
-    """
-
-    def __init__(self, X, y, weight):
-        self.design, self.y, self.weight = device_design(X), y, weight
-        self._solutions: list = []
-        self._scores: list[float] = []
-
-    def add(self, part, x):
-        """Take the solution x of the fold's problem ``part``."""
-        p = self.design.shape[1]
-        self._solutions.append((x[:p], float(x[p]) + part.offset if part.fit_intercept else 0.0))
-        if len(self._solutions) * max(self.design.shape) > DEVICE_BLOCK:
-            self._score()
-
-    def _score(self):
-        coefs = np.stack([coef for coef, _ in self._solutions], axis=1)
-        intercepts = as_like(np.array([intercept for _, intercept in self._solutions]), self.y)
-        squares = (matmat(self.design, coefs) + intercepts - self.y[:, None]) ** 2
-        errors = squares.mean(axis=0) if self.weight is None else self.weight @ squares / self.weight.sum()
-        self._scores += (-errors).tolist()
-        self._solutions = []
-
-    def scores(self):
-        """One a model, in their order."""
-        if self._solutions:
-            self._score()
-        return np.array(self._scores)
+        return to_host(-errors / (len(self.y) if self.weight is None else self.weight.sum()))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._docstrings import shares_entries
-from ..._estimator.checks import in_units
 from ..._estimator.decorators import validate_params
 from ..._estimator.training_data import with_numbers
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
 from ..losses.families.make import make_family
-from .block_problems import FamilyBlockProblem
-from .family_problem import FamilyProblem
 from .family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
-from .inputs import FitInputs
+from .inputs import problem_of_family
 from .path import PATH_CONSTRAINTS, PENALTIES, falling, lasso_path, model_of, solve_path
 from .path_solver import RegularizationPath
 from .settings import MAX_ITER, MEMORY, TOL
@@ -99,10 +95,7 @@ def glm_path(
     family_of_y = make_family(family, link, power=power, dispersion=dispersion, epsilon=epsilon)
     model = model_of(X, fit_intercept, penalty_weights, n_jobs)
     given = with_numbers(who, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-    y = given.values.astype(np.float64, copy=False)
-    family_of_y.check(y)
-    inputs = FitInputs(model, given, in_units)
-    whole = inputs.problem(FamilyProblem, FamilyBlockProblem, y, family_of_y, positive)
+    whole = problem_of_family(model, given, family_of_y, positive)
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     return solve_path(
         who, model, whole, l1_ratio, falling(alphas, "alphas", n_lambdas), eps, options, coefs=coefs,

@@ -1,71 +1,72 @@
-"""What fits of L1 models begin with: columns in use, weights in units, penalties of features, an offset."""
+"""From the checked data of a fit, a path or a search to the problem of all rows.
+
+``model`` is an estimator, or what else has ``fit_intercept``, ``penalty_weights`` and ``n_jobs``. ``given``
+are `TrainingData`, whose offset is checked here.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from ..._arrays import to_host
 from ..._estimator.block_data import BlockedMatrix
+from ..._estimator.checks import in_units
 from ..._estimator.offset import check_offset
 from ..._estimator.used_columns import without_empty_columns
 from ..._linalg.threads import count_threads
 from ..losses.null_intercept import unless_zero
+from .block_problems import FamilyBlockProblem, LeastSquaresBlockProblem, LogisticBlockProblem
 from .coefficients import penalty_of
+from .family_problem import FamilyProblem
+from .least_squares_problem import LeastSquaresProblem
+from .magnitudes import sum_in_units
+from .problems import LogisticProblem
 
 
-class FitInputs:
-    """Checked data of a fit, as losses take them.
+def problem_of_labels(model: Any, given: Any) -> LogisticProblem:
+    """The logistic problem of labelled data."""
+    classes = to_host(given.classes)
+    n_outputs, kinds = 1 if len(classes) == 2 else len(classes), (LogisticProblem, LogisticBlockProblem)
+    whole, unit = problem_of(
+        model, given, given.values, *kinds, classes, n_outputs=n_outputs, scale=sum_in_units
+    )
+    whole.scale = 1.0 / unit
+    return whole
 
-    Parameters
-    ----------
-    estimator : estimator
-        Or what else has ``fit_intercept``, ``penalty_weights`` and ``n_jobs``.
-    given : TrainingData
-        Gets the checked offset.
-    scale : callable
-        `in_units`, or what else brings weights to a unit.
-    n_outputs : int
-        Values of each feature in the solver's variables.
 
-    Attributes
-    ----------
-    X : matrix of shape (n, p)
-        The columns that have entries.
-    columns : UsedColumns
-        Which these are.
-    weight, unit : ndarray of shape (n,) or None, float
-        Weights, and what they were divided by.
-    offset, shift : ndarray or None
-        The offset as it was given, and None for zeros too.
-    n_threads : int
+def problem_of_numbers(model: Any, given: Any, positive: bool, hessian: str) -> LeastSquaresProblem:
+    """The least-squares problem."""
+    kinds = LeastSquaresProblem, LeastSquaresBlockProblem
+    return problem_of(model, given, given.values, *kinds, positive, hessian)[0]
+
+
+def problem_of_family(model: Any, given: Any, family: Any, positive: bool) -> FamilyProblem:
+    """The problem of a `Family`."""
+    y = given.values.astype(np.float64, copy=False)
+    family.check(y)
+    return problem_of(model, given, y, FamilyProblem, FamilyBlockProblem, family, positive)[0]
+
+
+def problem_of(
+    model: Any, given: Any, values: Any, in_memory: Any, in_blocks: Any, *own: Any, n_outputs: int = 1,
+    scale: Any = in_units,
+) -> tuple[Any, float]:  # fmt: skip
+    """The problem of the columns of X that have entries, and what ``scale`` divided the weights by.
+
+    ``own`` are the last arguments of its class.
     """
-
-    def __init__(self, estimator: Any, given: Any, scale: Any, n_outputs: int = 1) -> None:
-        self.estimator, self.given, self.n_outputs = estimator, given, n_outputs
-        self.X, self.columns = without_empty_columns(given.X)
-        self.weight, self.unit = given.weight, 1.0
-        if not isinstance(self.X, BlockedMatrix):  # whose blocks have their own weights
-            self.weight, self.unit = scale(given.weight)
-        given.offset = self.offset = check_offset(given.offset, self.X, n_outputs)
-        self.shift = unless_zero(self.offset)
-        self.n_threads = count_threads(estimator.n_jobs)
-
-    @property
-    def total(self) -> float:
-        """Sum of the weights."""
-        return float(self.X.shape[0]) if self.weight is None else float(self.weight.sum())
-
-    def penalty(self, strength: float) -> Any:
-        """L1 penalty of each feature, (p,), or one number for all."""
-        names = getattr(self.estimator, "feature_names_in_", None)
-        weights = self.estimator.penalty_weights
-        return self.columns.restrict(penalty_of(self.given.X, weights, strength, names))
-
-    def problem(self, in_memory: Any, in_blocks: Any, values: Any, *own: Any) -> Any:
-        """The problem of all rows, of one of two classes; ``own`` are their own arguments."""
-        make = in_blocks if isinstance(self.X, BlockedMatrix) else in_memory
-        fit_intercept, penalty = self.estimator.fit_intercept, self.penalty(1.0)
-        whole = make(
-            self.X, values, self.weight, penalty, fit_intercept, self.n_threads, *own, shift=self.shift
-        )
-        whole.columns = self.columns
-        return whole
+    X, columns = without_empty_columns(given.X)
+    make, weight, unit = in_blocks, given.weight, 1.0
+    if not isinstance(X, BlockedMatrix):  # whose blocks have their own weights
+        make, (weight, unit) = in_memory, scale(given.weight)
+    given.offset = check_offset(given.offset, X, n_outputs)
+    names = getattr(model, "feature_names_in_", None)
+    penalty = columns.restrict(penalty_of(given.X, model.penalty_weights, 1.0, names))
+    whole = make(
+        X, values, weight, penalty, model.fit_intercept, count_threads(model.n_jobs), *own,
+        shift=unless_zero(given.offset),
+    )  # fmt: skip
+    whole.columns = columns
+    return whole, unit

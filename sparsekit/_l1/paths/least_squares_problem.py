@@ -7,21 +7,20 @@ import time
 
 import numpy as np
 
-from ..._arrays import as_like, is_device, is_in_main_memory
-from ..._estimator.checks import in_type
+from ..._arrays import as_like, is_in_main_memory
 from ..._linalg.prepared import Prepared
+from ..._messages import shown
 from ..._solver import outcome
 from .. import plan
+from ..losses.losses import LeastSquaresLoss
 from ..solver.gram_path import GramPath, moments
 from ..solver.least_squares_session import LeastSquaresSession
+from ..solver.nonnegative import NonnegativeSquares
 from .coefficients import center_target
-from .data_losses import squares_of
-from .fold_scorers import DeviceSquaredErrors, SquaredErrors
+from .fold_scorers import SquaredErrors
 from .path_solver import LEAST_RATIO
 from .problems import PathProblem
-
-# Numbers of the moments of all folds that are kept.
-_KEPT = 2 * 10**7
+from .settings import MAX_BYTES
 
 
 class LeastSquaresProblem(PathProblem):
@@ -36,18 +35,22 @@ class LeastSquaresProblem(PathProblem):
     moments = None
     rows = None  # those of X that are the problem's, or all
     lazily = False  # whether paths are mostly left before their end
-    n_penalties = np.inf  # of its path; those of cross-validation are many
 
     def __init__(
         self, X, y, weight, penalty, fit_intercept, n_threads, positive=False, hessian="exact", shift=None
     ):  # fmt: skip
+        if positive and hessian != "exact":
+            raise ValueError(
+                f"positive must be False where hessian is {shown(hessian)}; use 'exact': fits of "
+                "coefficients >= 0 make no model by L-BFGS."
+            )
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.positive = positive
         self.compiled = hessian == "exact" and is_in_main_memory(X)
         self._set_targets()
 
     def _set_targets(self):
-        self.target, self.offset = center_target(
+        self.target, self.base = center_target(
             self._unshifted(), self.weight, self.fit_intercept, self.X.dtype
         )
         self.scale = float(len(self.values)) if self.weight is None else float(self.weight.sum())
@@ -59,10 +62,11 @@ class LeastSquaresProblem(PathProblem):
         if not (self.compiled and self._can_use_gram()):
             return
         n, p = self.X.shape
-        self._centre, self._y_centre = self._centres(), self.offset
+        self._centre, self._y_centre = self._centres(), self.base
         tests = np.concatenate([test for _, test in folds])
         self._left_out: list = []
-        if len(tests) == n and len(folds) * p * p <= _KEPT and (np.bincount(tests, minlength=n) == 1).all():
+        are_kept = 8 * len(folds) * p * p <= MAX_BYTES
+        if len(tests) == n and are_kept and (np.bincount(tests, minlength=n) == 1).all():
             self._left_out = [self._moments_of(test) for _, test in folds]
             with np.errstate(over="ignore", invalid="ignore"):
                 self.moments = sum(self._left_out[1:], self._left_out[0])
@@ -122,13 +126,6 @@ class LeastSquaresProblem(PathProblem):
             )
         return super().path(loss, l1, lambdas, x0, options, max_time, callback)
 
-    def regularization_path(self, penalties, n_penalties, eps, options, **others):
-        self.n_penalties = n_penalties if penalties is None else len(penalties)
-        self.has_l1 = self.l1_ratio > 0.0
-        path = super().regularization_path(penalties, n_penalties, eps, options, **others)
-        path.intercepts = path.intercepts + path.intercepts.dtype.type(self.offset)
-        return path
-
     def _solved(self, results, solver, v, lambdas, options, max_time):
         """The results; from the first one on that the Gram matrix does not solve those of a session."""
         end = np.inf if max_time is None else time.perf_counter() + max_time
@@ -159,33 +156,38 @@ class LeastSquaresProblem(PathProblem):
         if self.moments is None:
             if not self._can_use_gram():
                 return self._least_squares()
-            self._centre, self._y_centre = self._centres(), self.offset
+            self._centre, self._y_centre = self._centres(), self.base
         sums = self._moments_of(slice(None)) if self.moments is None else self.moments
         if sums.is_finite:
             return GramPath(sums, self._centre, self.fit_intercept, self.positive)
         return self._least_squares()
 
-    def _least_squares(self):
+    def _least_squares(self, solver="auto"):
         X = self.X if self.rows is None else self.X[self.rows]
         return LeastSquaresSession(
-            X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive
+            X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive, solver
         )
+
+    def solver_of_fit(self, solver):
+        """What solves a fit: a session in main memory with second derivatives, a loss elsewhere."""
+        if self.compiled and solver != "oba":
+            return self._least_squares(solver)
+        if solver in ("gram", "interior"):
+            raise ValueError(
+                f"solver={shown(solver)} needs X in main memory and hessian='exact': use solver='auto' for "
+                "blocks of rows, a GPU or hessian='lbfgs'."
+            )
+        return self.make_loss(self.X)
 
     def fold_scorer(self, rows, y, model, scorer, score_params):
         if scorer is not None:
             return super().fold_scorer(rows, y, model, scorer, score_params)
-        weight = score_params.get("sample_weight")
-        if is_device(self.X):
-            seen = as_like(rows, self.X)
-            weight = None if weight is None else as_like(weight, self.X)
-            return DeviceSquaredErrors(self.X[seen], self._unshifted()[seen], weight)
-        target = y[rows] if self.shift is None else y[rows] - self.shift[rows]
-        return SquaredErrors(self.X[rows], target, weight)
-
-    def whole_model(self, coef, intercept):
-        return coef, in_type(intercept + self.offset, intercept.dtype)
+        seen, weight = as_like(rows, self.X), score_params.get("sample_weight")
+        weight = None if weight is None else as_like(weight, self.X)
+        return SquaredErrors(self.X[seen], self._unshifted()[seen], weight)
 
     def make_loss(self, X):
-        return squares_of(
-            X, self.target, self.offset, self.weight, self.fit_intercept, self.n_threads, self.positive
+        make = NonnegativeSquares if self.positive else LeastSquaresLoss
+        return make._of_validated(
+            X, self.target, self.weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads
         )

@@ -10,19 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..._arrays import to_host
 from ..._docstrings import shares_entries
-from ..._estimator.checks import check_penalties, in_units
+from ..._estimator.checks import check_penalties
 from ..._estimator.decorators import validate_params
 from ..._estimator.training_data import with_labels, with_numbers
 from ..._typing import ClassWeight, Hessian, MatrixLike, Offset, PenaltyWeights, SolverCallback
-from .block_problems import LeastSquaresBlockProblem, LogisticBlockProblem
-from .data_losses import check_positive
-from .inputs import FitInputs
-from .least_squares_problem import LeastSquaresProblem
-from .magnitudes import sum_in_units
+from .inputs import problem_of_labels, problem_of_numbers
 from .path_solver import RegularizationPath, warn_if_path_unconverged
-from .problems import LogisticProblem
 from .settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
 
 PENALTIES = [Interval(Integral, 1, None, closed="left"), "array-like", None]
@@ -155,9 +149,7 @@ def l1_logistic_path(
     given = with_labels(
         who, X, y, sample_weight, stay_in_blocks=True, offset=offset, class_weight=class_weight
     )
-    classes = to_host(given.classes)
-    inputs = FitInputs(model, given, sum_in_units, 1 if len(classes) == 2 else len(classes))
-    whole = inputs.problem(LogisticProblem, LogisticBlockProblem, given.values, classes, inputs.unit)
+    whole = problem_of_labels(model, given)
     name, given_penalties = ("Cs", Cs) if lambdas is None else ("lambdas", lambdas)
     penalties, n_lambdas = falling(given_penalties, name, n_lambdas)
     if Cs is not None and penalties is not None:
@@ -167,7 +159,7 @@ def l1_logistic_path(
         who, model, whole, l1_ratio, (penalties, n_lambdas), eps, options, coefs=coefs, callback=callback,
         max_time=max_time,
     )  # fmt: skip
-    path.classes = classes
+    path.classes = whole.classes
     return path
 
 
@@ -237,12 +229,9 @@ def lasso_path(
     >>> path.coefs.shape, path.n_nonzero, round(float(path.lambda_max), 3)
     ((10, 3), array([2, 3, 4]), 2.148)
     """
-    if positive:
-        check_positive(hessian)
     who, model = "lasso_path", model_of(X, fit_intercept, penalty_weights, n_jobs)
     given = with_numbers(who, X, y, sample_weight, stay_in_blocks=True, offset=offset)
-    inputs = FitInputs(model, given, in_units)
-    whole = inputs.problem(LeastSquaresProblem, LeastSquaresBlockProblem, given.values, positive, hessian)
+    whole = problem_of_numbers(model, given, positive, hessian)
     options = dict(tol=tol, max_iter=max_iter, hessian=hessian, memory=memory)
     return solve_path(
         who, model, whole, l1_ratio, falling(alphas, "alphas", n_lambdas), eps, options, coefs=coefs,
@@ -251,7 +240,7 @@ def lasso_path(
 
 
 def model_of(X, fit_intercept, penalty_weights, n_jobs):
-    """What `FitInputs` asks of an estimator; the names of a data frame's columns need not be strings."""
+    """What `problem_of` asks of an estimator; the names of a data frame's columns need not be strings."""
     names = getattr(X, "columns", None)
     return SimpleNamespace(
         fit_intercept=fit_intercept, penalty_weights=penalty_weights, n_jobs=n_jobs,

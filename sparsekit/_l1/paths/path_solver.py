@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._arrays import is_in_main_memory, to_host
+from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import listed
 from ..._solver import outcome
@@ -31,7 +31,7 @@ from ..solver.centred_loss import CentredLoss
 from ..solver.few_rows import few_rows
 from ..solver.newton_session import NewtonSession
 from ..solver.oba import unit_of_tol
-from .coefficients import l1_weights, unpack
+from .coefficients import l1_weights
 from .magnitudes import check_result
 from .settings import MAX_BYTES
 
@@ -227,32 +227,19 @@ def session_of(loss):
     return session.minimize, session
 
 
-def collect_path(
-    results,
-    lambdas,
-    lambda_max,
-    n_outputs,
-    columns,
-    fit_intercept,
-    *,
-    scale=1.0,
-    coefs="auto",
-    dtype=np.float64,
-    penalty=1.0,
-):
-    """Gather the results of `iterate_path` into a `RegularizationPath` of all columns.
-
-    ``columns`` is as of `UsedColumns`, ``penalty`` as of `unpack`.
-    """
-    n_features = columns.n_features
+def collect_path(problem, results, lambdas, lambda_max, coefs):
+    """Gather the ``results`` of a path of a `PathProblem` into a `RegularizationPath` of all columns."""
+    n_outputs, n_features, scale = problem.n_outputs, problem.columns.n_features, problem.scale
     n_rows = n_outputs * n_features
     if coefs == "auto":
         coefs = "sparse" if 8 * n_rows * len(lambdas) > MAX_BYTES else "dense"
-    dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=dtype) if coefs == "dense" else None
+    dense = None
+    if coefs == "dense":
+        dense = np.zeros((n_outputs, n_features, len(lambdas)), dtype=problem.X.dtype)
     vectors, intercepts, kept = [], [], []
     for i, result in enumerate(results):
-        coef, intercept = unpack(to_host(result.x), n_outputs, columns.n_kept, fit_intercept, dtype, penalty)
-        coef = columns.expand(coef)
+        coef, intercept = problem.unpacked(result.x)
+        coef = problem.columns.expand(coef)
         if dense is None:
             vectors.append(sp.csc_array(coef.reshape(-1, 1)))
             nnz = vectors[-1].nnz

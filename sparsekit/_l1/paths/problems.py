@@ -11,16 +11,18 @@ import copy
 import numpy as np
 
 from ..._arrays import as_like, is_device, to_host
-from ..._estimator.checks import as_kernel_input
+from ..._estimator.checks import as_kernel_input, in_type
 from ..._estimator.used_columns import UsedColumns
 from ..._linalg.class_design import device_design
 from ..._linalg.class_products import matmat
+from ..._linalg.special import largest
 from ..._messages import shown
 from ..losses.block_problem import BlockProblem
+from ..losses.multinomial import logistic_loss
 from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
+from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from .coefficients import all_classes, l1_weights, pack, unpack
-from .data_losses import logistic_of
 from .fold_scorers import Accuracy, FoldScorer, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
@@ -39,32 +41,40 @@ class PathProblem:
         The features' own weights.
     fit_intercept : bool
     n_threads : int
-    l1_ratio : float
     shift : ndarray of shape (n,) or (n, n_classes) or None
         The rows' offset.
 
     Attributes
     ----------
+    l1_ratio : float
     n_outputs : int
         Values of each feature in the solver's variables.
     scale : float
         What a penalty, as users have it, is multiplied by for the solver.
     columns : UsedColumns
         Which columns of the data X has: models that are scored have all.
+    base : float
+        The intercept of the model that the loss has at zero.
+    n_penalties : int
+        Length of the path; those of cross-validation are many.
     dispersion_is_known : bool
         Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
 
+    l1_ratio = 1.0
     n_outputs = 1
     scale = 1.0
+    base = 0.0
+    n_penalties = np.inf
     dispersion_is_known = True
+    positive = False  # whether coefficients must be >= 0
     has_l1 = True  # whether one of its paths has an L1 penalty
-    starts_between = False  # whether the fit to all rows starts between the folds' solutions
+    keeps_solutions = False  # whether cross-validation keeps those of the folds
 
-    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
+    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, shift=None):
         self.X, self.values, self.weight = X, values, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
-        self.l1_ratio, self.shift = l1_ratio, shift
+        self.shift = shift
         self.columns = UsedColumns(X.shape[1])
 
     def with_X(self, X):
@@ -126,10 +136,11 @@ class PathProblem:
     def unpacked(self, x):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a solution, in main memory."""
         n_features, dtype = self.X.shape[1], self.X.dtype
-        found = unpack(
-            to_host(x), self.n_outputs, n_features, self.fit_intercept, dtype, to_host(self.penalty)
+        coef, intercept = unpack(
+            to_host(x), self.n_outputs, n_features, self.fit_intercept, to_host(self.penalty)
         )
-        return self.whole_model(*found)
+        coef, intercept = self.whole_model(coef, intercept + self.base)
+        return in_type(coef, dtype), in_type(intercept, dtype)
 
     def whole_model(self, coef, intercept):
         """Coefficients (n_outputs, p) and intercepts (n_outputs,) of a model of the whole's targets."""
@@ -138,6 +149,17 @@ class PathProblem:
     def as_attributes(self, coef, intercept):
         """The two as a model has them."""
         return coef[0], intercept[0]
+
+    def attributes(self, coef, intercept):
+        """Attributes of a model of all columns, where X is."""
+        coef, intercept = self.as_attributes(self.columns.expand(coef), intercept)
+        if is_device(self.X):
+            coef, intercept = as_like(coef, self.X), as_like(intercept, self.X)
+        return {"coef_": coef, "intercept_": intercept}
+
+    def null_start(self, loss):
+        """Where a fit begins that is given no other start, and the unit of its tol; None: as solvers do."""
+        return None, None
 
     def null_intercept(self):
         """The intercepts of the model without features, or None."""
@@ -178,18 +200,27 @@ class PathProblem:
         self, penalties, n_penalties, eps, options, *, coefs, callback=None, max_time=None
     ):  # fmt: skip
         """The `RegularizationPath` of falling penalties, or of a grid of ``n_penalties``."""
+        self.n_penalties = n_penalties if penalties is None else len(penalties)
+        self.has_l1 = self.l1_ratio > 0.0
         with named_overflow(self.X):
-            loss, l1, x_null, largest = self.start(options)
-            largest /= self.scale
+            loss, l1, x_null, lambda_max = self.start(options)
+            lambda_max /= self.scale
             if penalties is None:
-                penalties = penalty_grid(largest, n_penalties, eps, self.l1_ratio)
+                penalties = penalty_grid(lambda_max, n_penalties, eps, self.l1_ratio)
             callback = self.columns.with_whole_variables(callback, self.n_outputs)
             lambdas = l1_weights(penalties, self.scale)
-            return collect_path(
-                self.path(loss, l1, lambdas, x_null, options, max_time, callback), penalties, largest,
-                self.n_outputs, self.columns, self.fit_intercept, scale=self.scale, coefs=coefs,
-                dtype=self.X.dtype, penalty=to_host(self.penalty),
-            )  # fmt: skip
+            results = self.path(loss, l1, lambdas, x_null, options, max_time, callback)
+            return collect_path(self, results, penalties, lambda_max, coefs)
+
+    def make_loss(self, X):
+        """The loss of X, or of its centred columns where some hardly vary."""
+        centre = None
+        if not self.positive and can_be_centred(X, self.fit_intercept):
+            centre = centre_of(X, self.weight)
+        if centre is None:
+            return self._loss_of(X)
+        X = subtract_centre(X, centre)
+        return CentredLoss(self._loss_of(X), X, centre)
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         """`iterate_path`, whose errors name X where that is to blame."""
@@ -205,13 +236,12 @@ class PathProblem:
 
 
 class LogisticProblem(PathProblem):
-    """L1 logistic regression; ``values`` are codes of ``classes``, and ``unit`` is that of the weights."""
+    """L1 logistic regression; ``values`` are codes of ``classes``."""
 
-    starts_between = True
+    keeps_solutions = True
 
-    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, unit, shift=None):
+    def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, shift=None):
         super().__init__(X, codes, weight, penalty, fit_intercept, n_threads, shift=shift)
-        self.scale = 1.0 / unit
         self._set_classes(classes, np.arange(len(classes)), len(classes))
 
     def _set_classes(self, classes, present, n_classes):
@@ -242,12 +272,10 @@ class LogisticProblem(PathProblem):
     def _margins(self, rows):
         if is_device(self.X):
             design = device_design(self.X[as_like(rows, self.X)])
-
-            def device_margins(*model):
-                coef, intercept = (as_like(values.astype(np.float64), self.values) for values in model)
-                return matmat(design, coef.T) + intercept
-
-            return device_margins
+            return lambda coef, intercept: (
+                matmat(design, as_like(coef.T.astype(np.float64), self.values))
+                + as_like(intercept, self.values)
+            )
         seen = self.seen(rows)
 
         def margins(coef, intercept):
@@ -265,6 +293,14 @@ class LogisticProblem(PathProblem):
     def as_attributes(self, coef, intercept):
         return coef, intercept
 
+    def null_start(self, loss):
+        if self.shift is None or not self.fit_intercept or isinstance(loss, BlockProblem):
+            return None, None  # blocks begin there
+        # With the unit at zero an offset, and the same plus a constant, would have different tolerances.
+        null = np.zeros((self.n_outputs, self.X.shape[1]))
+        null = as_like(pack(null, self.null_intercept(), True), loss.s)
+        return null, largest(np.abs(loss.gradient(null))) or None
+
     def null_intercept(self):
         if not self.fit_intercept:
             return None
@@ -272,9 +308,9 @@ class LogisticProblem(PathProblem):
             *map(to_host, (self.values, self.weight)), len(self.classes), to_host(self.shift)
         )
 
-    def make_loss(self, X):
-        return logistic_of(
-            X, self.values, self.classes, self.weight, self.fit_intercept, self.n_threads, self.shift
+    def _loss_of(self, X):
+        return logistic_loss(
+            X, self.values, len(self.classes), self.weight, self.fit_intercept, self.n_threads, self.shift
         )
 
 

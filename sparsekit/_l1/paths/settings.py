@@ -12,7 +12,8 @@ from ..solver.oba import minimize_oba
 _PARAMETERS = inspect.signature(minimize_oba).parameters
 TOL, MAX_ITER, MEMORY = (_PARAMETERS[name].default for name in ("tol", "max_iter", "memory"))
 
-# bytes of coefficients above which paths keep them as CSC, and cross-validation none of its folds
+# Bytes of coefficients above which paths keep them as CSC, and cross-validation none of its folds; of moments
+# of folds that cross-validation keeps.
 MAX_BYTES = 2**26
 
 OBA_CONSTRAINTS: dict = {

@@ -15,13 +15,6 @@ from ..shared._compile import elementwise
 # a row's value and derivatives in z, without its weight; formulas in ``_cython.l1._glm``
 _LOGISTIC = "double miss; value = sk_logistic(y * z, 1.0, &miss, &d); u = -y * miss;"
 _SQUARED = "u = z - y; d = 1.0; value = 0.5 * u * u;"
-_PROBIT = """
-    double ratio;
-    const double t = y * z;
-    value = sk_probit(t, &ratio);
-    u = -y * ratio;
-    d = ratio + t > 0.0 ? ratio * (ratio + t) : 0.0;
-"""
 
 
 def _evaluate(
@@ -45,7 +38,6 @@ def _evaluate(
 
 logistic_value = logistic_derivatives = partial(_evaluate, _LOGISTIC, "logistic")
 squared_value = squared_derivatives = partial(_evaluate, _SQUARED, "squared")
-probit_value = probit_derivatives = partial(_evaluate, _PROBIT, "probit")
 
 
 def axpy_rows(z: DeviceArray, step: float, dz: DeviceArray, out: DeviceArray) -> None:

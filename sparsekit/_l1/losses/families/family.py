@@ -57,6 +57,10 @@ class Family(ABC):
         z = self.link(y)
         return np.where(np.isfinite(z), z, 0.0)
 
+    def has_zero(self, y: FloatArray) -> bool:
+        """Whether each target has a z where its loss is zero."""
+        return bool(np.isfinite(self.link(y)).all())
+
     def check(self, y: FloatArray) -> None:
         """ValueError if a target is outside the family's range."""
         is_inside = (y > self.lowest) if self.is_open else (y >= self.lowest)

@@ -1,4 +1,4 @@
-"""The 25 nonsmooth functions of the NQN paper, on arrays: f(x, gradient) gives (value, gradient or None).
+"""The 25 nonsmooth functions of the NQN paper, on arrays: f(x) gives (value, gradient).
 
 Where f is differentiable the gradient is exact. Elsewhere it is one fixed generalised gradient. For a maximum
 it is that of the first largest piece. For |t| and for a norm it is zero at zero. Indices in the formulas
@@ -31,97 +31,77 @@ def _chained(da, db):
     return g
 
 
-def active_faces(x, gradient):
+def active_faces(x):
     """max(log(|sum x| + 1), max_i log(|x_i| + 1))"""
     n, total = len(x), float(x.sum())
     i, most, sign = _largest(x)
     f = np.log1p(max(abs(total), most))
-    if not gradient:
-        return f, None
     if abs(total) >= most:
         return f, np.full(n, np.sign(total) / (abs(total) + 1.0))
     return f, _at(n, i, sign / (most + 1.0))
 
 
-def _cb3_pieces(x):
-    square, gap = x * x, (2 - x) ** 2
+def _sum_of_largest(pieces, da, db):
+    """sum_{i<n} of the largest of k pieces (k, n - 1) in (x_i, x_{i+1}), whose derivatives are given."""
+    which = pieces.argmax(axis=0)[None]
+    f, da, db = (np.take_along_axis(A, which, axis=0)[0] for A in (pieces, da, db))
+    return f.sum(), _chained(da, db)
+
+
+def _largest_sum(pieces, da, db):
+    """The largest of the k sums of the pieces (k, n - 1)."""
+    sums = pieces.sum(axis=1)
+    k = int(sums.argmax())
+    return sums[k], _chained(da[k], db[k])
+
+
+def _cb3(x):
+    a, b = x[:-1], x[1:]
     # products: a power of an array costs ten times as much
-    return (
-        square[:-1] ** 2 + square[1:],
-        gap[:-1] + gap[1:],
-        2 * np.exp(x[1:] - x[:-1]),
-    )
+    third = 2 * np.exp(b - a)
+    pieces = a * a * a * a + b * b, (2 - a) ** 2 + (2 - b) ** 2, third
+    return np.stack(pieces), np.stack([4 * a * a * a, 2 * a - 4, -third]), np.stack([2 * b, 2 * b - 4, third])
 
 
-def chained_cb3_1(x, gradient):
+def chained_cb3_1(x):
     """sum_{i<n} max(x_i^4 + x_{i+1}^2, (2 - x_i)^2 + (2 - x_{i+1})^2, 2 exp(x_{i+1} - x_i))"""
-    first, second, third = _cb3_pieces(x)
-    rest = np.maximum(second, third)
-    f = np.maximum(first, rest).sum()
-    if not gradient:
-        return f, None
-    a, b = x[:-1], x[1:]
-    second_is = second >= third
-    da, db = np.where(second_is, 2 * a - 4, -third), np.where(second_is, 2 * b - 4, third)
-    first_is = first >= rest
-    return f, _chained(np.where(first_is, 4 * a * a * a, da), np.where(first_is, 2 * b, db))
+    return _sum_of_largest(*_cb3(x))
 
 
-def chained_cb3_2(x, gradient):
+def chained_cb3_2(x):
     """The largest of the sums of the three pieces of chained_cb3_1."""
-    pieces = _cb3_pieces(x)
-    sums = [piece.sum() for piece in pieces]
-    which = int(np.argmax(sums))
-    if not gradient:
-        return sums[which], None
-    a, b = x[:-1], x[1:]
-    if which == 0:
-        return sums[0], _chained(4 * a * a * a, 2 * b)
-    if which == 1:
-        return sums[1], _chained(2 * a - 4, 2 * b - 4)
-    return sums[2], _chained(-pieces[2], pieces[2])
+    return _largest_sum(*_cb3(x))
 
 
-def _crescent_pieces(x):
-    a, b = x[:-1] ** 2, (x[1:] - 1) ** 2
-    return np.stack([a + b + x[1:] - 1, -a - b + x[1:] + 1])
+def _crescent(x):
+    a, b = x[:-1], x[1:] - 1
+    square = a**2 + b**2
+    return np.stack([square + b, 2 + b - square]), np.stack([2 * a, -2 * a]), np.stack([2 * b + 1, 1 - 2 * b])
 
 
-def _crescent_slopes(x, which):
-    sign = np.where(np.equal(which, 0), 1.0, -1.0)
-    return _chained(2 * sign * x[:-1], 2 * sign * (x[1:] - 1) + 1)
-
-
-def chained_crescent_1(x, gradient):
+def chained_crescent_1(x):
     """max(sum x_i^2 + (x_{i+1} - 1)^2 + x_{i+1} - 1, sum -x_i^2 - (x_{i+1} - 1)^2 + x_{i+1} + 1), i < n"""
-    sums = _crescent_pieces(x).sum(axis=1)
-    return sums.max(), _crescent_slopes(x, int(sums.argmax())) if gradient else None
+    return _largest_sum(*_crescent(x))
 
 
-def chained_crescent_2(x, gradient):
+def chained_crescent_2(x):
     """sum_{i<n} of the larger of the two terms of chained_crescent_1."""
-    pieces = _crescent_pieces(x)
-    return pieces.max(axis=0).sum(), _crescent_slopes(x, pieces.argmax(axis=0)) if gradient else None
+    return _sum_of_largest(*_crescent(x))
 
 
-def chained_lq(x, gradient):
+def chained_lq(x):
     """sum_{i<n} max(-x_i - x_{i+1}, -x_i - x_{i+1} + x_i^2 + x_{i+1}^2 - 1)"""
     a, b = x[:-1], x[1:]
-    excess = a**2 + b**2 - 1
-    f = (np.maximum(excess, 0.0) - a - b).sum()
-    if not gradient:
-        return f, None
-    outside = 2.0 * (excess > 0)
-    return f, _chained(outside * a - 1, outside * b - 1)
+    linear, minus = -a - b, np.full_like(a, -1.0)
+    pieces = np.stack([linear, linear + a**2 + b**2 - 1])
+    return _sum_of_largest(pieces, np.stack([minus, 2 * a - 1]), np.stack([minus, 2 * b - 1]))
 
 
-def chained_mifflin_2(x, gradient):
+def chained_mifflin_2(x):
     """sum_{i<n} -x_i + 2 y_i + 1.75 |y_i|, y_i = x_i^2 + x_{i+1}^2 - 1"""
     a, b = x[:-1], x[1:]
     y = a**2 + b**2 - 1
     f = (2 * y + 1.75 * np.abs(y) - a).sum()
-    if not gradient:
-        return f, None
     weight = 4 + 3.5 * np.sign(y)
     return f, _chained(weight * a - 1, weight * b)
 
@@ -156,27 +136,25 @@ class ConvexNonsmooth:
         z = fft.dct(signs * v, norm="ortho")
         return signs * fft.idct(spectrum * z, norm="ortho"), float(spectrum @ (z * z))
 
-    def __call__(self, x, gradient):
+    def __call__(self, x):
         Av, first = self.product(self.inner, x[: self.m])
         Bx, second = self.product(self.outer, x)
         root = np.sqrt(first)
-        g = None
-        if gradient:
-            g = 2 * Bx
-            if root > 0:
-                g[: self.m] += Av / root
+        g = 2 * Bx
+        if root > 0:
+            g[: self.m] += Av / root
         return root + second, g
 
 
-def l1(x, gradient):
+def l1(x):
     """sum |x_i|"""
-    return np.abs(x).sum(), np.sign(x) if gradient else None
+    return np.abs(x).sum(), np.sign(x)
 
 
-def l2(x, gradient):
+def l2(x):
     """sqrt(sum x_i^2)"""
     f = np.linalg.norm(x)
-    return f, (x / f if f > 0 else np.zeros(len(x))) if gradient else None
+    return f, x / f if f > 0 else np.zeros(len(x))
 
 
 class Hilbert:
@@ -195,40 +173,36 @@ class Hilbert:
         column, row = self.entries[self.n - 1 :], self.entries[self.n - 1 :: -1]
         return linalg.matmul_toeplitz((column, row), x[::-1])
 
-    def l1(self, x, gradient):
+    def l1(self, x):
         """sum_i |(Hx)_i|"""
         r = self.product(x)
-        return np.abs(r).sum(), self.product(np.sign(r)) if gradient else None
+        return np.abs(r).sum(), self.product(np.sign(r))
 
-    def maximum(self, x, gradient):
+    def maximum(self, x):
         """max_i |(Hx)_i|"""
         i, f, sign = _largest(self.product(x))
-        return f, sign * self.entries[i : i + self.n] if gradient else None
+        return f, sign * self.entries[i : i + self.n]
 
 
-def maxq(x, gradient):
+def maxq(x):
     """max_i x_i^2"""
     i, most, _ = _largest(x)
-    return most**2, _at(len(x), i, 2 * x[i]) if gradient else None
+    return most**2, _at(len(x), i, 2 * x[i])
 
 
-def modified_rosenbrock_1(x, gradient):
+def modified_rosenbrock_1(x):
     """(x_1 - 1)^2 + sum_{i<n} |x_{i+1} - x_i^2|"""
     r = x[1:] - x[:-1] ** 2
     f = (x[0] - 1) ** 2 + np.abs(r).sum()
-    if not gradient:
-        return f, None
     g = _chained(-2 * np.sign(r) * x[:-1], np.sign(r))
     g[0] += 2 * (x[0] - 1)
     return f, g
 
 
-def modified_rosenbrock_2(x, gradient):
+def modified_rosenbrock_2(x):
     """(x_1 - 1)^2 + sum_{i<n} (x_{i+1} - x_i^2)^2"""
     r = x[1:] - x[:-1] ** 2
     f = (x[0] - 1) ** 2 + r @ r
-    if not gradient:
-        return f, None
     g = _chained(-4 * r * x[:-1], 2 * r)
     g[0] += 2 * (x[0] - 1)
     return f, g
@@ -239,74 +213,64 @@ def _myopic(a, b):
     return (np.abs(r) + s * s).sum(), np.sign(r) + 2 * s, 0.2 * s - np.sign(r)
 
 
-def myopic_coupled(x, gradient):
+def myopic_coupled(x):
     """(3.24): sum_{i<n} |x_i - x_{i+1}| + (x_i + 0.1 x_{i+1})^2"""
     f, da, db = _myopic(x[:-1], x[1:])
-    return f, _chained(da, db) if gradient else None
+    return f, _chained(da, db)
 
 
-def myopic_decoupled(x, gradient):
+def myopic_decoupled(x):
     """(3.23): the terms of (3.24) with odd i only; for odd n, x_n is in none of them."""
     even = len(x) - len(x) % 2
     f, da, db = _myopic(x[0:even:2], x[1:even:2])
-    if not gradient:
-        return f, None
     g = np.zeros(len(x))
     g[0:even:2], g[1:even:2] = da, db
     return f, g
 
 
-def nesterov_1(x, gradient):
+def nesterov_1(x):
     """(x_1 - 1)^2 / 4 + sum_{i<n} |x_{i+1} - 2 x_i^2 + 1|"""
     r = x[1:] - 2 * x[:-1] ** 2 + 1
     f = 0.25 * (x[0] - 1) ** 2 + np.abs(r).sum()
-    if not gradient:
-        return f, None
     g = _chained(-4 * np.sign(r) * x[:-1], np.sign(r))
     g[0] += 0.5 * (x[0] - 1)
     return f, g
 
 
-def nesterov_2(x, gradient):
+def nesterov_2(x):
     """|x_1 - 1| / 4 + sum_{i<n} |x_{i+1} - 2 |x_i| + 1|"""
     r = x[1:] - 2 * np.abs(x[:-1]) + 1
     f = 0.25 * abs(x[0] - 1) + np.abs(r).sum()
-    if not gradient:
-        return f, None
     g = _chained(-2 * np.sign(r) * np.sign(x[:-1]), np.sign(r))
     g[0] += 0.25 * np.sign(x[0] - 1)
     return f, g
 
 
-def nesterov_3(x, gradient):
+def nesterov_3(x):
     """max(|x_1|, max_{i>1} |x_{i-1} - x_i|)"""
     i, f, sign = _largest(np.diff(x, prepend=0.0))
-    if not gradient:
-        return f, None
     g = _at(len(x), i, sign)
     if i > 0:
         g[i - 1] = -sign
     return f, g
 
 
-def nonsmooth_brown(x, gradient):
+def nonsmooth_brown(x):
     """sum_{i<n} |x_i|^(x_{i+1}^2 + 1) + |x_{i+1}|^(x_i^2 + 1); inf where a power overflows."""
     a, b = x[:-1], x[1:]
     with np.errstate(over="ignore", invalid="ignore"):
         p, q = np.abs(a) ** (b * b + 1), np.abs(b) ** (a * a + 1)
         f = (p + q).sum()
-        if not gradient:
-            return f, None
         # p log|a| is 0 at a = 0
         da = (b * b + 1) * np.abs(a) ** (b * b) * np.sign(a) + 2 * a * special.xlogy(q, np.abs(b))
         db = (a * a + 1) * np.abs(b) ** (a * a) * np.sign(b) + 2 * b * special.xlogy(p, np.abs(a))
         return f, _chained(da, db)
 
 
-def test29_2(x, gradient):
+def test29_2(x):
     """max_i |x_i|"""
     i, f, sign = _largest(x)
-    return f, _at(len(x), i, sign) if gradient else None
+    return f, _at(len(x), i, sign)
 
 
 def broyden_tridiagonal(x):
@@ -343,11 +307,9 @@ def troesch(x):
 def max_residual(residuals):
     """max_i |r_i| of a system in which every neighbour's derivative is -1; inf where it overflows."""
 
-    def evaluate(x, gradient):
+    def evaluate(x):
         r, slope = residuals(x)
         i, f, sign = _largest(r)
-        if not gradient:
-            return f, None
         g = np.zeros(len(x))
         g[max(i - 1, 0) : i + 2] = -sign
         g[i] = sign * slope[i]

@@ -84,7 +84,7 @@ class NonsmoothProblem:
         float
             Inf where a power or exponential in it overflows.
         """
-        return float(self._evaluate(self._checked(x), False)[0])
+        return self.fun_and_jac(x)[0]
 
     def jac(self, x: ArrayLike) -> FloatArray:
         """Gradient of f at x where f is differentiable, else one fixed generalised gradient.
@@ -99,10 +99,10 @@ class NonsmoothProblem:
         ndarray of shape (n,)
             The gradient.
         """
-        return self._evaluate(self._checked(x), True)[1]
+        return self.fun_and_jac(x)[1]
 
     def fun_and_jac(self, x: ArrayLike) -> tuple[float, FloatArray]:
-        """Value and gradient for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes them.
+        """Value and gradient, as ``jac=True`` of SciPy's minimisers takes them.
 
         {Parameters}
 
@@ -113,7 +113,7 @@ class NonsmoothProblem:
         g : ndarray of shape (n,)
             As `jac`.
         """
-        f, g = self._evaluate(self._checked(x), True)
+        f, g = self._evaluate(self._checked(x))
         return float(f), g
 
     def starts(self, n_starts: int = N_STARTS) -> FloatArray:
@@ -242,7 +242,7 @@ def _table(n, seed):
         "Chained_Crescent_1": (f.chained_crescent_1, zero, 0.0),
         "Chained_Crescent_2": (f.chained_crescent_2, zero, 0.0),
         "Chained_LQ": (f.chained_lq, np.sqrt(0.5) * one, -(n - 1) * np.sqrt(2.0)),
-        "Chained_Mifflin_2": (f.chained_mifflin_2, mifflin, float(f.chained_mifflin_2(mifflin, False)[0])),
+        "Chained_Mifflin_2": (f.chained_mifflin_2, mifflin, float(f.chained_mifflin_2(mifflin)[0])),
         "Convex_Nonsmooth": (f.ConvexNonsmooth(n, np.random.default_rng([seed, 0])), zero, 0.0),
         "L1": (f.l1, zero, 0.0),
         "L1HILB": (hilbert.l1, zero, 0.0),

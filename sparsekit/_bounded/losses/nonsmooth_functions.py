@@ -41,70 +41,60 @@ def active_faces(x):
     return f, _at(n, i, sign / (most + 1.0))
 
 
-def _cb3_pieces(x):
-    square, gap = x * x, (2 - x) ** 2
+def _sum_of_largest(pieces, da, db):
+    """sum_{i<n} of the largest of k pieces (k, n - 1) in (x_i, x_{i+1}), whose derivatives are given."""
+    which = pieces.argmax(axis=0)[None]
+    f, da, db = (np.take_along_axis(A, which, axis=0)[0] for A in (pieces, da, db))
+    return f.sum(), _chained(da, db)
+
+
+def _largest_sum(pieces, da, db):
+    """The largest of the k sums of the pieces (k, n - 1)."""
+    sums = pieces.sum(axis=1)
+    k = int(sums.argmax())
+    return sums[k], _chained(da[k], db[k])
+
+
+def _cb3(x):
+    a, b = x[:-1], x[1:]
     # products: a power of an array costs ten times as much
-    return (
-        square[:-1] ** 2 + square[1:],
-        gap[:-1] + gap[1:],
-        2 * np.exp(x[1:] - x[:-1]),
-    )
+    third = 2 * np.exp(b - a)
+    pieces = a * a * a * a + b * b, (2 - a) ** 2 + (2 - b) ** 2, third
+    return np.stack(pieces), np.stack([4 * a * a * a, 2 * a - 4, -third]), np.stack([2 * b, 2 * b - 4, third])
 
 
 def chained_cb3_1(x):
     """sum_{i<n} max(x_i^4 + x_{i+1}^2, (2 - x_i)^2 + (2 - x_{i+1})^2, 2 exp(x_{i+1} - x_i))"""
-    first, second, third = _cb3_pieces(x)
-    rest = np.maximum(second, third)
-    f = np.maximum(first, rest).sum()
-    a, b = x[:-1], x[1:]
-    second_is = second >= third
-    da, db = np.where(second_is, 2 * a - 4, -third), np.where(second_is, 2 * b - 4, third)
-    first_is = first >= rest
-    return f, _chained(np.where(first_is, 4 * a * a * a, da), np.where(first_is, 2 * b, db))
+    return _sum_of_largest(*_cb3(x))
 
 
 def chained_cb3_2(x):
     """The largest of the sums of the three pieces of chained_cb3_1."""
-    pieces = _cb3_pieces(x)
-    sums = [piece.sum() for piece in pieces]
-    which = int(np.argmax(sums))
-    a, b = x[:-1], x[1:]
-    if which == 0:
-        return sums[0], _chained(4 * a * a * a, 2 * b)
-    if which == 1:
-        return sums[1], _chained(2 * a - 4, 2 * b - 4)
-    return sums[2], _chained(-pieces[2], pieces[2])
+    return _largest_sum(*_cb3(x))
 
 
-def _crescent_pieces(x):
-    a, b = x[:-1] ** 2, (x[1:] - 1) ** 2
-    return np.stack([a + b + x[1:] - 1, -a - b + x[1:] + 1])
-
-
-def _crescent_slopes(x, which):
-    sign = np.where(np.equal(which, 0), 1.0, -1.0)
-    return _chained(2 * sign * x[:-1], 2 * sign * (x[1:] - 1) + 1)
+def _crescent(x):
+    a, b = x[:-1], x[1:] - 1
+    square = a**2 + b**2
+    return np.stack([square + b, 2 + b - square]), np.stack([2 * a, -2 * a]), np.stack([2 * b + 1, 1 - 2 * b])
 
 
 def chained_crescent_1(x):
     """max(sum x_i^2 + (x_{i+1} - 1)^2 + x_{i+1} - 1, sum -x_i^2 - (x_{i+1} - 1)^2 + x_{i+1} + 1), i < n"""
-    sums = _crescent_pieces(x).sum(axis=1)
-    return sums.max(), _crescent_slopes(x, int(sums.argmax()))
+    return _largest_sum(*_crescent(x))
 
 
 def chained_crescent_2(x):
     """sum_{i<n} of the larger of the two terms of chained_crescent_1."""
-    pieces = _crescent_pieces(x)
-    return pieces.max(axis=0).sum(), _crescent_slopes(x, pieces.argmax(axis=0))
+    return _sum_of_largest(*_crescent(x))
 
 
 def chained_lq(x):
     """sum_{i<n} max(-x_i - x_{i+1}, -x_i - x_{i+1} + x_i^2 + x_{i+1}^2 - 1)"""
     a, b = x[:-1], x[1:]
-    excess = a**2 + b**2 - 1
-    f = (np.maximum(excess, 0.0) - a - b).sum()
-    outside = 2.0 * (excess > 0)
-    return f, _chained(outside * a - 1, outside * b - 1)
+    linear, minus = -a - b, np.full_like(a, -1.0)
+    pieces = np.stack([linear, linear + a**2 + b**2 - 1])
+    return _sum_of_largest(pieces, np.stack([minus, 2 * a - 1]), np.stack([minus, 2 * b - 1]))
 
 
 def chained_mifflin_2(x):
@@ -164,7 +154,7 @@ def l1(x):
 def l2(x):
     """sqrt(sum x_i^2)"""
     f = np.linalg.norm(x)
-    return f, (x / f if f > 0 else np.zeros(len(x)))
+    return f, x / f if f > 0 else np.zeros(len(x))
 
 
 class Hilbert:

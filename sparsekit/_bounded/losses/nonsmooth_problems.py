@@ -84,7 +84,7 @@ class NonsmoothProblem:
         float
             Inf where a power or exponential in it overflows.
         """
-        return float(self._evaluate(self._checked(x))[0])
+        return self.fun_and_jac(x)[0]
 
     def jac(self, x: ArrayLike) -> FloatArray:
         """Gradient of f at x where f is differentiable, else one fixed generalised gradient.
@@ -99,10 +99,10 @@ class NonsmoothProblem:
         ndarray of shape (n,)
             The gradient.
         """
-        return self._evaluate(self._checked(x))[1]
+        return self.fun_and_jac(x)[1]
 
     def fun_and_jac(self, x: ArrayLike) -> tuple[float, FloatArray]:
-        """Value and gradient for the work of the gradient, as ``jac=True`` of SciPy's minimisers takes them.
+        """Value and gradient, as ``jac=True`` of SciPy's minimisers takes them.
 
         {Parameters}
 

@@ -15,7 +15,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from ..._docstrings import shares_entries
 from ..._estimator.base import FIT_CONSTRAINTS, SolverEstimatorMixin
 from ..._estimator.block_data import BlockedMatrix
-from ..._estimator.checks import in_type
 from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.linear_model import last_fit
 from ..._estimator.training_data import with_distributions
@@ -26,7 +25,7 @@ from ..losses.loss import FenchelYoungLoss
 from ..solver.block_loss import TableLoss, TargetsOfBlocks, minimize_table_on_blocks
 from ..solver.minimize_model import minimize_fenchel_young
 from .messages import warn_if_ended_early
-from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap, coefficients_of
 
 # the solver states its defaults
 _SOLVER_PARAMETERS = inspect.signature(minimize_fenchel_young).parameters
@@ -153,16 +152,10 @@ class _FenchelYoungClassifier(SolverEstimatorMixin, FenchelYoungClassifierMixin,
                 self._transform, X, given.values, len(classes), given.weight,
                 fit_intercept=self.fit_intercept, n_threads=count_threads(self.n_jobs),
             )  # fmt: skip
-        p = X.shape[1]
 
         def attributes(table):
-            intercept = table[p] if self.fit_intercept else xp.zeros(len(classes))
-            return {
-                "coef_": columns.expand(in_type(xp.ascontiguousarray(table[:p].T), dtype)),
-                "intercept_": in_type(intercept, dtype),
-                "classes_": classes,
-                "multilabel_": multilabel,
-            }
+            found = coefficients_of(table, columns, self.fit_intercept, dtype)
+            return {**found, "classes_": classes, "multilabel_": multilabel}
 
         def minimize(x0, callback):
             return solver(

@@ -19,7 +19,6 @@ from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.block_data import gathered_data
 from ..._estimator.checks import (
     check_penalties,
-    in_type,
     in_units,
 )
 from ..._estimator.cross_validation import (
@@ -40,7 +39,7 @@ from ..solver.minimize_model import minimize_fenchel_young
 from .classifier import MAX_ITER, TOL
 from .messages import warn_if_ended_early, warn_of_path
 from .path import ALPHAS, ONE_BY_ONE, OPTIONS, solve_path
-from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap
+from .prediction import FenchelYoungClassifierMixin, SoftmaxMap, SparsemaxMap, coefficients_of
 
 
 def _divergence_score(estimator, X, y, sample_weight=None):
@@ -148,7 +147,7 @@ class _FenchelYoungClassifierCV(
         final = minimize_fenchel_young(
             loss, self.alpha_, penalize_intercept=self.penalize_intercept, **options
         )
-        self._set(final.x, X.dtype, columns)
+        vars(self).update(coefficients_of(final.x, columns, self.fit_intercept, X.dtype))
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
@@ -175,12 +174,6 @@ class _FenchelYoungClassifierCV(
             fit_intercept=self.fit_intercept, n_threads=threads,
         )  # fmt: skip
 
-    def _set(self, table, dtype, columns):
-        """Set the coefficients from the solver's table."""
-        p = len(table) - self.fit_intercept
-        self.coef_ = columns.expand(in_type(np.ascontiguousarray(table[:p].T), dtype))
-        self.intercept_ = in_type(table[p] if self.fit_intercept else np.zeros(table.shape[1]), dtype)
-
     def _score_fold(self, X, y, targets, columns, options, fold, index, scorer, score_params):
         """Scores of the left-out rows, and the results, for every alpha."""
         train, test = fold
@@ -201,7 +194,7 @@ class _FenchelYoungClassifierCV(
         X_test, y_test = columns.widen(X[test]), for_scorers(y[test])
         scores, results = [], []
         for result in solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
-            part._set(result.x, X.dtype, columns)
+            vars(part).update(coefficients_of(result.x, columns, self.fit_intercept, X.dtype))
             scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]

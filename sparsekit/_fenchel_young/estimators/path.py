@@ -8,7 +8,7 @@ from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 
 from ..._estimator.base import SOLVER_CONSTRAINTS
-from ..._estimator.checks import check_penalties, in_type
+from ..._estimator.checks import check_penalties
 from ..._estimator.decorators import validate_params
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.targets import check_targets
@@ -20,6 +20,7 @@ from ..losses.loss import FenchelYoungLoss
 from ..solver.minimize_model import minimize_fenchel_young
 from .classifier import MAX_ITER, TOL
 from .messages import warn_of_path
+from .prediction import coefficients_of
 
 # advice for data on a GPU, where there is no path
 ONE_BY_ONE = "fit SparsemaxClassifier or SoftmaxClassifier for each alpha"
@@ -128,12 +129,11 @@ def fenchel_young_path(
     )  # fmt: skip
     options = dict(tol=tol, max_iter=max_iter, max_time=max_time)
     results = list(solve_path(loss, alphas, None, penalize_intercept, options))
-    p, K = X.shape[1], len(targets.classes)
-    tables = np.array([r.x for r in results])
+    models = [coefficients_of(r.x, columns, fit_intercept, X.dtype) for r in results]
     path = Bunch(
         alphas=alphas,
-        coefs=columns.expand(in_type(tables[:, :p].transpose(0, 2, 1), X.dtype)),
-        intercepts=in_type(tables[:, p] if fit_intercept else np.zeros((len(alphas), K)), X.dtype),
+        coefs=np.array([model["coef_"] for model in models]),
+        intercepts=np.array([model["intercept_"] for model in models]),
         classes=targets.classes,
         objectives=np.array([r.fun for r in results]),
         dual_gaps=np.array([r.dual_gap for r in results]),

@@ -6,8 +6,10 @@ import numpy as np
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
+from ..._arrays import namespace
 from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
+from ..._estimator.checks import in_type
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
 from ..._estimator.linear_model import LinearModelMixin
 from ..._estimator.offset_prediction import LabelScoreMixin
@@ -17,6 +19,14 @@ from ..._linalg.class_products import matmat
 from ..._linalg.special import log_softmax, softmax
 from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
+
+
+def coefficients_of(table, columns, fit_intercept, dtype):
+    """``coef_`` and ``intercept_`` of the solver's table, where it is."""
+    p = len(table) - fit_intercept
+    coef = namespace(table=table).ascontiguousarray(table[:p].T)
+    intercept = table[p] if fit_intercept else np.zeros_like(table, shape=table.shape[1])
+    return {"coef_": columns.expand(in_type(coef, dtype)), "intercept_": in_type(intercept, dtype)}
 
 
 @shares_entries()

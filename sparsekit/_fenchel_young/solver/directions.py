@@ -4,17 +4,14 @@ import numpy as np
 
 from ..._solver.tolerances import ROUNDING
 
-# largest numbers of conjugate gradient steps: few while models predict too large a reduction
-_CG_FEW, _CG_MOST = 30, 250
-# Estimated products of a first step by conjugate gradients; growth factor over the last step, if that did not
-# converge.
-_EXPECTED, _MORE, _MANY = 20, 1.5, 4.0
-# ratio of actual to predicted reduction above which models are solved more accurately
-_HIGH_RATIO = 0.9
-# first alpha, in units of the loss's curvature at zero
-_FIRST = 0.01
+# Largest number of conjugate gradient steps of a direction.
+MAX_PRODUCTS = 250
+# Estimated number of products of the first direction by conjugate gradients.
+FIRST_PRODUCTS = 20
+# First alpha, in units of the loss's curvature at zero.
+FIRST_ALPHA = 0.01
 # Factor between the alphas of two continuation steps.
-_FALL = 3.0
+ALPHA_RATIO = 3.0
 
 
 class Continuation:
@@ -39,50 +36,37 @@ class Continuation:
         if length > 0.0:
             alpha = (size / length) ** 0.5  # its gap is the smallest there
             if run.is_near(point, alpha, 1.0):
-                return cls(run.alpha, alpha / _FALL)
-        return cls(run.alpha, _FIRST * run.loss.scale())
+                return cls(run.alpha, alpha / ALPHA_RATIO)
+        return cls(run.alpha, FIRST_ALPHA * run.loss.scale())
 
     def at(self, run, point):
         """The alpha of the next step from the point."""
         while self.alpha > self.last and run.is_near(point, self.alpha):
-            self.alpha = max(self.last, self.alpha / _FALL)
+            self.alpha = max(self.last, self.alpha / ALPHA_RATIO)
             if self.alpha < self.least:
                 self.alpha = self.last
         return self.alpha
 
 
 class Directions:
-    """Newton directions, by a factor where that pays, else by conjugate gradients.
-
-    Attributes
-    ----------
-    predicted : float
-        Reduction of the model by the last direction.
-    """
+    """Newton directions, by a factor where that pays, else by conjugate gradients."""
 
     def __init__(self, run):
-        self.run, self.predicted = run, 0.0
-        self.most, self.expected = _CG_FEW, _EXPECTED
+        self.run, self.expected = run, FIRST_PRODUCTS
 
     def at(self, Z, G, alpha, forcing):
         """d with (H + alpha) d = -G, or to a relative residual of ``forcing``; H at scores Z."""
         run = self.run
         D = run.loss.newton_step(Z, G, alpha, run.free, self.expected)
         if D is None:
-            D, products, reached = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
-            self.expected = max(_EXPECTED, (_MORE if reached else _MANY) * products)
+            D, products = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
+            self.expected = max(FIRST_PRODUCTS, products)
             return D
         run.passes += 1
-        self.predicted = -0.5 * run.dots((G, D))[0]
         return D
 
-    def update_limit(self, decrease):
-        """Adapt the limit of conjugate gradient steps to the actual reduction."""
-        good = decrease > _HIGH_RATIO * self.predicted > 0.0
-        self.most = min(_CG_MOST, 2 * self.most) if good else _CG_FEW
-
     def conjugate_gradients(self, G, operator, alpha, forcing):
-        """The direction, its number of products, and whether it is as good as asked for.
+        """The direction, and its number of products.
 
         The diagonal preconditions. All vectors are float32 multiples of G's size; outer steps correct the
         rounding.
@@ -103,7 +87,7 @@ class Directions:
         size = first = kernels.dot(r, p, *threads)
         enough = forcing**2 * float(first)
         penalised, products, reached = run.penalised(g).size, 0, False
-        while products < self.most and not reached:
+        while products < MAX_PRODUCTS and not reached:
             operator.multiply(p.reshape(shape), Hp)
             curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, *threads)
             products += 1
@@ -119,8 +103,6 @@ class Directions:
             d = p  # the steepest descent
         run.n_cg += products
         run.passes += products
-        left, slope = run.dots((r, d), (g, d))
-        self.predicted = 0.5 * (left - slope) * scale * scale
         del r, p, Hp, g, M, inverse  # a table of many columns each
         D = d.reshape(shape)[:, :K].astype(np.float64)
         D *= scale
@@ -131,7 +113,7 @@ class Directions:
         if alpha > 0.0:
             run.penalised(shift)[...] += run.penalised(G) @ share / alpha
         D -= shift[:, None]
-        return D, products, reached
+        return D, products
 
 
 def largest(A):

@@ -250,12 +250,12 @@ def step(state, run):
 
     If the line search fails, only alpha changes; `Stop` is raised if alpha is the last.
     """
-    point, directions = state.point, state.directions
+    point = state.point
     if state.continuation is None:
         state.continuation = Continuation.of(run, point)
     alpha = state.continuation.at(run, point)
     f, G, _ = run.objective(point, alpha)
-    D = directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
+    D = state.directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
     found = search(run, point, f, G, D, alpha)
     if found is None:
         if alpha == run.alpha:
@@ -266,7 +266,6 @@ def step(state, run):
     D *= found.t
     D += point.T
     state.point = run.point(D, *found.point)
-    directions.update_limit(f - found.f)
     state.flat = alpha == run.alpha and not f - found.f > run.rounding(f)
     run.nit += 1
 

@@ -143,7 +143,6 @@ class BoundedEstimatorMixin(PenaltyNameMixin, SolverEstimatorMixin, ABC):
     tol: float = BoundedOptions.tol
     max_iter: int = BoundedOptions.max_iter
 
-    _unsaved = ("_multipliers",)  # what `save` leaves out
     _read: ClassVar[Any]  # what checks data: `with_numbers` or `with_labels`
 
     @fit_context(prefer_skip_nested_validation=True)

@@ -63,8 +63,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.paths.glm_path import glm_path as glm_path
     from ._l1.paths.path import l1_logistic_path as l1_logistic_path
     from ._l1.paths.path import lasso_path as lasso_path
-    from ._saved.models import load as load
-    from ._saved.models import save as save
+    from ._saved import load as load
+    from ._saved import save as save
     from ._stability.selection import StabilitySelection as StabilitySelection
     from ._tagger.estimators.tagger import SequenceTagger as SequenceTagger
     from .optimize import minimize_oba as minimize_oba
@@ -135,11 +135,11 @@ _EXPORTS = {
     "glm_path": "_l1.paths.glm_path",
     "l1_logistic_path": "_l1.paths.path",
     "lasso_path": "_l1.paths.path",
-    "load": "_saved.models",
+    "load": "_saved",
     "lp_sparsemap": "_factor_graph.graphs.lp_sparsemap",
     "minimize_nqn": "_bounded.solver.minimize_nqn",
     "minimize_oba": "optimize",
-    "save": "_saved.models",
+    "save": "_saved",
     "shared_fits": "_l1.estimators.shared_fits",
     "show_versions": "_compare.show_versions",
     "sparsemax": "_fenchel_young.losses.sparsemax",

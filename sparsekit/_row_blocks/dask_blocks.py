@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import numpy as np
 
@@ -10,12 +11,13 @@ from .._linalg.threads import blas_threads
 from .._messages import shown
 from .ahead import read_ahead
 from .blocks import Block, RoundError, RowBlocks, check_length, sum_over
-from .recipes import Recipe, as_recipes, made
+from .recipes import as_recipes, made
 from .reduction import combine, group_size
 
 # Groups of blocks for each thread and round: with the sums of pairs at most four tasks.
 GROUPS = 2
-# Bytes of a group whose blocks are all in a worker's memory before its task begins.
+# Bytes of a group whose blocks are all in memory before its task begins. With one block a task a fit takes
+# ten times as long if blocks are small: 300 of 400 rows in the memory of two workers, 266 s instead of 26 s.
 GROUP_BYTES = 2**28
 
 
@@ -120,7 +122,7 @@ class DaskBlocks(RowBlocks):
 
     def _group_size(self, client):
         size = group_size(self.n_blocks, GROUPS * _n_threads(client))
-        if isinstance(self._given[0][0], Recipe):
+        if isinstance(self._given[0][0], partial):
             return size
         if self.n_bytes is None:  # the first round counts them
             return 1
@@ -144,7 +146,7 @@ def _of_group(first, message, *rows):
     """The node of the tree above some neighbouring blocks."""
     kernel, arguments = message
     blocks = (Block(first + i, *map(made, part)) for i, part in enumerate(zip(*rows, strict=True)))
-    if isinstance(rows[0][0], Recipe):
+    if isinstance(rows[0][0], partial):
         blocks = read_ahead(blocks)
     with blas_threads(1):  # Dask has a thread for each processor
         return sum_over(blocks, kernel, arguments)

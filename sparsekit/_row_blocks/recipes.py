@@ -7,34 +7,22 @@ need memory for all of them. With recipes instead of blocks it holds one block, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
-
-
-class Recipe:
-    """The steps to one value; a call carries them out."""
-
-    __slots__ = ("key", "steps")
-
-    def __init__(self, steps: dict[Any, Any], key: Any) -> None:
-        self.steps, self.key = steps, key
-
-    def __call__(self) -> Any:
-        from dask import get  # in the calling thread
-
-        return get(self.steps, self.key)
 
 
 def made(part: Any) -> Any:
     """The value of a recipe; other parts are values."""
-    return part() if isinstance(part, Recipe) else part
+    return part() if isinstance(part, partial) else part
 
 
 def as_recipes(parts: Sequence[Any]) -> list[Any] | None:
-    """Delayed values, one for each block, as recipes; other parts as they are.
+    """Delayed values, one for each block, as functions that make them; other parts as they are.
 
     None where two blocks share a step, which would be carried out for each. Parts in a cluster's memory have
     no recipe and are not allowed.
     """
+    from dask import get  # in the calling thread
     from dask.optimization import cull
     from dask.utils import ensure_dict
 
@@ -51,5 +39,5 @@ def as_recipes(parts: Sequence[Any]) -> list[Any] | None:
         if not seen.isdisjoint(steps):
             return None
         seen.update(steps)
-        found.append(Recipe(steps, part.key))
+        found.append(partial(get, steps, part.key))
     return found

@@ -2,23 +2,69 @@
 
 from __future__ import annotations
 
+import json
 import os
+import struct
+import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
 from .._linalg.structure import check_sparse
+from .._messages import shown
 from .._typing import Array, FileName
-from ._block_files import block_path, read_arrays, read_manifest
 from ._on_disk import BlocksOnDisk
+
+MANIFEST = "manifest.json"
+SCHEMA, VERSION = "sparsekit CSR folder", 2
+# what NumPy and zipfile raise for a damaged archive, or one whose arrays are larger than the memory
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError, MemoryError, OSError, OverflowError,
+    RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+
+
+def block_path(folder: str, i: int) -> str:
+    """Path of block i."""
+    return os.path.join(folder, f"{i:06d}.csr.npz")
+
+
+def _read_manifest(folder: str) -> dict[str, Any]:
+    """The manifest of a finished folder; a ValueError where it has not all that `CSRFolder` reads."""
+    path = os.path.join(folder, MANIFEST)
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError as error:
+        problem = "no such file; write_csr and convert_svmlight make such folders, and write it at their end"
+        raise FileNotFoundError(f"{path}: {problem}") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: damaged ({error})") from error
+    if not isinstance(found, dict) or (found.get("schema"), found.get("version")) != (SCHEMA, VERSION):
+        raise ValueError(f"{path}: not the manifest of a folder of CSR blocks of version {VERSION}")
+    try:
+        counts = [found["n_features"], found["n_labels"]]
+        counts += [block[name] for block in found["blocks"] for name in ("rows", "nnz")]
+        sound = (
+            all(type(count) is int and 0 <= count < 2**62 for count in counts)
+            and found["dtype"] in ("float32", "float64")
+            and found["y"] in (None, "indicator", "float32", "float64", "int32", "int64")
+            and found["first_index"] in (0, 1)
+        )
+    except (KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{path}: damaged (it holds {shown(found)})")
+    return found
 
 
 class CSRFolder(BlocksOnDisk):
     """A CSR matrix in a folder, of which one block of rows is read at a time.
 
     `write_csr` and `convert_svmlight` return it, and ``open_csr`` is another name of it. Only the manifest is
-    read, and the sizes of the files are compared with it. It can be pickled: what is pickled is the path.
+    read at first. It can be pickled: what is pickled is the path.
 
     Parameters
     ----------
@@ -41,10 +87,9 @@ class CSRFolder(BlocksOnDisk):
     Raises
     ------
     FileNotFoundError
-        If the folder or one of its files is not there.
+        If there is no such folder, or it is not finished.
     ValueError
-        If the folder is not finished or a file has another size than when it was written; the message names
-        it.
+        If its manifest is damaged.
 
     See Also
     --------
@@ -59,8 +104,7 @@ class CSRFolder(BlocksOnDisk):
     are ``y``, or, where a row may have several, ``y_indptr`` and ``y_indices``. ``manifest.json`` has
     types, the number of columns, and the counts of each block.
 
-    The checksums in an archive are checked whenever a block is read. The order and range of its indices are
-    checked the first time.
+    The checksums in an archive, and the order and range of its indices, are checked whenever a block is read.
 
     Examples
     --------
@@ -79,21 +123,14 @@ class CSRFolder(BlocksOnDisk):
 
     def __init__(self, path: FileName) -> None:
         self.path = os.path.abspath(os.fspath(path))
-        manifest = read_manifest(self.path)
-        self._blocks = manifest["blocks"]
-        rows = [block["rows"] for block in self._blocks]
-        self.starts = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)]).astype(np.int64)
+        manifest = _read_manifest(self.path)
+        rows = [block["rows"] for block in manifest["blocks"]]
+        self.starts = np.append(0, np.cumsum(rows)).astype(np.int64)
         self.shape = int(self.starts[-1]), manifest["n_features"]
         self.dtype = np.dtype(manifest["dtype"])
-        self.nnz = sum(block["nnz"] for block in self._blocks)
+        self.nnz = sum(block["nnz"] for block in manifest["blocks"])
         self._y, self._n_labels = manifest["y"], manifest["n_labels"]
         self._first_index = manifest["first_index"]
-        self._known: set[tuple[int, str]] = set()  # matrices whose indices are checked
-        for i, block in enumerate(self._blocks):
-            path = block_path(self.path, i)
-            size = os.path.getsize(path)
-            if size != block["bytes"]:
-                raise ValueError(f"{path}: has {size} bytes, and not {block['bytes']} as when it was written")
 
     def __repr__(self) -> str:
         return f"<CSRFolder: {self._described(f'{self.nnz} stored values, {self.path}')}>"
@@ -102,49 +139,51 @@ class CSRFolder(BlocksOnDisk):
         return type(self), (self.path,)
 
     def _read_block(self, i: int) -> csr_matrix:
-        indptr, indices, data = self._read(i, "indptr", "indices", "data")
-        indices -= self._first_index
-        return self._matrix(i, "X", data, indices, indptr, self.shape[1])
+        indices, indptr, data = self._arrays(i, "indices", "indptr", "data")
+        if data.dtype != self.dtype:
+            raise ValueError(f"{block_path(self.path, i)}: data is {data.dtype}, and not {self.dtype}")
+        return self._matrix(i, "X", (data, indices, indptr), self.shape[1], self._first_index)
 
     def _read_y(self, i: int) -> Array | csr_matrix | None:
         if self._y is None:
             return None
         if self._y == "indicator":
-            indptr, labels = self._read(i, "y_indptr", "y_indices")
-            ones = np.ones(len(labels), dtype=np.int8)
-            return self._matrix(i, "y", ones, labels, indptr, self._n_labels)
-        return self._read(i, "y")[0]
+            indices, indptr = self._arrays(i, "y_indices", "y_indptr")
+            ones = np.ones(len(indices), dtype=np.int8)
+            return self._matrix(i, "y", (ones, indices, indptr), self._n_labels)
+        (y,) = self._arrays(i, "y")
+        if y.dtype != self._y or y.shape != (self._n_rows(i),):
+            raise ValueError(
+                f"{block_path(self.path, i)}: y is {y.dtype} of shape {y.shape}, and not {self._y} of shape "
+                f"({self._n_rows(i)},)"
+            )
+        return y
 
-    def _read(self, i: int, *names: str) -> list[Array]:
-        """Arrays of a block; a ValueError where a type or length is not that of the manifest."""
-        path, block = block_path(self.path, i), self._blocks[i]
-        arrays = read_arrays(path, block["bytes"], *names)
-        types = {"data": self.dtype, "y": self._y}
-        rows, nnz = block["rows"], block["nnz"]
-        lengths = {"indptr": rows + 1, "indices": nnz, "data": nnz, "y": rows, "y_indptr": rows + 1}
-        for name, array in zip(names, arrays, strict=True):
-            dtype = np.dtype(types.get(name, np.int32))
-            length = lengths.get(name, array.size)  # the manifest does not count labels
-            if array.dtype != dtype or array.shape != (length,):
-                raise ValueError(
-                    f"{path}: {name} is {array.dtype} of shape {array.shape}, and not {dtype} of shape "
-                    f"({length},)"
-                )
-        return arrays
+    def _n_rows(self, i: int) -> int:
+        return int(self.starts[i + 1] - self.starts[i])
+
+    def _arrays(self, i: int, *names: str) -> list[Array]:
+        path = block_path(self.path, i)
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return [archive[name] for name in names]
+        except _DAMAGE as error:
+            # errors of the operating system have a number
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise ValueError(f"{path}: was changed or damaged since it was written: {error}") from error
 
     def _matrix(
-        self, i: int, kind: str, data: Array, indices: Array, indptr: Array, n_columns: int
+        self, i: int, kind: str, arrays: tuple[Array, ...], n_columns: int, first_index: int = 0
     ) -> csr_matrix:
         """The matrix of a block; a ValueError that names its file where the arrays are none."""
-        path, rows = block_path(self.path, i), self._blocks[i]["rows"]
         try:
-            out = csr_matrix((data, indices, indptr), shape=(rows, n_columns), copy=False)
-            if (i, kind) not in self._known:
-                out = check_sparse(out, kind)
-                if not out.has_canonical_format:
-                    raise ValueError(f"columns of {kind} do not increase in each row")
-                self._known.add((i, kind))
+            if any(array.dtype.kind != "i" for array in arrays[1:]):
+                raise ValueError("its indices are no whole numbers")
+            arrays[1][...] -= first_index
+            X = check_sparse(csr_matrix(arrays, shape=(self._n_rows(i), n_columns), copy=False), kind)
+            if not X.has_canonical_format:
+                raise ValueError(f"columns of {kind} do not increase in each row")
         except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
-        out.has_canonical_format = True
-        return out
+            raise ValueError(f"{block_path(self.path, i)}: {error}") from error
+        return X

@@ -78,26 +78,21 @@ class BlocksOnDisk(ABC):
         """
         return self._read_y(self._checked(i))
 
-    def blocks(self, *, order: Iterable[int] | None = None, prefetch: int = 1) -> Iterator[Any]:
-        """Read all blocks, one after the other; a thread reads ahead.
+    def blocks(self, *, order: Iterable[int] | None = None) -> Iterator[Any]:
+        """Read all blocks, one after the other; a thread reads the next one while the caller works on one.
 
         Parameters
         ----------
         order : iterable of int, default=None
             Numbers of the blocks, for example a permutation; 0 to ``n_blocks`` - 1 if None.
-        prefetch : int, default=1
-            How many blocks are read while the caller works on one; 0 reads each when it is asked for.
-            ``prefetch`` + 1 blocks are in memory at a time, if the caller keeps none.
 
         Returns
         -------
         iterator of csr_matrix or of ndarray
-            What `block` returns, of each.
+            What `block` returns, of each. Two are in memory at a time, if the caller keeps none.
         """
-        prefetch = check_whole(prefetch, "prefetch", 0)
         numbers = range(self.n_blocks) if order is None else [self._checked(i) for i in order]
-        found = map(self.block, numbers)
-        return read_ahead(found, prefetch) if prefetch else found
+        return read_ahead(map(self.block, numbers))
 
     def _checked(self, i: int) -> int:
         i = check_whole(i, "the number of a block", 0)
@@ -112,17 +107,13 @@ class BlocksOnDisk(ABC):
         first, last, step = key.indices(self.shape[0])
         if step != 1:
             raise ValueError(f"rows are taken one after the other; got the step {step}")
-        last = max(first, last)
-        parts = []
-        for i in range(int(np.searchsorted(self.starts, first, side="right")) - 1, self.n_blocks):
-            start, stop = int(self.starts[i]), int(self.starts[i + 1])
-            if start >= last:
-                break
-            if stop > first:
-                parts.append(self.block(i)[max(first - start, 0) : last - start])
-        if not parts:
+        numbers = np.flatnonzero((self.starts[:-1] < last) & (self.starts[1:] > first))
+        if not numbers.size:
             return self.block(0)[:0] if self.n_blocks else np.empty((0, self.shape[1]), dtype=self.dtype)
-        return _stacked(parts)
+        starts = self.starts.tolist()
+        return _stacked(
+            [self.block(i)[max(first - starts[i], 0) : last - starts[i]] for i in numbers.tolist()]
+        )
 
     @property
     def y(self) -> Any:

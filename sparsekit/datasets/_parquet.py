@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class ParquetTable(BlocksOnDisk):
             for group in range(about.num_row_groups):
                 self._groups.append((file, group))
                 rows.append(about.row_group(group).num_rows)
-        self.columns = list(columns or ())
+        self.columns = self.feature_names = list(columns or ())
         if not self.columns:
             raise ValueError(f"{self.path}: no columns are left")
         self.starts = np.cumsum(rows, dtype=np.int64)
@@ -125,12 +126,8 @@ class ParquetTable(BlocksOnDisk):
         if self.target in columns:
             raise ValueError(f"columns must not hold the target {shown(self.target)}")
         found = {name: schema.field(name).type for name in columns}
-        kinds = (
-            pyarrow.types.is_integer,
-            pyarrow.types.is_floating,
-            pyarrow.types.is_boolean,
-            pyarrow.types.is_decimal,
-        )
+        of = pyarrow.types
+        kinds = (of.is_integer, of.is_floating, of.is_boolean, of.is_decimal)
         other = [name for name, kind in found.items() if not any(is_of(kind) for is_of in kinds)]
         if other:
             raise ValueError(
@@ -138,11 +135,6 @@ class ParquetTable(BlocksOnDisk):
                 "`columns`"
             )
         return {str(kind) for kind in found.values()}
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the columns."""
-        return self.columns
 
     def __repr__(self) -> str:
         return f"<ParquetTable: {self._described(self.path)}>"
@@ -153,8 +145,8 @@ class ParquetTable(BlocksOnDisk):
 
     def _read_block(self, i: int) -> FloatArray:
         """A row group in C order."""
-        file, group, n_rows = self._locate(i)
-        out = np.empty((n_rows, self.shape[1]), dtype=self.dtype)
+        file, group = self._groups[i]
+        out = np.empty((self.starts[i + 1] - self.starts[i], self.shape[1]), dtype=self.dtype)
         done = 0
         with self._open(file) as parquet:
             for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=self.columns):
@@ -168,7 +160,7 @@ class ParquetTable(BlocksOnDisk):
     def _read_y(self, i: int) -> Array | None:
         import pyarrow.types
 
-        file, group, _ = self._locate(i)
+        file, group = self._groups[i]
         if self.target is None:
             return None
         with self._open(file) as parquet:
@@ -177,9 +169,6 @@ class ParquetTable(BlocksOnDisk):
         if pyarrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return column.to_numpy()
-
-    def _locate(self, i: int) -> tuple[str, int, int]:
-        return *self._groups[i], int(self.starts[i + 1] - self.starts[i])
 
     def _open(self, file: str) -> Any:
         # a file each time: one object must not be read by two threads
@@ -191,13 +180,11 @@ class ParquetTable(BlocksOnDisk):
 
 def _files(path: str) -> list[str]:
     if not os.path.isdir(path):
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"{path}: no such file")
         return [path]
-    found = sorted(name for name in os.listdir(path) if name.endswith(".parquet"))
+    found = sorted(str(file) for file in Path(path).glob("*.parquet"))
     if not found:
         raise FileNotFoundError(f"{path}: holds no file that ends in .parquet")
-    return [os.path.join(path, name) for name in found]
+    return found
 
 
 @contextmanager

@@ -1,11 +1,10 @@
-"""The svmlight (LIBSVM) format: scikit-learn reads it, this module says where a file is broken."""
+"""The svmlight (LIBSVM) format: scikit-learn reads it, this module says which line is broken."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal
@@ -15,8 +14,14 @@ from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_svmlight_file
 
+from .._messages import shown
 from .._typing import FileName
-from ._files import MAX_BYTES, WIDEST, FileFormatError, numeral, open_bytes, shown, whole_number
+from ._files import MAX_BYTES, WIDEST, FileFormatError, open_bytes
+
+# Bytes of text parsed at a time: small against a block of rows, large against the cost of a call.
+CHUNK = 2**22
+# what scikit-learn raises for text that is not in the format
+_BROKEN = (ValueError, OverflowError, IndexError)
 
 
 def load_svmlight(
@@ -58,8 +63,8 @@ def load_svmlight(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not in the format, holds no row, or holds NaN or infinity. The message names the file,
-        the line (counted from 1) and the error.
+        If the file is not in the format, holds no row, or holds NaN or infinity. The message names the file
+        and the line (counted from 1).
 
     See Also
     --------
@@ -81,30 +86,24 @@ def load_svmlight(
     path = os.fspath(path)
     # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
     highest = WIDEST if n_features is None else n_features - (zero_based is True)
-    rules = Rules(highest, n_features, int(zero_based is False), multilabel, np.dtype(dtype))
-
-    def diagnose():
-        with open_bytes(path, max_bytes) as file:
-            refuse_broken_line(file, path, 1, rules)
-
+    rules = Rules(highest, int(zero_based is False), multilabel, np.dtype(dtype))
     try:
         with open_bytes(path, max_bytes) as file:
             X, y = load_svmlight_file(
                 file, n_features=n_features, dtype=dtype, multilabel=multilabel, zero_based=zero_based
             )
+        if X.shape[0] == 0:
+            raise FileFormatError(path, None, "holds no row")
+        if n_features is None and X.shape[1] > WIDEST:
+            raise ValueError(f"its largest index is {X.shape[1]}; give n_features if there are so many")
+        rules.check_values(X, None if multilabel else y)
     except FileFormatError:
         raise
-    except (ValueError, OverflowError, IndexError) as error:
-        # scikit-learn's message names no line: read again, slowly, to find it
-        diagnose()
+    except _BROKEN as error:
+        with open_bytes(path, max_bytes) as file:
+            for text, line in chunks(file):
+                read_rows(text, path, line, rules)
         raise FileFormatError(path, None, str(error)) from error
-    if n_features is None and X.shape[1] > WIDEST:
-        diagnose()
-    if X.shape[0] == 0:
-        raise FileFormatError(path, None, "holds no row")
-    if not np.isfinite(X.data).all() or not (multilabel or np.isfinite(y).all()):
-        diagnose()
-        raise FileFormatError(path, None, f"a value is NaN, infinite or too large for {np.dtype(dtype)}")
     return X, y
 
 
@@ -113,121 +112,93 @@ class Rules:
     """What lines must keep to.
 
     highest, lowest : indices allowed.
-    n_features : what the user gave, for messages.
     multilabel : whether labels are lists.
     dtype : of the values.
     n_labels : where given, labels are whole numbers below it.
     """
 
     highest: int
-    n_features: int | None = None
     lowest: int = 0
     multilabel: bool = False
     dtype: DTypeLike = np.float64
     n_labels: int | None = None
 
+    def parse(self, text: bytes) -> tuple[csr_matrix, Any]:
+        """Rows of lines, with indices as in the text; labels (n,), lists of them, or a matrix of 0 and 1.
+
+        Raises
+        ------
+        ValueError
+            If a line breaks a rule; it says what that line is or has.
+        """
+        try:
+            X, y = load_svmlight_file(
+                BytesIO(text), dtype=self.dtype, multilabel=self.multilabel, zero_based=True
+            )
+        except _BROKEN as error:
+            raise ValueError(
+                "is not of the form `label index:value ...` with indices that increase"
+            ) from error
+        self.check_values(X, None if self.multilabel else y)
+        if X.nnz and X.indices.min() < self.lowest:
+            raise ValueError(f"has the index {X.indices.min()}; the lowest allowed is {self.lowest}")
+        if X.nnz and X.indices.max() > self.highest:
+            hint = "; give n_features if there are so many" if self.highest == WIDEST else ""
+            raise ValueError(f"has the index {X.indices.max()}; the largest allowed is {self.highest}{hint}")
+        return X, y if self.n_labels is None else _indicators(y, self.n_labels)
+
+    def check_values(self, X: csr_matrix, y: Any) -> None:
+        """ValueError where values, or labels unless they are None, are not finite."""
+        if not np.isfinite(X.data).all() or not (y is None or np.isfinite(y).all()):
+            raise ValueError(f"has a value that is NaN, infinite or too large for {np.dtype(self.dtype)}")
+
+
+def _indicators(y: list[tuple[float, ...]], n_labels: int) -> csr_matrix:
+    ends = np.concatenate([[0], np.cumsum([len(labels) for labels in y], dtype=np.int64)])
+    found = np.fromiter(chain.from_iterable(y), dtype=np.float64, count=ends[-1])
+    if not ((found >= 0) & (found < n_labels) & (found == np.floor(found))).all():
+        raise ValueError(f"has a label that is no whole number from 0 to {n_labels - 1}")
+    ones = np.ones(len(found), dtype=np.int8)
+    Y = csr_matrix((ones, found.astype(np.int64), ends), shape=(len(y), n_labels))
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def chunks(file: Any, line: int = 1) -> Iterator[tuple[bytes, int]]:
+    """Whole lines of a file, some megabytes at a time, and the number of the first one."""
+    while text := file.read(CHUNK) + file.readline():
+        yield text, line
+        line += text.count(b"\n")
+
 
 def read_rows(text: bytes, path: str, first: int, rules: Rules) -> tuple[csr_matrix, Any]:
-    """Rows of whole lines, with indices as in the text; their labels (n,), or a matrix of zeros and ones.
+    """`Rules.parse` of whole lines, the first of which has the number ``first``.
 
     Raises
     ------
     FileFormatError
-        It names the first line that breaks a rule; that at the start of the text has the number ``first``.
+        It names the first line that breaks a rule.
     """
     try:
-        X, y = load_svmlight_file(
-            BytesIO(text), dtype=rules.dtype, multilabel=rules.multilabel, zero_based=True
-        )
-    except (ValueError, OverflowError, IndexError) as error:
-        refuse_broken_line(BytesIO(text), path, first, rules)
-        raise FileFormatError(path, None, str(error)) from error
-    is_valid = np.isfinite(X.data).all() and not (
-        X.nnz and (X.indices.min() < rules.lowest or X.indices.max() > rules.highest)
-    )
-    n_labels = rules.n_labels or 0
-    if rules.multilabel:
-        ends = np.concatenate([[0], np.cumsum([len(labels) for labels in y], dtype=np.int64)])
-        y = np.fromiter(chain.from_iterable(y), dtype=np.float64, count=ends[-1])
-        is_valid &= bool(((y >= 0) & (y < n_labels) & (y == np.floor(y))).all())
-    else:
-        is_valid &= np.isfinite(y).all()
-    if not is_valid:
-        refuse_broken_line(BytesIO(text), path, first, rules)
-    if rules.multilabel:
-        ones = np.ones(len(y), dtype=np.int8)
-        y = csr_matrix((ones, y.astype(np.int64), ends), shape=(X.shape[0], n_labels))
-        y.sum_duplicates()
-        y.data[:] = 1
-    return X, y
+        return rules.parse(text)
+    except ValueError as error:
+        lines, low = text.split(b"\n"), 0
+        high = len(lines)
+        while high - low > 1:  # the first broken line is in lines[low:high]
+            middle = (low + high) // 2
+            if _problem(lines[low:middle], rules):
+                high = middle
+            else:
+                low = middle
+        problem = _problem(lines[low:high], rules) or error
+        line = shown(lines[low].decode("utf-8", "replace"))
+        raise FileFormatError(path, first + low, f"{line} {problem}") from error
 
 
-def refuse_broken_line(lines: Iterable[bytes], path: str, first: int, rules: Rules) -> None:
-    """FileFormatError for the first of the lines that breaks the format, if one does."""
-    for number, line in enumerate(lines, start=first):
-        problem = _problem(line, rules)
-        if problem:
-            raise FileFormatError(path, number, problem)
-
-
-def _problem(line, rules):
-    """What is wrong with a line, or None."""
-    tokens = line.partition(b"#")[0].split()
-    labels: list[bytes] = []
-    if tokens and b":" not in tokens[0]:
-        labels = tokens.pop(0).split(b",") if rules.multilabel else [tokens.pop(0)]
-    elif tokens and not rules.multilabel:
-        return f"the line starts with {shown(tokens[0])}, not with a label"
-    for label in labels:
-        problem = _not_finite(label, "label", np.float64)
-        if problem:
-            return problem
-        if rules.n_labels is not None and not (float(label) == int(float(label)) >= 0):
-            return f"label {shown(label)} is not a whole number"
-        if rules.n_labels is not None and float(label) >= rules.n_labels:
-            return f"label {numeral(label)} is too large for {rules.n_labels} labels"
-    if tokens and tokens[0].startswith(b"qid") and b":" in tokens[0]:
-        tokens.pop(0)  # scikit-learn takes it there only
-    previous = -1
-    for token in tokens:
-        index, colon, value = token.partition(b":")
-        if not colon:
-            return f"{shown(token)} is not of the form index:value"
-        column = whole_number(index)
-        if column is None:
-            return f"index {shown(index)} is not an integer"
-        if column < rules.lowest:
-            return f"index {column} is below {rules.lowest}, the lowest allowed"
-        if column > rules.highest:
-            limit = "int32" if rules.n_features is None else f"{rules.n_features} features"
-            if rules.highest == WIDEST:
-                limit = f"{WIDEST} features; give n_features if there are so many"
-            return f"index {numeral(index)} is too large for {limit}"
-        if column <= previous:
-            return f"index {column} comes after {previous}; indices must increase along a line"
-        previous = column
-        problem = _not_finite(value, f"value of index {column}", rules.dtype)
-        if problem:
-            return problem
-    return None
-
-
-def _not_finite(token, what, dtype):
+def _problem(lines: list[bytes], rules: Rules) -> ValueError | None:
     try:
-        value = float(token)
-    except ValueError:
-        return f"{what} is {shown(token)}, not a number"
-    if not np.isfinite(value):
-        return f"{what} is {shown(token)}, not a finite number"
-    if abs(value) <= _largest(dtype):
-        return None
-    with np.errstate(over="ignore"):  # a little more than the largest is rounded to it
-        is_too_large = not np.isfinite(np.asarray(value).astype(dtype))
-    return f"{what} is {shown(token)}, too large for {np.dtype(dtype)}" if is_too_large else None
-
-
-@cache
-def _largest(dtype):
-    """Largest value of a type, for a quick check; infinite for integers, which any value is cast to."""
-    dtype = np.dtype(dtype)
-    return float(np.finfo(dtype).max) if dtype.kind == "f" else float("inf")
+        rules.parse(b"\n".join(lines))
+    except ValueError as error:
+        return error
+    return None

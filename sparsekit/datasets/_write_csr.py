@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,18 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
+from .._linalg.structure import check_sparse
 from .._messages import check_whole, shown
-from .._typing import Array, FileName, MatrixLike
-from ._block_files import FolderWriter
-from ._csr_folder import CSRFolder
+from .._storage.replacing import replacing
+from .._typing import FileName, MatrixLike
+from ._csr_folder import MANIFEST, SCHEMA, VERSION, CSRFolder, block_path
 
 # default size of a block in bytes: large against the cost of opening a file, small against the memory
 BLOCK_BYTES = 2**28
 # limit of int32: entries of a block, and columns
 MOST = 2**31 - 1
+# files of an interrupted call
+_UNFINISHED = re.compile(r"\d{6,}\.csr\.npz|\.manifest\.\d+\.part\.json")
 
 
 def check_format(dtype: DTypeLike, block_bytes: int) -> tuple[np.dtype[Any], int]:
@@ -93,40 +97,31 @@ def write_csr(
     whole = sp.issparse(X) or isinstance(X, np.ndarray)
     if y is not None and not whole:
         raise ValueError("y must be None where X is an iterator: let it yield pairs (X, y)")
-    chunks = iter([(X, y)] if whole else X)  # type: ignore[arg-type]
-    try:
-        first = _pair(next(chunks), 0)
-    except StopIteration:
-        raise ValueError("X holds no chunk") from None
-    if dtype is None:
-        dtype = np.float32 if first[0].dtype == np.float32 else np.float64
-    dtype, block_bytes = check_format(dtype, block_bytes)
-    targets = _Targets(first[1])
-    n_features = first[0].shape[1]
-    if n_features > MOST:
-        raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
-    writer = FolderWriter(os.path.abspath(os.fspath(folder)), {"function": "write_csr"}, resume=False)
-    block = BlockBuffer(writer, dtype, targets.kind, block_bytes)
-    pairs = chain([first], (_pair(chunk, k) for k, chunk in enumerate(chunks, start=1)))
-    del first
-    for k, (part, target) in enumerate(pairs):
+    writer, kind, n_labels = None, None, 0
+    for k, chunk in enumerate([(X, y)] if whole else X):  # type: ignore[arg-type]
+        part, target = _pair(chunk, k)
+        if writer is None:  # the first chunk
+            n_features, kind = part.shape[1], _kind(target)
+            n_labels = target.shape[1] if kind == "indicator" else 0
+            if n_features > MOST:
+                raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
+            if dtype is None:
+                dtype = np.float32 if part.dtype == np.float32 else np.float64
+            writer = FolderWriter(folder, *check_format(dtype, block_bytes))
         if part.shape[1] != n_features:
             raise ValueError(f"chunk {k} has {part.shape[1]} columns, the first one {n_features}")
         if not np.isfinite(part.data).all():
             raise ValueError(f"chunk {k} holds NaN or infinity")
-        block.add(part, targets.checked(target, part.shape[0], k))
-        del part, target  # before the next one is made
-    block.write()
-    if not writer.blocks:
+        writer.add(part, _checked(target, kind, n_labels, part.shape[0], k))
+        del chunk, part, target  # before the next one is made
+    if writer is None or not (writer.blocks or writer.waiting):
         raise ValueError("X holds no row")
-    writer.finish(
-        n_features=n_features, dtype=dtype.name, first_index=0, y=targets.kind, n_labels=targets.n_labels
-    )
+    writer.finish(n_features=n_features, first_index=0, n_labels=n_labels)
     return CSRFolder(folder)
 
 
 def _pair(chunk: Any, k: int) -> tuple[Any, Any]:
-    """A chunk as CSR, and its targets."""
+    """A chunk as CSR, and its targets as an array or CSR."""
     X, y = chunk if isinstance(chunk, tuple) and len(chunk) == 2 else (chunk, None)
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) or X.ndim != 2:
         raise TypeError(
@@ -134,110 +129,95 @@ def _pair(chunk: Any, k: int) -> tuple[Any, Any]:
         )
     if X.dtype.kind not in "fiub":
         raise ValueError(f"chunk {k} must hold real numbers; its type is {X.dtype}")
-    return (X.tocsr() if sp.issparse(X) else csr_matrix(X)), y
+    if y is not None and not sp.issparse(y):
+        y = np.asarray(y)
+    X, y = check_sparse(X), check_sparse(y, "y")
+    return csr_matrix(X), csr_matrix(y) if sp.issparse(y) or np.ndim(y) == 2 else y
 
 
-class _Targets:
-    """Of one kind in all chunks, the first one's: none, numbers, or indicators."""
-
-    def __init__(self, first: Any):
-        self.kind: str | None = None
-        self.n_labels = 0
-        if first is None:
-            return
-        first = first if sp.issparse(first) else np.asarray(first)
-        if first.ndim == 2:
-            self.kind, self.n_labels = "indicator", first.shape[1]
-            return
-        types = {"i": np.int64, "u": np.int64, "b": np.int64, "f": np.float64}
-        if first.dtype.kind not in types:
-            raise ValueError(
-                f"y must hold numbers, got {first.dtype}; sklearn's LabelEncoder makes numbers of names"
-            )
-        narrow = first.dtype in (np.float32, np.int32)
-        self.kind = (first.dtype if narrow else np.dtype(types[first.dtype.kind])).name
-
-    def checked(self, y: Any, n_rows: int, k: int) -> Any:
-        if (y is None) != (self.kind is None):
-            raise ValueError(
-                f"chunk {k} has {'no targets' if y is None else 'targets'}, unlike the first one"
-            )
-        if y is None:
-            return None
-        y = y if sp.issparse(y) else np.asarray(y)
-        if y.shape[0] != n_rows:
-            raise ValueError(f"chunk {k} has {n_rows} rows and {y.shape[0]} targets")
-        if self.kind == "indicator":
-            if y.ndim != 2 or y.shape[1] != self.n_labels:
-                raise ValueError(
-                    f"targets of chunk {k} must have shape (n_rows, {self.n_labels}), got {y.shape}"
-                )
-            y = csr_matrix(y)
-            if not np.isin(y.data, (0, 1)).all():
-                raise ValueError(f"targets of chunk {k}: indicators must be 0 or 1")
-            return y
-        if y.ndim != 1 or not np.can_cast(y.dtype, str(self.kind), casting="same_kind"):
-            raise ValueError(
-                f"targets of chunk {k} must be {self.kind}, one a row; got {y.dtype} of shape {y.shape}"
-            )
-        if not np.isfinite(y).all():
-            raise ValueError(f"targets of chunk {k} hold NaN or infinity")
-        return y.astype(self.kind, copy=False)
+def _kind(y: Any) -> str | None:
+    """What a folder has as targets: "indicator", or the type of numbers, or None."""
+    if y is None or sp.issparse(y):
+        return None if y is None else "indicator"
+    if y.dtype.kind not in "iubf":
+        raise ValueError(f"y must hold numbers, got {y.dtype}; sklearn's LabelEncoder makes numbers of names")
+    if y.dtype in (np.float32, np.int32):
+        return y.dtype.name
+    return "float64" if y.dtype.kind == "f" else "int64"
 
 
-class BlockBuffer:
-    """Rows until they fill a block, which is then written.
+def _checked(y: Any, kind: str | None, n_labels: int, n_rows: int, k: int) -> Any:
+    """Targets of chunk k, of the kind of the first one's."""
+    if (y is None) != (kind is None):
+        raise ValueError(f"chunk {k} has {'no targets' if y is None else 'targets'}, unlike the first one")
+    if y is None:
+        return None
+    shape = (n_rows, n_labels) if kind == "indicator" else (n_rows,)
+    if y.shape != shape:
+        raise ValueError(f"targets of chunk {k} must have the shape {shape}, got {y.shape}")
+    if kind == "indicator":
+        if not np.isin(y.data, (0, 1)).all():
+            raise ValueError(f"targets of chunk {k}: indicators must be 0 or 1")
+        return y
+    if not np.can_cast(y.dtype, str(kind), casting="same_kind"):
+        raise ValueError(f"targets of chunk {k} must be {kind} as those of the first one, got {y.dtype}")
+    if not np.isfinite(y).all():
+        raise ValueError(f"targets of chunk {k} hold NaN or infinity")
+    return y.astype(kind, copy=False)
 
-    Parameters
+
+class FolderWriter:
+    """A folder that is being written: rows until they fill a block of ``most`` bytes, then the manifest.
+
+    Blocks that an interrupted call left are removed; of other files there is a FileExistsError.
+
+    Attributes
     ----------
-    writer : FolderWriter
-    dtype : dtype
-        Of the values.
-    kind : str or None
-        Type of the targets, or "indicator".
-    most : int
-        Bytes of a block.
+    blocks : list of dict
+        Rows and nnz of each block written.
+    waiting : list of csr_matrix
+        Rows of the next one.
     """
 
-    def __init__(self, writer: FolderWriter, dtype: np.dtype[Any], kind: str | None, most: int):
-        self.writer, self.dtype, self.kind, self.most = writer, dtype, kind, most
+    def __init__(self, folder: FileName, dtype: np.dtype[Any], most: int):
+        self.folder, self.dtype, self.most = os.path.abspath(os.fspath(folder)), dtype, most
+        self.blocks: list[dict[str, int]] = []
+        self.kind: str | None = None
+        os.makedirs(self.folder, exist_ok=True)
+        names = os.listdir(self.folder)
+        others = [name for name in names if not _UNFINISHED.fullmatch(name)]
+        if others:
+            what = "a finished data set" if MANIFEST in others else f"other files ({shown(others[0])})"
+            raise FileExistsError(f"{folder} holds {what}: name another folder, or empty this one")
+        for name in names:
+            os.remove(os.path.join(self.folder, name))
         self._clear()
 
     def _clear(self) -> None:
-        self.X: list[Any] = []
-        self.y: list[Any] = []
-        self.bytes = 4  # the first 0 of indptr
-        self.rows = 0
+        self.waiting: list[Any] = []
+        self._y: list[Any] = []
+        self._room = self.most - 4  # without the first 0 of indptr
 
-    def add(self, X: Any, y: Any, state: dict[str, Any] | None = None) -> None:
-        """Rows, and targets where there are any; blocks that get full are written.
-
-        Of a ``state`` the entry "row" is the first row to take, and the next one where a block was written.
-        """
-        start = 0 if state is None else state["row"]
-        while start < X.shape[0]:
-            sizes = self._sizes(X, y, start)
-            count = int(np.searchsorted(sizes, self.most - self.bytes, side="right"))
-            if not count and not self.rows:
-                count = 1  # a row larger than a block has its own
-            if count:
-                self._append(X[start : start + count], None if y is None else y[start : start + count])
-                self.bytes += int(sizes[count - 1])
-                start += count
-            if start < X.shape[0]:
-                self.write(None if state is None else {**state, "row": start})
-
-    def _sizes(self, X: Any, y: Any, start: int) -> Array:
-        """Bytes of the rows from start to each later one, as many rows as may fit into a block."""
-        end = min(X.shape[0], start + self.most // 4 + 1)
-        indptr = X.indptr[start : end + 1].astype(np.int64)
-        sizes = (indptr[1:] - indptr[0]) * (4 + self.dtype.itemsize) + 4 * np.arange(1, end - start + 1)
+    def add(self, X: Any, y: Any) -> None:
+        """Add rows, and targets where there are any; blocks that get full are written."""
+        self.kind = _kind(y)
+        ends = 4 * np.arange(X.shape[0] + 1) + X.indptr * np.int64(
+            4 + self.dtype.itemsize
+        )  # bytes before rows
         if self.kind == "indicator":
-            labels = y.indptr[start : end + 1].astype(np.int64)
-            sizes += 4 * (labels[1:] - labels[0]) + 4 * np.arange(1, end - start + 1)
+            ends += 4 * np.arange(len(ends)) + y.indptr * np.int64(4)
         elif self.kind is not None:
-            sizes += np.dtype(self.kind).itemsize * np.arange(1, end - start + 1)
-        return sizes
+            ends += y.dtype.itemsize * np.arange(len(ends))
+        start = 0
+        while start < X.shape[0]:
+            stop = int(np.searchsorted(ends, ends[start] + self._room, side="right")) - 1
+            if stop <= start and self.waiting:
+                self._write()
+                continue
+            stop = max(stop, start + 1)  # a row larger than a block has its own
+            self._append(X[start:stop], None if y is None else y[start:stop])
+            self._room -= int(ends[stop] - ends[start])
+            start = stop
 
     def _append(self, X: Any, y: Any) -> None:
         with np.errstate(over="ignore"):  # checked below
@@ -245,30 +225,37 @@ class BlockBuffer:
         if not np.isfinite(X.data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
         X.resize(X.shape[0], MOST)  # chunks of text differ in width
-        self.X.append(X)
+        self.waiting.append(X)
         if self.kind == "indicator":
             y = _canonical(y)
             y.eliminate_zeros()
-        self.y.append(y if y is None else y.copy())
-        self.rows += X.shape[0]
+        self._y.append(y if y is None else y.copy())
 
-    def write(self, state: dict[str, Any] | None = None) -> None:
-        """Write the rows that wait as a block, with the ``state`` to go on from."""
-        if not self.rows:
-            return
-        parts, y = self.X, self.y
+    def _write(self) -> None:
+        parts, y = self.waiting, self._y
         self._clear()
         X = sp.vstack(parts, format="csr")
         del parts
-        arrays = {"indptr": X.indptr, "indices": X.indices, "data": X.data}
+        arrays = {"indptr": X.indptr, "indices": X.indices}
         if self.kind == "indicator":
             Y = sp.vstack(y, format="csr")
             arrays |= {"y_indptr": Y.indptr, "y_indices": Y.indices}
-        elif self.kind is not None:
+        arrays = {name: array.astype(np.int32, copy=False) for name, array in arrays.items()}
+        if self.kind not in (None, "indicator"):
             arrays["y"] = np.concatenate(y)
-        for name in arrays.keys() - {"data", "y"}:
-            arrays[name] = arrays[name].astype(np.int32, copy=False)
-        self.writer.add(arrays, state)
+        np.savez(block_path(self.folder, len(self.blocks)), data=X.data, **arrays)
+        self.blocks.append({"rows": X.shape[0], "nnz": X.nnz})
+
+    def finish(self, **content: Any) -> None:
+        """Write the last block and the manifest."""
+        if self.waiting:
+            self._write()
+        content = {"schema": SCHEMA, "version": VERSION, "dtype": self.dtype.name, "y": self.kind, **content}
+        with (
+            replacing(os.path.join(self.folder, MANIFEST)) as part,
+            open(part, "w", encoding="utf-8", newline="\n") as file,
+        ):
+            json.dump({**content, "blocks": self.blocks}, file, indent=1)
 
 
 def _canonical(X: Any) -> Any:

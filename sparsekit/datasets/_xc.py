@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_matrix
 
+from .._messages import shown
 from .._typing import FileName
-from ._files import MAX_BYTES, FileFormatError, numeral, open_bytes, shown, whole_number
-from ._svmlight import Rules, read_rows
+from ._files import MAX_BYTES, FileFormatError, open_bytes
+from ._svmlight import Rules, chunks, read_rows
 from ._write_csr import MOST
-
-# Lines read at a time: their text is small against the arrays.
-_CHUNK = 20_000
 
 
 def load_xc(
@@ -76,41 +73,36 @@ def load_xc(
     path = os.fspath(path)
     with open_bytes(path, max_bytes) as file:
         n_samples, n_features, n_labels = _header(file.readline(), path)
-        rules = Rules(n_features - 1, n_features, 0, True, np.dtype(dtype), n_labels)
-        parts, line_number = [], 2
-        while line_number < n_samples + 2:
-            lines = list(islice(file, min(_CHUNK, n_samples + 2 - line_number)))
-            if not lines:
-                problem = f"the file ends after {line_number - 2} rows; its header says {n_samples}"
-                raise FileFormatError(path, line_number, problem)
-            for number, line in enumerate(lines, start=line_number):
+        rules = Rules(n_features - 1, 0, True, np.dtype(dtype), n_labels)
+        parts = [(csr_matrix((0, n_features), dtype=dtype), csr_matrix((0, n_labels), dtype=np.int8))]
+        n_rows = 0
+        for text, number in chunks(file, line=2):
+            lines = text.removesuffix(b"\n").split(b"\n")
+            for k, line in enumerate(lines):
+                if n_rows + k >= n_samples and line.strip():
+                    problem = f"more rows than the {n_samples} that the header says"
+                    raise FileFormatError(path, number + k, problem)
                 if b"#" in line or b"qid" in line:
-                    raise FileFormatError(path, number, "this format has no comments (#) and no qid")
+                    raise FileFormatError(path, number + k, "this format has no comments (#) and no qid")
+            lines = lines[: n_samples - n_rows]
             # scikit-learn passes over empty lines, and not over this one
-            text = b"".join(line if line.strip() else b"qid:0\n" for line in lines)
-            parts.append(read_rows(text, path, line_number, rules))
-            line_number += len(lines)
-        for number, line in enumerate(file, start=line_number):
-            if line.strip():
-                raise FileFormatError(path, number, f"more rows than the {n_samples} that the header says")
-    if not parts:
-        return csr_matrix((0, n_features), dtype=dtype), csr_matrix((0, n_labels), dtype=np.int8)
-    matrices, tables = zip(*parts, strict=True)
-    for X in matrices:
-        X.resize(X.shape[0], n_features)
-    return sp.vstack(matrices, format="csr"), sp.vstack(tables, format="csr")
+            text = b"\n".join(line if line.strip() else b"qid:0" for line in lines)
+            parts.append(read_rows(text, path, number, rules))
+            parts[-1][0].resize(len(lines), n_features)
+            n_rows += len(lines)
+    if n_rows < n_samples:
+        problem = f"the file ends after {n_rows} rows; its header says {n_samples}"
+        raise FileFormatError(path, n_rows + 2, problem)
+    X, Y = zip(*parts, strict=True)
+    return sp.vstack(X, format="csr"), sp.vstack(Y, format="csr")
 
 
 def _header(line, path):
-    fields = line.split()
-    sizes = [size for size in map(whole_number, fields) if size is not None]
-    if len(sizes) != 3 or len(fields) != 3 or min(sizes) < 0:
-        problem = (
-            f"the header must be three counts, n_samples n_features n_labels; it is {shown(line.strip())}"
-        )
-        raise FileFormatError(path, 1, problem)
-    for size, field, what in zip(sizes, fields, ("rows", "features", "labels"), strict=True):
-        if size > MOST:
-            problem = f"the header says {numeral(field)} {what}; no more than {MOST} can be read"
-            raise FileFormatError(path, 1, problem)
+    try:
+        sizes = [int(field) for field in line.split()]
+    except ValueError:
+        sizes = []
+    if len(sizes) != 3 or not 0 <= min(sizes) <= max(sizes) <= MOST:
+        problem = f"the header must be three counts up to {MOST}, n_samples n_features n_labels; it is "
+        raise FileFormatError(path, 1, problem + shown(line.strip()))
     return sizes

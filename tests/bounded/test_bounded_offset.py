@@ -56,8 +56,8 @@ def test_predictions_ask_for_it(tmp_path):
         with pytest.raises(ValueError, match="offset"):
             call(X)
     assert model.score(X, y, offset=offset) > 0.9
-    save(model, tmp_path / "model.npz")
-    assert_array_equal(load(tmp_path / "model.npz").predict(X, offset), model.predict(X, offset))
+    save(model, tmp_path / "model.skops")
+    assert_array_equal(load(tmp_path / "model.skops").predict(X, offset), model.predict(X, offset))
     assert not model.fit(X, y).needs_offset_
     assert_array_equal(model.predict(X, offset=0), model.predict(X))
     for bad in (offset[:-1], offset * np.nan):

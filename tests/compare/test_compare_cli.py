@@ -213,7 +213,7 @@ def test_faulty_file_names_its_line(tmp_path, capsys):
     assert main(["compare", str(path)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"error: {path}, line 2: value of index 2 is 'x', not a number" in err
+    assert f"error: {path}, line 2: '-1 2:x' is not of the form" in err
 
 
 # "mine" stands for a file

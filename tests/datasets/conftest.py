@@ -1,7 +1,5 @@
 """Fixtures of the tests of data sets."""
 
-import os
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,12 +15,6 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def no_wait_for_the_disk(monkeypatch):
-    """Tests that end without the power going off need none."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
-@pytest.fixture
 def X():
     """With rows and a whole stretch of rows that hold nothing."""
     X = sp.random_array((300, 40), density=0.1, rng=0, format="csr").tolil()
@@ -32,5 +24,5 @@ def X():
 
 
 @pytest.fixture
-def folder(X, tmp_path, no_wait_for_the_disk):
+def folder(X, tmp_path):
     return write_csr(tmp_path / "folder", X, np.arange(300) % 7, block_bytes=2000)

@@ -12,8 +12,6 @@ from numpy.testing import assert_array_equal
 
 from sparsekit.datasets import CSRFolder, open_csr, write_csr
 
-pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
-
 
 def same(A, B):
     assert A.shape == B.shape and A.dtype == B.dtype
@@ -54,16 +52,13 @@ def test_a_row_that_fits_into_no_block_has_one_of_its_own(tmp_path):
     same(folder[:], sp.csr_matrix(X))
 
 
-@pytest.mark.parametrize("prefetch", [0, 1, 3])
-def test_order_of_blocks(folder, X, prefetch):
+def test_order_of_blocks(folder, X):
     order = np.random.default_rng(0).permutation(folder.n_blocks)
-    found = [block.toarray() for block in folder.blocks(order=order, prefetch=prefetch)]
+    found = [block.toarray() for block in folder.blocks(order=order)]
     for i, block in zip(order, found, strict=True):
         assert_array_equal(block, X[folder.starts[i] : folder.starts[i + 1]].toarray())
     with pytest.raises(IndexError, match=f"block {folder.n_blocks} of {folder.n_blocks}"):
         folder.blocks(order=[0, folder.n_blocks])
-    with pytest.raises(ValueError, match="prefetch must be at least 0"):
-        folder.blocks(prefetch=-1)
 
 
 def test_slices(folder, X):
@@ -155,13 +150,13 @@ def test_float32_is_taken_from_the_first_chunk(tmp_path):
 @pytest.mark.parametrize(
     "X, y, message",
     [
-        ([], None, "no chunk"),
+        ([], None, "no row"),
         ([np.zeros((0, 3))], None, "no row"),
         ([np.eye(2), np.eye(3)], None, "chunk 1 has 3 columns, the first one 2"),
         ([np.array([[1.0, np.nan]])], None, "chunk 0 holds NaN or infinity"),
         ([np.array([[1e300]])], None, "too large for float32"),
         ([(np.eye(2), [0, 1]), np.eye(2)], None, "chunk 1 has no targets"),
-        ([(np.eye(2), [0, 1, 2])], None, "2 rows and 3 targets"),
+        ([(np.eye(2), [0, 1, 2])], None, r"must have the shape \(2,\), got \(3,\)"),
         ([(np.eye(2), [0, 1]), (np.eye(2), [0.5, 1])], None, "targets of chunk 1 must be int64"),
         ([(np.eye(2), [0.5, np.inf])], None, "targets of chunk 0 hold NaN or infinity"),
         ([(np.eye(2), ["a", "b"])], None, "y must hold numbers"),
@@ -247,3 +242,12 @@ def test_memory_stays_bounded(run_python, tmp_path):
     size, wrote, read, text_size, converted = map(float, out.split())
     assert size > 140 and text_size > 95
     assert wrote < 45 and read < 45 and converted < 60, out
+
+
+def test_broken_matrices_are_not_written(tmp_path):
+    X = sp.csr_array(np.eye(3))
+    X.indices[1] = 10**6
+    with pytest.raises(ValueError, match="row 1 has the column index 1000000"):
+        write_csr(tmp_path / "folder", X)
+    with pytest.raises(ValueError, match=r"y .*row 1 has the column index 1000000"):
+        write_csr(tmp_path / "other", np.eye(3), X)

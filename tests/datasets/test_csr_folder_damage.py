@@ -1,5 +1,6 @@
 """Folders of CSR blocks: a file that is not as it was is named, and so is what is wrong with a manifest."""
 
+import io
 import json
 
 import numpy as np
@@ -7,26 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from sparsekit._storage import npz
 from sparsekit.datasets import open_csr, write_csr
-
-# as the first builds wrote it, of np.eye(2)
-VERSION_1 = {
-    "format": "sparsekit CSR folder", "version": 1, "shape": [2, 2], "nnz": 2, "dtype": "float64",
-    "first_index": 0, "y": None, "n_labels": 0,
-    "blocks": [
-        {
-            "rows": 2, "nnz": 2,
-            "files": {
-                "indptr": {"bytes": 140, "crc32": 2847796226},
-                "indices": {"bytes": 136, "crc32": 4088747643},
-                "data": {"bytes": 144, "crc32": 1806489204},
-            },
-        },
-    ],
-}  # fmt: skip
-
-pytestmark = pytest.mark.usefixtures("no_wait_for_the_disk")
 
 
 def change(path, at, value):
@@ -37,9 +19,9 @@ def change(path, at, value):
 
 def forge(path, **arrays):
     """A block whose sums agree, with other arrays."""
-    with npz.Reader(path) as file:
-        header, found = file.header, file.arrays()
-    npz.write(path, header, found | arrays)
+    with np.load(path) as file:
+        found = dict(file)
+    np.savez(path, **(found | arrays))
 
 
 @pytest.mark.parametrize("part", ["indptr", "indices", "data", "y"])
@@ -49,28 +31,25 @@ def test_a_changed_array_is_named(folder, tmp_path, part):
     raw = path.read_bytes()
     change(path, raw.index(f"{part}.npy".encode()) + 200, 1)
     read = opened.block_y if part == "y" else opened.block
-    for _ in range(2):  # nothing is taken for checked
-        with pytest.raises(ValueError, match=r"000002\.csr\.npz: was changed or damaged"):
-            read(2)
+    with pytest.raises(ValueError, match=r"000002\.csr\.npz: was changed or damaged"):
+        read(2)
     assert read(1) is not None
     with pytest.raises(ValueError, match=r"000002\.csr\.npz"):
         list(opened.blocks()) if part != "y" else opened.y
 
 
-@pytest.mark.parametrize("how", ["cut", "longer", "gone"])
+@pytest.mark.parametrize("how", ["cut", "empty", "text", "array", "gone"])
 def test_a_file_that_is_not_as_it_was_is_named(folder, tmp_path, how):
     path = tmp_path / "folder" / "000002.csr.npz"
-    opened = open_csr(folder.path)
     raw = path.read_bytes()
     path.unlink()
+    array = io.BytesIO()
+    np.save(array, np.zeros(3))
+    other = {"cut": raw[:-3], "empty": b"", "text": b"text", "array": array.getvalue()}
     if how != "gone":
-        path.write_bytes(raw[:-3] if how == "cut" else raw + b"12345678")
-    kind = FileNotFoundError if how == "gone" else ValueError
-    with pytest.raises(kind, match=r"000002\.csr\.npz"):
-        open_csr(folder.path)
-    if how != "longer":
-        with pytest.raises(kind, match=r"000002\.csr\.npz"):
-            opened.block(2)
+        path.write_bytes(other[how])
+    with pytest.raises(FileNotFoundError if how == "gone" else ValueError, match=r"000002\.csr\.npz"):
+        open_csr(folder.path).block(2)
 
 
 @pytest.mark.parametrize(
@@ -93,55 +72,43 @@ def test_rows_that_are_none_are_found_where_sums_agree(tmp_path, arrays, said):
         name: np.array(values, np.float64 if name == "data" else np.int32) for name, values in arrays.items()
     }
     forge(path, **arrays)
-    record_size(tmp_path / "folder")
-    opened = open_csr(folder.path)
-    for _ in range(2):
-        with pytest.raises(ValueError, match=rf"000000.csr.npz: .*{said}"):
-            opened.block(0)
+    with pytest.raises(ValueError, match=rf"000000.csr.npz: .*{said}"):
+        open_csr(folder.path).block(0)
 
 
-@pytest.mark.parametrize("name", ["indptr", "indices", "data", "y_indptr", "y_indices"])
-@pytest.mark.parametrize("dtype", ["U1", "S1", "bool", "float16", "float32", "float64", "uint8", "int64"])
+@pytest.mark.parametrize(
+    "name, dtype",
+    [("data", "float64"), ("data", "int8"), ("data", "U1"), ("indices", "float64"), ("indices", "uint8")]
+    + [("indices", "U1"), ("indptr", "U1"), ("y_indices", "U1"), ("y_indptr", "S1")],
+)
 def test_arrays_of_other_types_are_refused(tmp_path, name, dtype):
     """The first index is 1: it is subtracted from the indices."""
     folder = tmp_path / "folder"
     write_csr(folder, np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0, 1], [0, 0]]), dtype=np.float32)
     manifest_at = folder / "manifest.json"
     manifest_at.write_text(json.dumps({**json.loads(manifest_at.read_text()), "first_index": 1}))
-    length = 3 if name.endswith("indptr") else 1
-    if (name, dtype) == ("data", "float32"):
-        dtype = "int32"
-    forge(folder / "000000.csr.npz", **{name: np.ones(length, dtype=dtype)})
-    record_size(folder)
+    forge(folder / "000000.csr.npz", **{name: np.ones(3 if name.endswith("indptr") else 1, dtype=dtype)})
     opened = open_csr(folder)
     read = opened.block_y if name.startswith("y") else opened.block
-    with pytest.raises(ValueError, match=rf"000000.csr.npz: {name} is .*, and not "):
+    with pytest.raises(ValueError, match=r"000000.csr.npz: "):
         read(0)
 
 
-@pytest.mark.parametrize("change", [{"nnz": 3}, {"nnz": 1}, {"rows": 1}, {"rows": 3}])
-def test_counts_of_the_manifest_are_those_of_the_block(tmp_path, change):
+@pytest.mark.parametrize("rows", [1, 3])
+def test_rows_of_the_manifest_are_those_of_the_block(tmp_path, rows):
     write_csr(tmp_path / "folder", np.eye(2))
     manifest_at = tmp_path / "folder" / "manifest.json"
     manifest = json.loads(manifest_at.read_text())
-    manifest["blocks"][0] |= change
+    manifest["blocks"][0]["rows"] = rows
     manifest_at.write_text(json.dumps(manifest))
-    with pytest.raises(ValueError, match=r"000000.csr.npz: ind\w+ is int32 of shape .*, and not int32 of"):
+    with pytest.raises(ValueError, match=r"000000.csr.npz: index pointer size"):
         open_csr(tmp_path / "folder").block(0)
-
-
-def record_size(folder):
-    manifest_at = folder / "manifest.json"
-    manifest = json.loads(manifest_at.read_text())
-    manifest["blocks"][0]["bytes"] = (folder / "000000.csr.npz").stat().st_size
-    manifest_at.write_text(json.dumps(manifest))
 
 
 @pytest.mark.parametrize("y", [np.arange(3.0), np.arange(2), np.array([[0.0], [1.0]])])
 def test_targets_that_are_none_are_found(tmp_path, y):
     folder = write_csr(tmp_path / "folder", np.eye(2), [0.5, 1.0])
     forge(tmp_path / "folder" / "000000.csr.npz", y=y)
-    record_size(tmp_path / "folder")
     with pytest.raises(ValueError, match=r"000000.csr.npz: y is "):
         open_csr(folder.path).block_y(0)
 
@@ -152,14 +119,12 @@ def test_targets_that_are_none_are_found(tmp_path, y):
         ("{", "manifest.json: damaged"),
         ("[" * 10**5, "manifest.json: damaged"),
         ("[1]", "not the manifest"),
-        (json.dumps(VERSION_1), "manifest.json: has version 1; this package reads 2"),
-        ('{"schema": "sparsekit CSR folder", "version": 9}', "has version 9"),
+        ('{"schema": "sparsekit CSR folder", "version": 9}', "not the manifest .* of version 2"),
         (lambda m: m.pop("n_features"), "manifest.json: damaged"),
         (lambda m: m.update(dtype="object"), "manifest.json: damaged"),
         (lambda m: m.update(y="object"), "manifest.json: damaged"),
         (lambda m: m["blocks"][3].update(rows=-1), "manifest.json: damaged"),
         (lambda m: m["blocks"][3].pop("nnz"), "manifest.json: damaged"),
-        (lambda m: m["blocks"][3].update(bytes=7), r"000003.csr.npz: has \d+ bytes, and not 7"),
     ],
 )
 def test_a_damaged_manifest(folder, tmp_path, content, message):
@@ -174,11 +139,10 @@ def test_a_damaged_manifest(folder, tmp_path, content, message):
 
 
 def test_no_folder_and_no_manifest(tmp_path):
-    with pytest.raises(FileNotFoundError, match="write_csr and convert_svmlight make such folders"):
-        open_csr(tmp_path)
-    (tmp_path / "000000.csr.npz").write_bytes(b"")
-    with pytest.raises(ValueError, match="was not finished"):
-        open_csr(tmp_path)
+    for name in ("some.txt", "000000.csr.npz"):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(FileNotFoundError, match="write_csr and convert_svmlight make such folders"):
+            open_csr(tmp_path)
 
 
 @pytest.mark.parametrize("first", [0, 1])

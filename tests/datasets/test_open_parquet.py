@@ -38,15 +38,14 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("prefetch", [0, 1])
-def test_row_groups_are_blocks(tmp_path, dtype, prefetch):
+def test_row_groups_are_blocks(tmp_path, dtype):
     A, content = table(dtype=dtype)
     pq.write_table(content, tmp_path / "a.parquet", row_group_size=30)
     X = open_parquet(tmp_path / "a.parquet", target="y")
     assert X.shape == (100, 3) and X.dtype == dtype and X.columns == ["a", "b", "c"] and X.n_blocks == 4
     assert X.starts.dtype == np.int64
     assert_array_equal(X.starts, [0, 30, 60, 90, 100])
-    blocks = list(X.blocks(prefetch=prefetch))
+    blocks = list(X.blocks())
     assert all(block.flags.c_contiguous and block.dtype == dtype for block in blocks)
     assert_array_equal(np.concatenate(blocks), A)
     assert_array_equal(X[25:95], A[25:95])
@@ -173,7 +172,7 @@ def list_of_blocks(A):
 
 def test_damage_is_named(path, tmp_path):
     raw = path.read_bytes()
-    with pytest.raises(FileNotFoundError, match="no such file"):
+    with pytest.raises(FileNotFoundError, match=r"b\.parquet"):
         open_parquet(tmp_path / "b.parquet")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no file that ends in .parquet"):

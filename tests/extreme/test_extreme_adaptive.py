@@ -205,8 +205,8 @@ def test_copies_go_on_to_the_same_bits(begin, tmp_path):
     X, y = sparse_text(900, 400, 300, 8)
     model = getattr(ExtremeSoftmaxSGD(max_iter=3, tol=None, random_state=0), begin)(X[:600], y[:600])
     pickled = pickle.loads(pickle.dumps(model))
-    sparsekit.save(model, tmp_path / "model.npz")
-    loaded = sparsekit.load(tmp_path / "model.npz")
+    sparsekit.save(model, tmp_path / "model.skops")
+    loaded = sparsekit.load(tmp_path / "model.skops")
     for each in (model, pickled, loaded):
         each.partial_fit(X[600:], y[600:])
     for each in (pickled, loaded):

@@ -117,6 +117,8 @@ def test_small_models(many, tmp_path):
     mapped = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
     assert isinstance(mapped.coef_, np.memmap)
     np.testing.assert_array_equal(mapped.predict_topk(X, 3)[0], half.predict_topk(X, 3)[0])
+    np.testing.assert_array_equal(mapped.decision_function(X), half.decision_function(X))
+    np.testing.assert_array_equal(mapped.predict_proba(X), half.predict_proba(X))
     assert len(pickle.dumps(half)) < 0.6 * len(pickle.dumps(model))
     mapped.partial_fit(X, y)
     assert mapped.score(X, y) > 0.95

@@ -156,8 +156,8 @@ def test_predictions_of_numbers(tmp_path):
     assert_allclose(model.score(X, y, offset=offset), r2)
     with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
         model.score(X, y)
-    sk.save(model, tmp_path / "model.npz")
-    again = sk.load(tmp_path / "model.npz")
+    sk.save(model, tmp_path / "model.skops")
+    again = sk.load(tmp_path / "model.skops")
     with pytest.raises(ValueError, match="fitted with an offset and predicts with one"):
         again.predict(X)
     assert_array_equal(again.predict(X, offset), model.predict(X, offset))

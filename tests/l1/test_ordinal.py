@@ -192,8 +192,8 @@ def test_an_offset_in_other_forms(tmp_path):
     sparse = clone(model).fit(sp.csr_array(X), codes, offset=OFFSET)
     assert_allclose(sparse.coef_, model.coef_, atol=1e-8)
     assert clone(model).fit(X, codes, offset=OFFSET).n_iter_ > model.fit(X, codes, offset=OFFSET).n_iter_
-    save(model, tmp_path / "ordinal.npz")
-    again = load(tmp_path / "ordinal.npz")
+    save(model, tmp_path / "ordinal.skops")
+    again = load(tmp_path / "ordinal.skops")
     assert again.needs_offset_ and np.array_equal(again.predict(X, OFFSET), model.predict(X, OFFSET))
     with config_context(enable_metadata_routing=True):
         one = OrdinalOBA().set_fit_request(offset=True).set_score_request(offset=True)

@@ -1,6 +1,7 @@
 """Blocks as recipes: what gets one, that one block at a time is made, and where."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sparsekit import L1LogisticOBA
 from sparsekit._row_blocks import dask_blocks
 from sparsekit._row_blocks.blocks import LocalBlocks
 from sparsekit._row_blocks.dask_blocks import DaskBlocks
-from sparsekit._row_blocks.recipes import Recipe, as_recipes, made
+from sparsekit._row_blocks.recipes import as_recipes, made
 
 dask = pytest.importorskip("dask", reason="dask is not installed")
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -20,7 +21,7 @@ da = pytest.importorskip("dask.array", reason="dask is not installed")
 def test_what_gets_a_recipe():
     whole = da.ones((10, 4), chunks=(5, 4))
     found = as_recipes([*whole.to_delayed().ravel(), None, 2.0])
-    assert [type(part) for part in found] == [Recipe, Recipe, type(None), float]
+    assert [type(part) for part in found] == [partial, partial, type(None), float]
     assert_array_equal(made(found[1]), np.ones((5, 4)))
     assert made(2.0) == 2.0 and made(None) is None
     # the sum over all blocks would be made for each

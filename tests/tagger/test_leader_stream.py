@@ -154,8 +154,8 @@ def test_new_features_and_pickles_between_calls(way, loss, tmp_path):
     if way == "pickle":
         again = pickle.loads(pickle.dumps(model))
     else:
-        sk.save(model, tmp_path / "model.npz")
-        again = sk.load(tmp_path / "model.npz")
+        sk.save(model, tmp_path / "model.skops")
+        again = sk.load(tmp_path / "model.skops")
     for one in (model, again):
         one.partial_fit(more, y)
     np.testing.assert_array_equal(table(model), table(again))

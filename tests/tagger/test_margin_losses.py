@@ -119,8 +119,8 @@ def test_stream_goes_on_from_a_fit_and_from_a_file(words, tmp_path):
     y = [[b if (a, b) != ("V", "V") else "D" for a, b in pairwise(["", *labels])] for labels in y]
     y = [[b if (a, b) != ("V", "V") else "D" for a, b in pairwise(["", *labels])] for labels in y]
     one.fit(X, y)
-    sk.save(one, tmp_path / "model.npz")
-    two = sk.load(tmp_path / "model.npz")
+    sk.save(one, tmp_path / "model.skops")
+    two = sk.load(tmp_path / "model.skops")
     more = [[{**d, "new": str(t % 2)} for t, d in enumerate(sequence)] for sequence in X]
     for model in (one, two):
         model.partial_fit(more[:9], [labels[::-1] for labels in y[:9]])
@@ -229,8 +229,8 @@ def test_sparse_coefficients(data, make, tmp_path):
     model = sk.SequenceTagger(l1_ratio=0.9, C=0.5, warm_start=True).fit(X, y)
     labels, marginals, coef = model.predict(X), model.predict_proba(X), model.coef_
     assert sp.issparse(model.sparsify().coef_) and model.coef_.nnz == np.count_nonzero(coef) < coef.size
-    sk.save(model, tmp_path / "model.npz")
-    for one in (model, sk.load(tmp_path / "model.npz")):
+    sk.save(model, tmp_path / "model.skops")
+    for one in (model, sk.load(tmp_path / "model.skops")):
         assert one.predict(X) == labels
         for p, q in zip(one.predict_proba(X), marginals):
             np.testing.assert_allclose(p, q, atol=1e-13)

@@ -296,7 +296,7 @@ def test_grid_search_pipelines_clones_and_pickles(spans):
 def test_saved(spans, arrays, dicts, tmp_path):
     X, y = spans if dicts else arrays
     model = sk.SequenceTagger(constraints="BIO" if dicts else None).fit(X, y)
-    sk.save(model, tmp_path / "model.npz")
-    again = sk.load(tmp_path / "model.npz")
+    sk.save(model, tmp_path / "model.skops")
+    again = sk.load(tmp_path / "model.skops")
     assert again.predict(X) == model.predict(X)
     np.testing.assert_array_equal(again.predict_marginals(X)[0], model.predict_marginals(X)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimator.linear_model import feature_names_of
 from .._messages import shown
 from .._stability.selection import StabilitySelection
 from ._axes import COLORS, DASHES, Display, as_label, as_texts, draws, penalty_axis, with_options
-from ._coefficients import names_at_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,3 +165,13 @@ class StabilityPathDisplay(Display):
         false = f"at most {self.selection.expected_false_:.2g} false to be expected"
         ax.set_title(f"{n_selected} of {len(paths)} features selected, {false}", fontsize="medium")
         return self
+
+
+def names_at_end(estimator):
+    """Names of the features that reach a model, or a pipeline's last step; x0, x1 ... if it has none."""
+    if isinstance(estimator, Pipeline):
+        with contextlib.suppress(AttributeError, ValueError):
+            if len(estimator) > 1:
+                return list(estimator[:-1].get_feature_names_out())
+        estimator = estimator[-1]
+    return list(feature_names_of(estimator))

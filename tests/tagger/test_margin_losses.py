@@ -178,6 +178,18 @@ def test_margin_losses_meet_the_contract_of_the_tagger(words, loss):
     ]
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_label_costs_nothing(seed):
+    """Rounding leaves a dual value a little below the objective, which is 0."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 9, size=rng.integers(1, 8))
+    X = [rng.normal(size=(T, 2)) * 10 ** rng.uniform(-2, 2) for T in lengths]
+    y = [["a"] * T for T in lengths]
+    weight = rng.random(len(lengths)) * 10 ** rng.uniform(-3, 3)
+    model = sk.SequenceTagger(C=10 * rng.random(), loss="hinge").fit(X, y, sample_weight=weight)
+    assert model.objective_ == model.dual_gap_ == 0.0 and model.predict(X) == y
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_products_with_seen_pairs(form):
     rng = np.random.default_rng(0)

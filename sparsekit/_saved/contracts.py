@@ -305,7 +305,6 @@ CONTRACTS: dict[str, dict[str, Field]] = {
     },
     "SequenceTagger": {
         **_INPUT, **_SOLVED, "coef_": Floats(("K", "p"), matrix=True), "classes_": Classes(),
-        "_steps": Floats(("kinds", "step rows", "K"), ("f8",)).maybe(), "_n_steps": Number(least=0.0).maybe(),
         "_sums": Floats(("kinds", "step rows", "K"), ("f8",)).maybe(),
         "transitions_": Floats(("K", "K"), ("f8",)),
         "start_": Floats(("K",), ("f8",)), "stop_": Floats(("K",), ("f8",)),

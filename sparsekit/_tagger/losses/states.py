@@ -58,10 +58,6 @@ class AllStates:
         """The variables of a table (p, K)."""
         return table.ravel()
 
-    def free(self):
-        """Pairs that have a coefficient, (p, K)."""
-        return np.ones((self.design.shape[1], self.K), dtype=bool)
-
 
 class SeenStates(AllStates):
     """Coefficients of the features and labels that occur together at some position."""
@@ -90,8 +86,3 @@ class SeenStates(AllStates):
 
     def pick(self, table):
         return table.ravel()[self._index]
-
-    def free(self):
-        free = np.zeros(self.design.shape[1] * self.K, dtype=bool)
-        free[self._index] = True
-        return free.reshape(-1, self.K)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._arrays import host_only
+from .._docstrings import shares_entries
 from .._linalg.structure import check_sparse
 from .._messages import check_nonnegative
 from ._axes import Display, as_texts, draws
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _FAINTEST = 0.18
 
 
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class AttentionDisplay(Display):
     """What each query attends to: a table of weights whose exact zeros are blank.
@@ -39,8 +41,7 @@ class AttentionDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn.
+    {ax_, figure_}
     image_ : matplotlib image
         The weights; zeros are masked.
     frames_ : list of matplotlib patches
@@ -91,8 +92,7 @@ class AttentionDisplay(Display):
             Labels of the columns, likewise.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure. Give axes side by side to compare matrices.
-        **plot_options : dict
-            Passed to `plot`.
+        {**plot_options}
 
         Returns
         -------
@@ -125,8 +125,7 @@ class AttentionDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         cmap : str, default="Blues"
             Colour map, from pale to dark; its palest part is not used, so that a small weight is not taken
             for a zero.

@@ -20,7 +20,22 @@ DASHES = ("-", "--", "-.", ":")
 
 
 class Display:
-    """Base of the displays, with what `draws` sets."""
+    """Base of the displays, with what `draws` sets.
+
+    Parameters
+    ----------
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+    **plot_options : dict
+        Passed to `plot`.
+    **line_options : dict
+        Passed to matplotlib's ``plot`` for every line.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn.
+    """
 
     ax_: Any
     figure_: Any
@@ -61,6 +76,27 @@ def penalty_axis(ax, name, penalties):
     """Positions of penalties C or alpha on an axis, the strongest at the left; labels the axis."""
     ax.set_xlabel(r"$\log_{10} C$" if name == "C" else r"$-\log_{10} \alpha$")
     return np.log10(penalties) * (1.0 if name == "C" else -1.0)
+
+
+def draw_paths(ax, position, paths, names, options, n_dark=0):
+    """Lines of ``paths`` (n_lines, n_penalties): the first have names and colours, others are grey."""
+    lines = []
+    for rank, values in enumerate(paths):
+        style = dict(color="0.35" if rank < n_dark else "0.75", lw=0.8, zorder=1)
+        if rank < len(names):
+            dashes = DASHES[rank // len(COLORS) % len(DASHES)]
+            color = COLORS[rank % len(COLORS)]
+            style = dict(color=color, ls=dashes, lw=1.7, zorder=3, label=as_label(names[rank]))
+        if len(position) == 1:
+            style["marker"] = "o"
+        lines += ax.plot(position, values, **with_options(style, options))
+    return lines
+
+
+def draw_legend_beside(ax):
+    """A legend to the right of the axes, if anything has a label."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def as_label(name: object) -> str:

@@ -1,6 +1,6 @@
 """L1 paths to equal accuracy: l1_logistic_path and lasso_path against what `sparsekit compare --path` runs.
 
-    pip install pybiglasso adelie python-glmnet glmnet-rs skglm celer
+    pip install adelie python-glmnet glmnet-rs skglm celer
     python benchmarks/logistic_paths.py                                    # dense cells, 100 penalties
     python benchmarks/logistic_paths.py --sets text_2k,one_hot_1000,a9a    # generated and real sets
     python benchmarks/logistic_paths.py --sets 5000x1000:0.5 --penalties 20 --markdown paths.md
@@ -35,7 +35,7 @@ from sparsekit._compare.problem import Problem
 
 SHAPES = {"5000x1000": (5000, 1000, 1e-3), "1000x8000": (1000, 8000, 1e-2), "200000x50": (200_000, 50, 1e-3)}
 DENSE = [f"{shape}:{correlation}" for shape in SHAPES for correlation in (0.0, 0.5, 0.9)]
-DEFAULT_PEERS = ("pybiglasso", "adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer", "lasso-path")
+DEFAULT_PEERS = ("adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer", "lasso")
 COLUMNS = ("data", "default, s", "ours, s", "peer", "its s", "its excess", "times as fast", "remark")
 
 

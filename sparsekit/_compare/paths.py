@@ -52,36 +52,6 @@ class PathSolver(Solver):
     ladder = DECADES
     path_form = "{}"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """It fits no single penalty."""
-        raise NotImplementedError(f"{self.title} is called by ``path``")
-
-
-class Pybiglasso(PathSolver):
-    """pybiglasso's coordinate descent with screening, for dense X, whose columns it standardises."""
-
-    key, title, package = "pybiglasso", "pybiglasso", "pybiglasso"
-
-    def refuses(self, problem):
-        """What it can't state."""
-        if problem.is_sparse:
-            return "takes no sparse data"
-        if not problem.fit_intercept:
-            return "always fits an intercept"
-        spread = problem.X.std(axis=0)
-        return None if np.allclose(spread, 1.0, atol=1e-6) else "standardises columns: --standardize"
-
-    def path(self, X, problem, Cs, setting, n_threads, end):
-        """Mean-scaled; ``setting`` is eps."""
-        import pybiglasso
-
-        n = len(problem.y)
-        found = pybiglasso.biglasso(
-            X, (problem.y > 0).astype(np.float64), lambdas=list(1.0 / (n * Cs)),
-            eps=setting, n_threads=n_threads, stop_on_saturation=False,
-        )  # fmt: skip
-        return list(found.coef.toarray().T), list(found.intercept)
-
 
 class GlmnetRs(PathSolver):
     """glmnet-rs, a rewriting of glmnet in Rust, for dense X."""
@@ -158,32 +128,7 @@ class Adelie(PathSolver):
         return list(found.betas.toarray()), list(found.intercepts)
 
 
-class SklearnLassoPath(PathSolver):
-    """scikit-learn's lasso_path, of centred data where there is an intercept."""
-
-    key, title, package = "lasso-path", "lasso_path (scikit-learn)", "scikit-learn"
-    families = ("gaussian",)
-
-    def refuses(self, problem):
-        """Sparse X with an intercept: centring would fill it."""
-        return "can't centre sparse data" if problem.is_sparse and problem.fit_intercept else None
-
-    def path(self, X, problem, Cs, setting, n_threads, end):
-        """``setting`` is tol, relative to the squares of y."""
-        from sklearn.linear_model import lasso_path
-
-        y = problem.y
-        means, mean = np.zeros(X.shape[1]), 0.0
-        if problem.fit_intercept:
-            means, mean = X.mean(axis=0), float(y.mean())
-            X = np.asfortranarray(X - means)
-        _, coefs, _ = lasso_path(
-            X, y - mean, alphas=[problem.alpha(C) for C in Cs], tol=setting, max_iter=MAX_ITER
-        )
-        return list(coefs.T), list(mean - means @ coefs)
-
-
-PATH_SOLVERS = (SklearnLassoPath, Pybiglasso, Glmnet, GlmnetRs, Adelie)
+PATH_SOLVERS = (Glmnet, GlmnetRs, Adelie)
 
 
 def all_path_solvers(family):

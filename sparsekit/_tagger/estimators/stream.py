@@ -10,10 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._estimator.decorators import fit_context
-from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads
 from ..._messages import shown
-from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, update_by_batch
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
@@ -105,8 +103,8 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         allowed = self._allowed(all_labels, codes, given.starts)
         # a batch may lack labels of a positive weight
         weight = sequence_weights(self.class_weight, sample_weight, all_labels, codes, given.starts, least=0)
-        rows, names, p = self._columns(given, known)
-        K = len(all_labels)
+        rows, names = self._columns(given, known)
+        p, K = rows.shape[1], len(all_labels)
         refuse_no_features(p)
         Z, G = sums = self._sums_so_far(known, p, K)
         with blas_threads(1):
@@ -142,15 +140,16 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         return found
 
     def _columns(self, given, known):
-        """The rows with the columns of all features so far, the names of these, and how many there are."""
-        indptr, indices, data = rows_of(design_of(given.X, 1))
+        """The rows with the columns of all features so far, and the names of these."""
+        rows = sp.csr_matrix(given.X, dtype=np.float64)
         if given.names is None:
-            return (indptr, indices, data), None, given.X.shape[1]
+            return rows, None
         old = self._names() if known else np.zeros(0, dtype=object)
         index = {name: j for j, name in enumerate(old)}
         where = np.array([index.setdefault(name, len(index)) for name in given.names], dtype=np.int64)
-        names = np.array(list(index), dtype=object)
-        return (indptr, where[indices] if len(where) else indices, data), names, len(names)
+        shape = rows.shape[0], len(index)
+        rows = sp.csr_matrix((rows.data, where[rows.indices], rows.indptr), shape=shape)
+        return rows, np.array(list(index), dtype=object)
 
     def _sums_so_far(self, known, p, K):
         """Z and G of `update_by_batch`, (2, p + K + 2, K); rows of new features are 0."""

@@ -25,7 +25,7 @@ class HingeLoss(ChainLoss):
     def __init__(self, *given, **options):
         super().__init__(*given, **options)
         self.temperature = 1.0
-        self._logs, self._tops, self._risk, self._costly = None, None, 0.0, (None, None)
+        self._logs, self._risk, self._costly = None, 0.0, (None, None)
 
     def cool(self, temperature):
         """Another temperature: values of the last one are forgotten."""

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
 from .._arrays import host_only
 from .._docstrings import shares_entries
 from .._linalg.structure import check_sparse
-from .._messages import check_nonnegative
 from ._axes import Display, as_texts, draws
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ class AttentionDisplay(Display):
         ValueError
             If weights are not finite or negative, or labels do not fit.
         """
-        table = _check_weights(weights)
+        host_only(weights=weights)
+        if sp.issparse(weights):
+            weights = check_sparse(weights, "the weights").toarray()
+        table = check_array(weights, dtype=np.float64, ensure_non_negative=True, input_name="weights")
         labels = [
             as_texts(range(count) if given is None else given, count, argument, "labels")
             for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape)
@@ -213,22 +216,3 @@ def _frame_cells(ax, rows, columns, color="#D55E00"):
         )
         for row, column in zip(rows, columns)
     ]
-
-
-def _check_weights(weights):
-    """Weights as a float array of two dimensions.
-
-    Raises
-    ------
-    ValueError
-        If they are of another shape, empty, not finite or negative.
-    """
-    host_only(weights=weights)
-    weights = check_sparse(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
-    if weights.dtype.kind not in "biuf":
-        raise TypeError(f"weights must hold numbers; got {weights.dtype}.")
-    if weights.ndim != 2 or not weights.size:
-        raise ValueError(f"weights must have the shape (n_queries, n_keys), neither 0; got {weights.shape}.")
-    weights = weights.astype(np.float64)
-    check_nonnegative(weights, "weights")
-    return weights

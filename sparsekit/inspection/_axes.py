@@ -121,19 +121,3 @@ def as_texts(names, count, argument, what="names"):
     if len(names) != count:
         raise ValueError(f"{argument} must be {count} {what}; got {len(names)}.")
     return names
-
-
-def check_names(names, count, default, argument="names"):
-    """``count`` different labels, as str; None: ``default(k)`` of each number.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer, or two are equal.
-    """
-    if names is None:
-        return [default(k) for k in range(count)]
-    names = [str(name) for name in names]
-    if len(names) != count or len(set(names)) < count:
-        raise ValueError(f"{argument} must be {count} different labels; got {names}.")
-    return names

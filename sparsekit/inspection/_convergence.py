@@ -10,7 +10,7 @@ from scipy.optimize import OptimizeResult
 
 from .._docstrings import shares_entries
 from .._messages import shown
-from ._axes import Display, as_label, check_names, draws, line_style, with_options
+from ._axes import Display, as_label, as_texts, draws, line_style, with_options
 from ._histories import Position, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class ConvergenceDisplay(Display):
         kinds = [type(estimator).__name__ for estimator in estimators]
         if len(set(kinds)) < len(kinds):
             kinds = [f"{kind} {k + 1}" for k, kind in enumerate(kinds)]
-        names = check_names(names, len(estimators), lambda k: kinds[k])
+        names = as_texts(kinds if names is None else names, len(estimators), "names", "labels")
+        if len(set(names)) < len(names):
+            raise ValueError(f"names must be different labels; got {names}.")
         return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
 
     @classmethod

@@ -163,9 +163,7 @@ class ParametricPlotDisplay(Display):
         batch_size : int, default=None
             Rows that go through a module at once; None: 8192.
         curve : {"line", "arc"}, default="line"
-        alphas : array-like of shape (n_points,), default=None
-            Positions; None: 25 from -1 to 2.
-        {ax, **plot_options}
+        {alphas, ax, **plot_options}
 
         Returns
         -------

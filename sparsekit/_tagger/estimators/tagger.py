@@ -77,7 +77,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
         the lowest. The largest entry of the gradient must be at most tol times that at zero too. With an L1
         penalty the fit stops when a diagonal model predicts a reduction of at most tol times the objective,
         about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
-        the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
+        the objective by less than tol times it, or none does. With loss="hinge" the gap alone counts,
         at most ``100 * tol`` of the objective.
     max_iter : int, default=1000
         Largest number of steps.

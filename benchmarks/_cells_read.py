@@ -50,7 +50,7 @@ def _cell(entry, solvers, problems):
     for found in entry["tracks"]:
         solver = solvers[found["solver"]]
         rungs = [
-            Rung(r[solver.knob], r["times"], r["objective"], r["nnz"], r["n_iter"], r["warnings"])
+            Rung(r["tol"], r["times"], r["objective"], r["nnz"], r["n_iter"], r["warnings"])
             for r in found["rungs"]
         ]
         cell.tracks.append(

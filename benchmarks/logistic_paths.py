@@ -35,7 +35,7 @@ from sparsekit._compare.problem import Problem
 
 SHAPES = {"5000x1000": (5000, 1000, 1e-3), "1000x8000": (1000, 8000, 1e-2), "200000x50": (200_000, 50, 1e-3)}
 DENSE = [f"{shape}:{correlation}" for shape in SHAPES for correlation in (0.0, 0.5, 0.9)]
-DEFAULT_PEERS = ("pybiglasso", "adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer", "lasso-path")
+DEFAULT_PEERS = ("pybiglasso", "adelie", "glmnet", "glmnet-rs", "liblinear", "skglm", "celer", "lasso")
 COLUMNS = ("data", "default, s", "ours, s", "peer", "its s", "its excess", "times as fast", "remark")
 
 

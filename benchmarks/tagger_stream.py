@@ -85,7 +85,7 @@ def main():
         X, y, Xt, yt = halves(*sets[name]())
         labels = sorted({label for one in y for label in one})
         ways = {"fit": partial(batch, X, y)}
-        for loss in ("crf", "hinge", "perceptron"):
+        for loss in ("crf", "hinge"):
             ways[f"partial_fit, {loss}"] = partial(stream, X, y, labels, loss=loss)
         limit = stream(X, y, labels)[0]
         for algorithm in ("ap", "pa", "arow", "l2sgd"):

@@ -87,7 +87,7 @@ def main():
     for label, weights in zip(tagger.classes_, tagger.coef_):
         best = np.argsort(-weights)[:3]
         print(f"{label:6s}", ", ".join(f"{tagger.feature_names_in_[j]} ({weights[j]:.2f})" for j in best))
-    marginals = tagger.predict_marginals(X_test[:1])[0]
+    marginals = tagger.predict_proba(X_test[:1])[0]
     print("\nprobability of the likeliest label, first sentence:", marginals.max(axis=1).round(2))
     if options.plot:
         from sparsekit.inspection import AttentionDisplay

@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import L1LogisticOBA, L1LogisticOBACV, StabilitySelection
-from sparsekit.inspection import CoefficientDisplay, StabilityPathDisplay
+from sparsekit.inspection import StabilityPathDisplay
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ for name, model in (("the selected features", few), ("the cross-validated C", se
 # On the left the largest coefficients of the cross-validated model, on the right the share of the halves
 # that use a feature. Curves are level once the halves have as many features as the bound allows.
 figure, (left, right) = plt.subplots(1, 2, figsize=(14, 5), layout="constrained")
-CoefficientDisplay.from_estimator(search, ax=left)
+table[:20][::-1].plot.barh(ax=left, legend=False, title="coefficients")
 StabilityPathDisplay.from_estimator(stable, ax=right)
 if len(sys.argv) > 1:
     plt.savefig(sys.argv[1], dpi=150, bbox_inches="tight")

@@ -159,10 +159,8 @@ def main():
     print(f"\nLargest weights for {classes[0]}:", ", ".join(words[order[:8]]))
     print(f"Largest weights for {classes[1]}:", ", ".join(words[order[::-1][:8]]))
     if options.plot:
-        from sparsekit.inspection import CoefficientDisplay
-
-        display = CoefficientDisplay.from_estimator(models[0])
-        display.figure_.savefig(options.plot, dpi=100, bbox_inches="tight")
+        table = models[0][-1].coefficients(models[0])
+        table[:20][::-1].plot.barh(legend=False).figure.savefig(options.plot, dpi=100, bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,8 @@ def shares_entries(*sources: Any) -> Callable[[T], T]:
 
     def decorate(target: T) -> T:
         members = vars(target).values() if inspect.isclass(target) else ()
-        functions = (getattr(member, "fn", member) for member in members)  # of scikit-learn's available_if
+        # of scikit-learn's available_if, and of class methods
+        functions = (getattr(member, "fn", getattr(member, "__func__", member)) for member in members)
         methods = [function for function in functions if inspect.isfunction(function)]
         entries = _entries(methods) | known
 

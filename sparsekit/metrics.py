@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._arrays import host_only
+from ._docstrings import shares_entries
 from ._messages import shown
 from ._typing import FloatArray, MatrixLike
 
@@ -220,54 +221,6 @@ def _mean_of_rows(values: FloatArray, sample_weight: ArrayLike | None) -> float:
     return float(np.average(values, weights=in_units(check_sample_weight(sample_weight, len(values)))[0]))
 
 
-def span_f1_score(
-    y_true: Sequence[Any],
-    y_pred: Sequence[Any],
-    *,
-    scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
-    average: Literal["micro", "macro", "weighted"] | None = "micro",
-    zero_division: float = 0.0,
-) -> float | FloatArray:
-    r"""F1 of the spans that the labels of sequences mark.
-
-    The third of `span_precision_recall_f1`, for ``make_scorer``.
-
-    Parameters
-    ----------
-    y_true, y_pred : list of sequences of str
-        Labels as "O", "B-PER", "I-PER".
-    scheme : {"BIO", "BIOES", "BILOU"}, default="BIO"
-        How labels mark spans.
-    average : {"micro", "macro", "weighted"} or None, default="micro"
-        Over all spans; the mean over their kinds, or that weighted by their number in y_true; None: each.
-    zero_division : float, default=0.0
-        The score where there is no span in either.
-
-    Returns
-    -------
-    float, or ndarray of shape (n_kinds,) where average is None
-        Between 0 and 1.
-
-    Raises
-    ------
-    ValueError
-        If lengths disagree or scheme or average are not known.
-
-    See Also
-    --------
-    sparsekit.SequenceTagger : Predicts such labels.
-
-    Examples
-    --------
-    >>> from sparsekit.metrics import span_f1_score
-    >>> span_f1_score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
-    0.5
-    """
-    return span_precision_recall_f1(
-        y_true, y_pred, scheme=scheme, average=average, zero_division=zero_division
-    )[2]
-
-
 def span_precision_recall_f1(
     y_true: Sequence[Any],
     y_pred: Sequence[Any],
@@ -347,6 +300,45 @@ def span_precision_recall_f1(
         return precision, recall, f1
     means = np.average([precision, recall, f1], axis=1, weights=true if is_weighted else None)
     return float(means[0]), float(means[1]), float(means[2])
+
+
+@shares_entries(span_precision_recall_f1)
+def span_f1_score(
+    y_true: Sequence[Any],
+    y_pred: Sequence[Any],
+    *,
+    scheme: Literal["BIO", "BIOES", "BILOU"] = "BIO",
+    average: Literal["micro", "macro", "weighted"] | None = "micro",
+    zero_division: float = 0.0,
+) -> float | FloatArray:
+    r"""F1 of the spans that the labels of sequences mark.
+
+    The third of `span_precision_recall_f1`, for ``make_scorer``.
+
+    Parameters
+    ----------
+    {y_true, y_pred, scheme, average, zero_division}
+
+    Returns
+    -------
+    float, or ndarray of shape (n_kinds,) where average is None
+        Between 0 and 1.
+
+    {Raises}
+
+    See Also
+    --------
+    sparsekit.SequenceTagger : Predicts such labels.
+
+    Examples
+    --------
+    >>> from sparsekit.metrics import span_f1_score
+    >>> span_f1_score([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "B-ORG"]])
+    0.5
+    """
+    return span_precision_recall_f1(
+        y_true, y_pred, scheme=scheme, average=average, zero_division=zero_division
+    )[2]
 
 
 def _spans(labels: Sequence[Any], scheme: str) -> Iterator[tuple[str, int, int]]:

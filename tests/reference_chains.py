@@ -58,21 +58,6 @@ def hinge(v, X, y, weight, K):
     return total
 
 
-def perceptron(X, y, K, orders, weight, ends=True):
-    """The mean of the coefficients after each sequence of these orders, and each pass's mistakes."""
-    v = np.zeros((X[0].shape[1] + K + 2, K))
-    after, mistakes = [], []
-    for order in orders:
-        mistakes.append(0)
-        for i in order:
-            found = labellings(len(X[i]), K)
-            best = found[np.argmax([np.vdot(features(X[i], z, K, ends), v) for z in found])]
-            v = v + weight[i] * (features(X[i], y[i], K, ends) - features(X[i], best, K, ends))
-            after.append(v)
-            mistakes[-1] += int((best != y[i]).sum())
-    return np.mean(after, axis=0), mistakes
-
-
 def spans(labels, scheme):
     """Spans (kind, first, last) of one sequence: each pair of ends is asked whether it is one."""
     first, inner, last = {"BIO": ("B", "I", ""), "BIOES": ("BS", "IE", "ES"), "BILOU": ("BU", "IL", "LU")}[

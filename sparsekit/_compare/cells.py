@@ -15,7 +15,7 @@ CUT_OFF, OUT_OF_TIME = "cut off", "out of time"
 class Rung:
     """One accuracy setting of one solver on one cell."""
 
-    knob: float
+    tol: float
     times: list[float]
     objective: float
     nnz: int
@@ -29,11 +29,8 @@ class Rung:
 
     @property
     def columns(self):
-        """What the written files say of it but for the knob."""
-        return {
-            **{name: value for name, value in vars(self).items() if name != "knob"},
-            "median": self.median,
-        }
+        """What the written files say of it."""
+        return {**vars(self), "median": self.median}
 
 
 @dataclass(eq=False)

@@ -12,15 +12,12 @@ from functools import partial
 from pathlib import Path
 
 from .._messages import shown
-from .options import DEFAULT_RATIOS, MAX_TIME, MAX_TIME_SHIPPED, make_parser
+from .options import DEFAULT_RATIOS, FAMILIES, MAX_TIME, MAX_TIME_SHIPPED, make_parser
 from .show_versions import show_versions
 
 OK, FAILED, USAGE = 0, 1, 2
 # options that say how a file is read
-OF_FILES = [
-    *("test", "test_size", "seed", "target", "positive", "categorical", "drop", "drop_missing"),
-    *("header", "standardize"),
-]
+OF_FILES = ("test", "test_size", "seed", "target", "positive", "drop", "standardize")
 
 
 def main(argv=None):
@@ -78,17 +75,15 @@ def _main(argv):
 def _compare(args):
     from . import io, paths, peers, report
 
-    family = args.family or ("gaussian" if args.lasso else "binomial")
-    fit_intercept = family != "binomial" if args.intercept is None else args.intercept
-    solvers = (peers.all_solvers if args.path is None else paths.all_path_solvers)(family)
+    fit_intercept = args.family != "binomial" if args.intercept is None else args.intercept
+    solvers = (peers.all_solvers if args.path is None else paths.all_path_solvers)(args.family)
     # all of this is asked before the work, not after it
-    fault = _faulty_task(args, family) or _faulty_peers(args, solvers) or _faulty_outputs(args)
+    fault = _faulty_task(args) or _faulty_peers(args, solvers) or _faulty_outputs(args)
     if fault:
         return _fail(fault, USAGE)
     if args.peers is not None:
         solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
-    model = dict(family=family, l1_ratio=1.0 if args.l1_ratio is None else args.l1_ratio)
-    model |= dict(fit_intercept=fit_intercept)
+    model = dict(family=args.family, l1_ratio=args.l1_ratio, fit_intercept=fit_intercept)
     try:
         if args.files:
             options = {name: getattr(args, name) for name in OF_FILES}
@@ -172,9 +167,9 @@ def _compare_paths(args, problems, solvers):
     return status or (FAILED if failed else OK)
 
 
-def _faulty_task(args, family):
+def _faulty_task(args):
     """What options do not go together, or None."""
-    has_classes = family == "binomial"
+    has_classes, has_link = args.family == "binomial", args.family in FAMILIES
     faults = {
         "--path has no --plot": args.path is not None and args.plot is not None,
         "--C is for classes; with --lasso and --family the penalty is --alpha or --lambda-ratio": (
@@ -183,8 +178,8 @@ def _faulty_task(args, family):
         "--alpha needs --lasso or --family; classes have --C or --lambda-ratio": (
             has_classes and args.alpha is not None
         ),
-        "--l1-ratio needs --family": args.family is None and args.l1_ratio is not None,
-        "--path has classes and --lasso, and no --family": args.family is not None and args.path is not None,
+        "--l1-ratio needs --family": args.l1_ratio != 1.0 and not has_link,
+        "--path has classes and --lasso, and no --family": has_link and args.path is not None,
         "--standardize and --no-standardize are for files": args.standardize is not None and not args.files,
         "--positive is for classes; --lasso and --family take numbers": (
             not has_classes and args.positive is not None

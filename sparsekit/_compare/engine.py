@@ -136,14 +136,14 @@ class Bench:
             self.progress(f"{solver.title}: loading")
             runner.load(problem)
 
-    def _fit(self, cell, track, knob, timeout):
+    def _fit(self, cell, track, tol, timeout):
         """Outcome of one fit."""
         self._prepare(cell, track)
         if track.failure:
             return Outcome(error=track.failure)
-        return self._runners[track.solver.key].fit(cell.C, knob, cell.n_threads, timeout)
+        return self._runners[track.solver.key].fit(cell.C, tol, cell.n_threads, timeout)
 
-    def _record(self, cell, track, knob, out):
+    def _record(self, cell, track, tol, out):
         """Keep what came of one rung."""
         if out.error:
             track.failure = out.error
@@ -156,7 +156,7 @@ class Bench:
             if track.best is None or objective < track.best.objective:
                 track.best_fit = out.fit
             nnz = int(np.count_nonzero(out.fit.coef))
-            track.rungs.append(Rung(knob, [out.seconds], objective, nnz, out.fit.n_iter, out.warnings))
+            track.rungs.append(Rung(tol, [out.seconds], objective, nnz, out.fit.n_iter, out.warnings))
 
     def _lower(self, cell, fit):
         """The objective of a fit; it updates F* and what is certified about it."""
@@ -182,11 +182,11 @@ class Bench:
         """Rung after rung, solver after solver, until all are at stop_gap, out of rungs or of time."""
         while active := [track for track in cell.tracks if self._has_next(cell, track)]:
             for track in active:
-                knob = track.solver.ladder[len(track.rungs)]
-                self.progress(f"{track.solver.title}: {track.solver.knob} = {knob:g}")
-                out = self._fit(cell, track, knob, self.options.max_time - track.spent)
+                tol = track.solver.ladder[len(track.rungs)]
+                self.progress(f"{track.solver.title}: tol = {tol:g}")
+                out = self._fit(cell, track, tol, self.options.max_time - track.spent)
                 track.spent += 0.0 if math.isnan(out.seconds) else out.seconds
-                self._record(cell, track, knob, out)
+                self._record(cell, track, tol, out)
 
     def _has_next(self, cell, track):
         options = self.options
@@ -202,12 +202,8 @@ class Bench:
             track.stopped = "reached"
         elif len(track.rungs) >= len(track.solver.ladder):
             track.stopped = "out of rungs"
-        elif track.rungs:
-            expected = track.rungs[-1].times[0]
-            if track.solver.knob == "max_iter":
-                expected *= track.solver.ladder[len(track.rungs)] / track.rungs[-1].knob
-            if track.spent + expected > options.max_time:
-                track.stopped = OUT_OF_TIME
+        elif track.rungs and track.spent + track.rungs[-1].times[0] > options.max_time:
+            track.stopped = OUT_OF_TIME
         return not track.stopped
 
     def _wants_repeat(self, cell, track, rung):
@@ -231,8 +227,8 @@ class Bench:
                     rung = track.rungs[i]
                     if not self._wants_repeat(cell, track, rung):
                         continue
-                    self.progress(f"{track.solver.title}: repeat {track.solver.knob} = {rung.knob:g}")
-                    out = self._fit(cell, track, rung.knob, 5.0 + 5 * rung.median)
+                    self.progress(f"{track.solver.title}: repeat tol = {rung.tol:g}")
+                    out = self._fit(cell, track, rung.tol, 5.0 + 5 * rung.median)
                     if out.error or out.cut_off:
                         track.failure = out.error
                         tracks.remove(track)

@@ -27,10 +27,7 @@ def read_problem(
     test_size=0.25,
     target=None,
     positive=None,
-    categorical=(),
     drop=(),
-    drop_missing=False,
-    header=None,
     standardize=False,
     fit_intercept=False,
     seed=0,
@@ -41,7 +38,7 @@ def read_problem(
 
     Parameters
     ----------
-    path, test, test_size, target, positive, categorical, drop, drop_missing, header, fit_intercept, seed
+    path, test, test_size, target, positive, drop, fit_intercept, seed
         As the options of the command line.
     standardize : bool or None, default=False
         Give the columns the standard deviation 1, and the mean 0 if X is dense; None: only if X is dense.
@@ -53,9 +50,7 @@ def read_problem(
     DataError
     """
     path = Path(path)
-    columns = dict(
-        target=target, categorical=categorical, drop=drop, drop_missing=drop_missing, header=header
-    )
+    columns = dict(target=target, drop=drop)
     X, labels, held_out, encoder, notes = _read(path, columns)
     if test is not None:
         X_test, labels_test, _, _, more = _read(Path(test), columns, encoder)
@@ -71,11 +66,13 @@ def read_problem(
         y, label, note = _binary(labels, positive, path)
         notes += note
     else:
-        y = _numbers(labels, path)
-        Problem(str(path), X, y, family=family)  # checks y while its rows are those of the file
+        y = _numbers(labels, path, X, family)
     if held_out is not None:
         X_test, given = held_out
-        y_test = np.where(given == label, 1.0, -1.0) if has_classes else _numbers(given, test or path)
+        if has_classes:
+            y_test = np.where(given == label, 1.0, -1.0)
+        else:
+            y_test = _numbers(given, test or path, X_test, family)
     else:
         X, y, X_test, y_test, note = split(X, y, test_size, seed, has_classes)
         notes += note
@@ -157,12 +154,8 @@ def _read(path, columns, encoder=None):
     kind, is_packed = _kind(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if kind not in TABLES and (columns["categorical"] or columns["drop"] or columns["drop_missing"]):
-        raise DataError(
-            f"{path}: --categorical, --drop and --drop-missing are for the columns of CSV and parquet files"
-        )
-    if kind not in DELIMITED and columns["header"] is not None:
-        raise DataError(f"{path}: --header is for CSV files")
+    if kind not in TABLES and columns["drop"]:
+        raise DataError(f"{path}: --drop is for the columns of CSV and parquet files")
     held_out, notes = None, []
     try:
         if kind == ".npz":
@@ -209,8 +202,8 @@ def _same_width(X, X_test, path, test):
     return X, X_test
 
 
-def _numbers(labels, path):
-    """Labels of a file as float64 targets; DataError where they are no numbers, or all the same."""
+def _numbers(labels, path, X, family):
+    """Labels of a file as float64 targets; DataError if they are no numbers, equal, or out of range."""
     if labels.dtype.kind not in "iuf":
         raise DataError(
             f"{path}: the target holds {shown(str(labels[0]))}; --lasso and --family need numbers"
@@ -218,6 +211,7 @@ def _numbers(labels, path):
     y = labels.astype(np.float64)
     if not np.ptp(y) > 0:
         raise DataError(f"{path}: all {len(y)} rows have the target {y[0]:g}; nothing can be explained")
+    Problem(str(path), X, y, family=family)  # checks y, whose rows are those of the file
     return y
 
 

@@ -37,10 +37,7 @@ def _cell_dict(cell, gaps):
             "cut_off": track.cut_off,
             "failure": track.failure,
             "times": {f"{g:.0e}": cell.time_to(track, g) for g in gaps},
-            "rungs": [
-                {track.solver.knob: rung.knob, **rung.columns, "gap": cell.gap(rung.objective)}
-                for rung in track.rungs
-            ],
+            "rungs": [{**rung.columns, "gap": cell.gap(rung.objective)} for rung in track.rungs],
         }
         if track.best is not None:
             entry |= {**cell.scores(track), "objective": track.best.objective, "nnz": track.best.nnz}

@@ -8,10 +8,9 @@ import argparse
 DEFAULT_RATIOS = (0.1, 0.01, 0.001, 1e-4, 1e-5)
 # seconds of fitting for one solver at one C: on the user's own files, and on the small sets without any
 MAX_TIME, MAX_TIME_SHIPPED = 10.0, 1.5
-# families that peers have as well, with the powers of their variances, and the dispersion of the last one
+# families that peers have as well, with the powers of their variances; the last one has dispersion 1
 POWERS = {"poisson": 1.0, "gamma": 2.0, "tweedie": 1.5}
 FAMILIES = (*POWERS, "negative-binomial")
-DISPERSION = 1.0
 
 
 def make_parser():
@@ -35,16 +34,25 @@ def make_parser():
     )
     add = compare.add_argument
     numbers = compare.add_mutually_exclusive_group()
-    numbers.add_argument("--lasso", action="store_true", help="targets are numbers: compare Lasso solvers")
+    numbers.add_argument(
+        "--lasso",
+        dest="family",
+        action="store_const",
+        const="gaussian",
+        default="binomial",
+        help="targets are numbers: compare Lasso solvers",
+    )
     numbers.add_argument(
         "--family",
         choices=FAMILIES,
+        default="binomial",
         help="targets are counts or amounts: compare generalised linear models with the log link (tweedie: "
-        f"power {POWERS['tweedie']:g}; negative-binomial: dispersion {DISPERSION:g})",
+        f"power {POWERS['tweedie']:g}; negative-binomial: dispersion 1)",
     )
     add(
         "--l1-ratio",
         type=_ratio,
+        default=1.0,
         metavar="R",
         help="with --family: part of the penalty that is L1, from 0 (ridge) to 1 (default: 1)",
     )
@@ -126,30 +134,11 @@ def make_parser():
         help="columns of CSV and parquet files to leave out",
     )
     add(
-        "--drop-missing",
-        action="store_true",
-        help="leave out rows of CSV and parquet files with missing values",
-    )
-    add(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="whether the first line of CSV files holds names (default: unless one of them is a number)",
-    )
-    add(
         "--standardize",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="columns of standard deviation 1, and of mean 0 where the data is dense (default: only where "
         "the data is dense)",
-    )
-    add(
-        "--categorical",
-        type=_names,
-        default=[],
-        metavar="A,B,...",
-        help="columns that hold categories although they have numbers; columns of words are one-hot encoded "
-        "in any case",
     )
     add(
         "--positive",

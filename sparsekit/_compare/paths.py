@@ -52,10 +52,6 @@ class PathSolver(Solver):
     ladder = DECADES
     path_form = "{}"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """It fits no single penalty."""
-        raise NotImplementedError(f"{self.title} is called by ``path``")
-
 
 class Pybiglasso(PathSolver):
     """pybiglasso's coordinate descent with screening, for dense X, whose columns it standardises."""
@@ -158,32 +154,7 @@ class Adelie(PathSolver):
         return list(found.betas.toarray()), list(found.intercepts)
 
 
-class SklearnLassoPath(PathSolver):
-    """scikit-learn's lasso_path, of centred data where there is an intercept."""
-
-    key, title, package = "lasso-path", "lasso_path (scikit-learn)", "scikit-learn"
-    families = ("gaussian",)
-
-    def refuses(self, problem):
-        """Sparse X with an intercept: centring would fill it."""
-        return "can't centre sparse data" if problem.is_sparse and problem.fit_intercept else None
-
-    def path(self, X, problem, Cs, setting, n_threads, end):
-        """``setting`` is tol, relative to the squares of y."""
-        from sklearn.linear_model import lasso_path
-
-        y = problem.y
-        means, mean = np.zeros(X.shape[1]), 0.0
-        if problem.fit_intercept:
-            means, mean = X.mean(axis=0), float(y.mean())
-            X = np.asfortranarray(X - means)
-        _, coefs, _ = lasso_path(
-            X, y - mean, alphas=[problem.alpha(C) for C in Cs], tol=setting, max_iter=MAX_ITER
-        )
-        return list(coefs.T), list(mean - means @ coefs)
-
-
-PATH_SOLVERS = (SklearnLassoPath, Pybiglasso, Glmnet, GlmnetRs, Adelie)
+PATH_SOLVERS = (Pybiglasso, Glmnet, GlmnetRs, Adelie)
 
 
 def all_path_solvers(family):

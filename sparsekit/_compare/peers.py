@@ -7,15 +7,13 @@ failing.
 from __future__ import annotations
 
 import time
-from typing import ClassVar
 
 import numpy as np
 
-from .options import DISPERSION, FAMILIES, POWERS
+from .options import FAMILIES, POWERS
 from .problem import OURS
 from .solver import (
     DECADES,
-    ITERATIONS,
     LOOSE_TOLERANCES,
     MAX_ITER,
     TOLERANCES,
@@ -37,20 +35,18 @@ class Sparsekit(Solver):
         self.title = OURS.get(family, "GLMOBA")
         self.path_form = "lasso_path" if family == "gaussian" else "l1_logistic_path"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """tol is relative to the gradient of the model without features."""
         from .. import GLMOBA, L1LogisticOBA, LassoOBA
 
-        options = dict(tol=tol, max_iter=max_iter, fit_intercept=problem.fit_intercept, n_jobs=n_threads)
+        options = dict(tol=tol, max_iter=MAX_ITER, fit_intercept=problem.fit_intercept, n_jobs=n_threads)
         if problem.family == "binomial":
             model = L1LogisticOBA(C=C, **options)
         elif problem.family == "gaussian":
             model = LassoOBA(problem.alpha(C), **options)
         else:
-            model = GLMOBA(
-                problem.family, power=POWERS.get(problem.family, 1.5), dispersion=DISPERSION,
-                alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, **options,
-            )  # fmt: skip
+            options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio)
+            model = GLMOBA(problem.family, power=POWERS.get(problem.family, 1.5), **options)
         return Fit.of(model.fit(X, problem.y))
 
     def path(self, X, problem, Cs, setting, n_threads, end):
@@ -72,21 +68,20 @@ class Liblinear(Solver):
     solver = "liblinear"
     can_free_intercept = False
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """LogisticRegression with an L1 penalty."""
         from sklearn.linear_model import LogisticRegression
 
-        options = dict(tol=tol, max_iter=max_iter, random_state=0, **sklearn_l1(self.version))
+        options = dict(tol=tol, max_iter=MAX_ITER, random_state=0, **sklearn_l1(self.version))
         model = LogisticRegression(C=C, fit_intercept=problem.fit_intercept, solver=self.solver, **options)
         return Fit.of(model.fit(X, problem.y))
 
 
 class Saga(Liblinear):
-    """Stochastic average gradient; runs by epochs, because its tol is a step length."""
+    """Stochastic average gradient."""
 
     key, title, solver = "saga", "saga (scikit-learn)", "saga"
     can_free_intercept = True
-    knob, ladder = "max_iter", ITERATIONS
 
 
 class LiblinearOfficial(Solver):
@@ -102,8 +97,8 @@ class LiblinearOfficial(Solver):
 
         return sparse.csr_matrix(super().design(problem))
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """train(y, X, "-s 6 -c C -e tol"); max_iter is fixed inside the library."""
+    def fit(self, X, problem, C, tol, n_threads=1):
+        """train(y, X, "-s 6 -c C -e tol")."""
         from liblinear.liblinearutil import train
 
         model = train(problem.y, X, f"-s 6 -c {float(C)} -e {float(tol)} -q")
@@ -118,14 +113,35 @@ class SklearnLasso(Solver):
     families = ("gaussian",)
     layout = "column"
     precompute = False
+    path_form, path_ladder = "lasso_path (scikit-learn)", DECADES
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """tol bounds the duality gap relative to the squares of y."""
         from sklearn.linear_model import Lasso
 
         options = dict(fit_intercept=problem.fit_intercept, precompute=self.precompute)
-        model = Lasso(problem.alpha(C), tol=tol, max_iter=max_iter, **options)
+        model = Lasso(problem.alpha(C), tol=tol, max_iter=MAX_ITER, **options)
         return Fit.of(model.fit(X, problem.y))
+
+    def refuses_path(self, problem):
+        """Sparse X with an intercept: centring would fill it."""
+        is_filled = problem.is_sparse and problem.fit_intercept
+        return self.refuses(problem) or ("can't centre sparse data" if is_filled else None)
+
+    def path(self, X, problem, Cs, setting, n_threads, end):
+        """Of centred data if there is an intercept; ``setting`` is tol, relative to the squares of y."""
+        from sklearn.linear_model import lasso_path
+
+        y = problem.y
+        means, mean = np.zeros(X.shape[1]), 0.0
+        if problem.fit_intercept:
+            means, mean = X.mean(axis=0), float(y.mean())
+            X = np.asfortranarray(X - means)
+        alphas = [problem.alpha(C) for C in Cs]
+        _, coefs, _ = lasso_path(
+            X, y - mean, alphas=alphas, tol=setting, max_iter=MAX_ITER, precompute=self.precompute
+        )
+        return list(coefs.T), list(mean - means @ coefs)
 
 
 class SklearnLassoGram(SklearnLasso):
@@ -133,6 +149,7 @@ class SklearnLassoGram(SklearnLasso):
 
     key, title = "lasso-gram", "Lasso, precompute (scikit-learn)"
     precompute = True
+    path_form = "lasso_path, precompute (scikit-learn)"
 
     def refuses(self, problem):
         """Sparse data, for which ``precompute`` is ignored, and too many features."""
@@ -157,10 +174,10 @@ class Skglm(Solver):
         estimator = skglm.Lasso if problem.family == "gaussian" else skglm.SparseLogisticRegression
         return estimator(fit_intercept=problem.fit_intercept, **options)
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """tol is absolute on the mean gradient, so scale it like alpha."""
         alpha = problem.alpha(C)
-        model = self._model(problem, alpha=alpha, tol=tol * alpha, max_iter=max_iter)
+        model = self._model(problem, alpha=alpha, tol=tol * alpha, max_iter=MAX_ITER)
         return Fit.of(model.fit(X, problem.y))
 
     def path(self, X, problem, Cs, setting, n_threads, end):
@@ -187,17 +204,17 @@ class Celer(Solver):
         super().__init__(family)
         self.can_free_intercept = family == "gaussian"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """tol bounds the duality gap relative to n log 2, or to the squares of y."""
         if problem.family == "gaussian":
             from celer import Lasso
 
-            options = dict(tol=tol, max_iter=max_iter, fit_intercept=problem.fit_intercept)
+            options = dict(tol=tol, max_iter=MAX_ITER, fit_intercept=problem.fit_intercept)
             return Fit.of(Lasso(alpha=problem.alpha(C), **options).fit(X, problem.y))
-        coefs, n_iter = self._path(X, problem, [C], tol, max_iter)
+        coefs, n_iter = self._path(X, problem, [C], tol)
         return Fit(coefs[:, 0], 0.0, int(n_iter[0]))
 
-    def _path(self, X, problem, Cs, tol, max_iter):
+    def _path(self, X, problem, Cs, tol):
         """alpha = 1 / C for classes."""
         from celer import celer_path
 
@@ -205,7 +222,7 @@ class Celer(Solver):
         alphas = np.array([problem.alpha(C) if is_lasso else 1.0 / C for C in Cs])
         options = {} if is_lasso else {"use_PN": True}
         _, coefs, _, n_iter = celer_path(
-            X, problem.y, "lasso" if is_lasso else "logreg", alphas=alphas, tol=tol, max_iter=max_iter,
+            X, problem.y, "lasso" if is_lasso else "logreg", alphas=alphas, tol=tol, max_iter=MAX_ITER,
             return_n_iter=True, **options,
         )  # fmt: skip
         return coefs, n_iter
@@ -216,7 +233,7 @@ class Celer(Solver):
 
     def path(self, X, problem, Cs, setting, n_threads, end):
         """``setting`` is tol."""
-        return list(self._path(X, problem, Cs, setting, MAX_ITER)[0].T), [0.0] * len(Cs)
+        return list(self._path(X, problem, Cs, setting)[0].T), [0.0] * len(Cs)
 
 
 class Blitz(Solver):
@@ -227,8 +244,8 @@ class Blitz(Solver):
     layout = "column"
     ladder = LOOSE_TOLERANCES  # the dual point that it starts from is far below
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """lambda = 1 / C on the summed loss; tol bounds the relative duality gap; max_iter is ignored."""
+    def fit(self, X, problem, C, tol, n_threads=1):
+        """lambda = 1 / C on the summed loss; tol bounds the relative duality gap."""
         import blitzl1
         from blitzl1 import _blitzl1 as wrapper
 
@@ -253,21 +270,21 @@ class Glum(Solver):
         """Too many features for a p x p Hessian."""
         return super().refuses(problem) or hessian_too_large(problem)
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """gradient_tol is absolute on the mean gradient."""
         import glum
 
         family = {
             "gaussian": "normal",
             "tweedie": glum.TweedieDistribution(POWERS["tweedie"]),
-            "negative-binomial": glum.NegativeBinomialDistribution(DISPERSION),
+            "negative-binomial": glum.NegativeBinomialDistribution(),
         }.get(problem.family, problem.family)
         y = (problem.y > 0).astype(np.float64) if problem.family == "binomial" else problem.y
         options = {"link": "log"} if problem.family in FAMILIES else {"solver": "irls-cd"}
         alpha = problem.alpha(C)
         model = glum.GeneralizedLinearRegressor(
             family=family, alpha=alpha, l1_ratio=problem.l1_ratio, fit_intercept=problem.fit_intercept,
-            gradient_tol=tol * alpha, max_iter=max_iter, **options,
+            gradient_tol=tol * alpha, max_iter=MAX_ITER, **options,
         )  # fmt: skip
         return Fit.of(model.fit(X, y))
 
@@ -285,12 +302,12 @@ class SklearnGLM(Solver):
             return f"has no {problem.family} family"
         return super().refuses(problem) or ("has no L1 penalty: --l1-ratio 0" if problem.l1_ratio else None)
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         """tol is absolute on the mean gradient."""
         from sklearn.linear_model import TweedieRegressor
 
         model = TweedieRegressor(
-            power=POWERS[problem.family], link="log", alpha=problem.alpha(C), tol=tol, max_iter=max_iter,
+            power=POWERS[problem.family], link="log", alpha=problem.alpha(C), tol=tol, max_iter=MAX_ITER,
             fit_intercept=problem.fit_intercept, solver=self.solver,
         )  # fmt: skip
         return Fit.of(model.fit(X, problem.y))
@@ -307,38 +324,10 @@ class SklearnGLMNewton(SklearnGLM):
         return super().refuses(problem) or hessian_too_large(problem)
 
 
-class Statsmodels(Solver):
-    """statsmodels' elastic net, coordinate descent in Python."""
-
-    key, title, package = "statsmodels", "statsmodels", "statsmodels"
-    families = FAMILIES
-    names: ClassVar = {"poisson": "Poisson", "gamma": "Gamma", "negative-binomial": "NegativeBinomial"}
-
-    def refuses(self, problem):
-        """Sparse data, and families whose likelihood is not the deviance there."""
-        if problem.family not in self.names:
-            return f"has no penalised {problem.family} deviance"
-        return super().refuses(problem) or ("takes no sparse data" if problem.is_sparse else None)
-
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """tol bounds the largest change of a coefficient."""
-        import statsmodels.api as sm
-
-        options = {"negative-binomial": {"alpha": DISPERSION}}.get(problem.family, {})
-        family = getattr(sm.families, self.names[problem.family])(sm.families.links.Log(), **options)
-        first = int(problem.fit_intercept)
-        design = np.column_stack([np.ones((len(X), first)), X])
-        alpha = np.concatenate([np.zeros(first), np.full(X.shape[1], problem.alpha(C))])
-        found = sm.GLM(problem.y, design, family=family).fit_regularized(
-            alpha=alpha, L1_wt=problem.l1_ratio, cnvrg_tol=tol, maxiter=max_iter
-        )
-        return Fit(found.params[first:], float(found.params[0]) if first else 0.0, -1)
-
-
 # this package first
 SOLVERS = (
     Sparsekit, Liblinear, LiblinearOfficial, SklearnLasso, SklearnLassoGram, Skglm, Celer, Blitz, Glum, Saga,
-    SklearnGLM, SklearnGLMNewton, Statsmodels,
+    SklearnGLM, SklearnGLMNewton,
 )  # fmt: skip
 
 

@@ -10,12 +10,11 @@ from scipy import sparse
 
 from .._l1.losses.families.make import make_family
 from .._l1.losses.family_loss import deviance, null_predictor
+from .._linalg.as_design import as_design
 from .._solver.tolerances import ROUNDING
-from .options import DISPERSION, POWERS
+from .options import POWERS
 from .tables import DataError
 
-# Rows whose squares are computed at once.
-ROWS = 4096
 # this package's estimators, the peers that all know, and the scores of held-out rows
 OURS = {"binomial": "L1LogisticOBA", "gaussian": "LassoOBA"}
 _BASELINES = {"binomial": ("liblinear", "LIBLINEAR"), "gaussian": ("lasso", "scikit-learn's Lasso")}
@@ -67,7 +66,7 @@ class Problem:
     l1_ratio: float = 1.0
 
     def __post_init__(self):
-        self.loss = make_family(self.family, power=POWERS.get(self.family, 0.0), dispersion=DISPERSION)
+        self.loss = make_family(self.family, power=POWERS.get(self.family, 0.0), dispersion=1.0)
         try:
             for y in (self.y, self.y_test):
                 if y is not None:
@@ -143,14 +142,7 @@ class Problem:
                 raise DataError(f"{self.name}: {error}") from None
         residual = self._evaluate(z)[1]
         correlations = np.abs(self.X.T @ residual)
-        top = float(max(self.X.max(), -self.X.min())) or 1.0
-        squares = np.zeros(self.X.shape[1])
-        for at in range(0, len(self.y), ROWS):
-            scaled = self.X[at : at + ROWS] / top  # whose squares do not overflow
-            block = scaled.multiply(scaled) if self.is_sparse else scaled**2
-            squares += np.asarray(block.sum(axis=0)).ravel()
-        sizes = np.sqrt(squares * float(residual @ residual))
-        if not (correlations / top > ROUNDING * sizes).any():
+        if not (correlations > ROUNDING * as_design(self.X).absolute_sums(np.abs(residual))).any():
             return 0.0
         return float(correlations.max()) / (self.l1_ratio or 1.0)
 

@@ -24,24 +24,19 @@ class Progress:
     """
 
     def __init__(self, total):
-        self.stream, self.enabled = sys.stderr, sys.stderr.isatty()
-        self.total, self.done, self.cell, self._shown = total, 0, "", 0
+        self.total, self.done, self.cell = total, 0, ""
 
     def __call__(self, text=""):
         """Show what is being done now."""
-        if not self.enabled:
-            return
-        line = f"{self.done}/{self.total} {self.cell} {text}"[:110].rstrip()
-        self.stream.write("\r" + line.ljust(self._shown))
-        self.stream.flush()
-        self._shown = len(line)
+        self._show(f"{self.done}/{self.total} {self.cell} {text}"[:110].rstrip())
 
     def clear(self):
         """Wipe the line, so that results can be printed."""
-        if self.enabled and self._shown:
-            self.stream.write("\r" + " " * self._shown + "\r")
-            self.stream.flush()
-            self._shown = 0
+        self._show("")
+
+    def _show(self, line):
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)  # erases the line before
 
 
 def machine():

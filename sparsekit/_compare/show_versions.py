@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import platform
-import sys
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-_NEEDED = ("sparsekit", "numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl")
 # of the extras that say something about a problem; CuPy comes under another name for each CUDA
 _OPTIONAL = (
-    "cupy-cuda12x", "cupy-cuda13x", "cupy", "torch", "matplotlib", "liblinear-official", "skglm", "celer",
-    "glum", "pandas", "pyarrow",
+    "cupy-cuda12x", "cupy-cuda13x", "cupy", "torch", "liblinear-official", "skglm", "celer", "glum",
+    "pyarrow",
 )  # fmt: skip
 # calls of the OpenMP libraries of GCC, Clang and MSVC
 _OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
@@ -23,39 +19,29 @@ _OPENMP = (b"GOMP_parallel", b"__kmpc_fork_call", b"_vcomp_fork")
 def show_versions() -> None:
     """Print versions, how the kernels were built, and thread pools, to paste into a report of a problem.
 
-    Optional packages are not imported for it; those that are missing are None.
-
-    See Also
-    --------
-    sklearn.show_versions : The same of scikit-learn.
+    What :func:`sklearn.show_versions` prints stands first. Optional packages are not imported for it; those
+    that are missing are None.
 
     Examples
     --------
     >>> from sparsekit import show_versions
     >>> show_versions()  # doctest: +ELLIPSIS
+    <BLANKLINE>
     System:
     ...
     """
-    from threadpoolctl import threadpool_info
+    import sklearn
 
     from .._linalg.threads import count_threads
 
-    kernels = _kernels()
-    blocks: dict[str, dict[str, Any]] = {
-        "System": {
-            "python": sys.version.replace("\n", " "),
-            "executable": sys.executable,
-            "machine": platform.platform(),
-        },
-        "Packages": versions(_NEEDED),
-        "Optional packages": versions(_OPTIONAL),
-        "Kernels": {**kernels, "threads with n_jobs=-1": count_threads(-1)},
+    sklearn.show_versions()
+    blocks: dict[str, dict[str, str | None]] = {
+        "Packages": versions(("sparsekit", *_OPTIONAL)),
+        "Kernels": {**_kernels(), "threads with n_jobs=-1": str(count_threads(-1))},
     }
-    for number, pool in enumerate(threadpool_info(), start=1):
-        blocks[f"Thread pool {number}"] = pool
     for title, rows in blocks.items():
         width = max(map(len, rows))
-        print(f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items()), "", sep="\n")
+        print("", f"{title}:", *(f"{name:>{width}}: {value}" for name, value in rows.items()), sep="\n")
 
 
 def versions(names: Iterable[str]) -> dict[str, str | None]:

@@ -7,7 +7,6 @@ to its solver's own scale.
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,15 +14,19 @@ from scipy import sparse
 
 from .show_versions import versions
 
+
+def _half_decades(first):
+    return tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(first, 31))
+
+
 # half decades: fine enough that no solver is charged for accuracy far beyond the one asked for
-TOLERANCES = tuple(float(f"{10.0 ** (-k / 2):.2g}") for k in range(1, 31))
+TOLERANCES = _half_decades(1)
 # for tolerances relative to lambda: at 1e-5 lambda_max the loosest useful one is far above lambda
-LOOSE_TOLERANCES = (1000.0, 320.0, 100.0, 32.0, 10.0, 3.2, 1.0, *TOLERANCES)
+LOOSE_TOLERANCES = _half_decades(-6)
 DECADES = tuple(float(f"1e-{k}") for k in range(1, 16))
-ITERATIONS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000, 10000, 30000, 100000)
 # Tolerance of this package at which its objective stands for the optimum.
 REFERENCE_TOL = 1e-10
-# Iterations of solvers whose knob is a tolerance: the limit of time ends them.
+# Iterations of each solver: the limit of time ends them.
 MAX_ITER = 10_000
 
 
@@ -44,8 +47,11 @@ class Fit:
         return cls(coef, intercept, int(np.max(model.n_iter_)))
 
 
-class Solver(ABC):
-    """What a compared solver declares, and how it is called.
+class Solver:
+    """What a compared solver declares, and how it is called: by ``fit`` at one penalty, by ``path`` at many.
+
+    ``fit(X, problem, C, tol, n_threads=1)`` solves from zero and returns a `Fit`; this call is what
+    is timed. X is that of ``design``. Solvers of paths alone have none.
 
     Parameters
     ----------
@@ -65,8 +71,8 @@ class Solver(ABC):
     can_free_intercept : bool
     compiles : bool
         Whether its first fit compiles code at run time.
-    knob : {"tol", "max_iter"}
-        What the rungs of the accuracy ladder set.
+    ladder : tuple of float
+        Tolerances, loose ones first.
     path_form : str
         What becomes of the title where whole paths are compared.
     path_ladder : tuple or None
@@ -78,7 +84,6 @@ class Solver(ABC):
     layout = "row"
     can_free_intercept = True
     compiles = False
-    knob = "tol"
     ladder: tuple[float, ...] = TOLERANCES
     path_form = "{}, each alone"
     path_ladder: tuple[float, ...] | None = None
@@ -117,14 +122,6 @@ class Solver(ABC):
             return X
         return np.require(problem.X, requirements=["C" if self.layout == "row" else "F"])
 
-    def settings(self, knob):
-        """Arguments of ``fit`` at a rung of the ladder."""
-        return {"tol": 0.0, "max_iter": MAX_ITER, self.knob: knob}
-
-    @abstractmethod
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        """Solve from zero and return a Fit; this call is what is timed. X is that of ``design``."""
-
     @property
     def path_title(self):
         """Its name in tables of paths."""
@@ -143,7 +140,7 @@ class Solver(ABC):
         for C in Cs:
             if time.monotonic() > end:
                 break
-            fits.append(self.fit(X, problem, C, **self.settings(setting), n_threads=n_threads))
+            fits.append(self.fit(X, problem, C, setting, n_threads))
         return [fit.coef for fit in fits], [fit.intercept for fit in fits]
 
 

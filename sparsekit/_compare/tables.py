@@ -16,8 +16,6 @@ from ..datasets._files import open_bytes
 # More different words than this, and more than half as many as rows, are text rather than categories. More
 # numbers than this are measurements rather than classes.
 MAX_VALUES = 20
-# Bytes from which the delimiter and the decimal mark are guessed.
-_SAMPLE = 2**16
 _DECIMAL_COMMA, _DECIMAL_POINT = re.compile(r"\d,\d"), re.compile(r"\d\.\d")
 
 
@@ -39,15 +37,15 @@ def text_of(value):
     return str(int(value)) if float(value).is_integer() else str(float(value))
 
 
-def read_table(path, kind, *, target, categorical, drop, drop_missing, header):
-    """Features and labels of a CSV, TSV or parquet file.
+def read_table(path, kind, target, drop):
+    """Features and labels of a CSV, TSV or parquet file; rows with missing values are left out.
 
     Parameters
     ----------
     path : Path
     kind : str
         Suffix of its name.
-    target, categorical, drop, drop_missing, header
+    target, drop
         As the options of the command line.
 
     Returns
@@ -67,7 +65,7 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, header):
         raise DataError(
             f"{path}: to read CSV and parquet files pandas is needed: pip install pandas"
         ) from None
-    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path, header)
+    frame = _read_parquet(pd, path) if kind == ".parquet" else _read_csv(pd, path)
     frame.columns = [str(name) for name in frame.columns]
     if not len(frame):
         raise DataError(f"{path}: holds 0 rows")
@@ -76,40 +74,36 @@ def read_table(path, kind, *, target, categorical, drop, drop_missing, header):
             f"{path}: at least two columns (features and target) are needed, found {frame.shape[1]}"
         )
     out = frame.columns[-1] if target is None else _column(frame, target, path)
-    forced, dropped = ([_column(frame, name, path) for name in given] for given in (categorical, drop))
+    dropped = [_column(frame, name, path) for name in drop]
     if out in dropped:
         raise DataError(f"{path}: column {shown(out)} is the target and cannot be left out")
-    frame, notes = _without_index(frame.drop(columns=dropped), out)
-    frame, more = _complete_rows(frame, path, out, drop_missing)
-    frame = frame.copy()
+    frame, notes = _complete_rows(frame.drop(columns=dropped), path)
     labels = frame.pop(out)
     is_numeric = pd.api.types.is_numeric_dtype(labels)
     for name, column in frame.items():
-        frame[name] = _checked_column(pd, path, column, name in forced)
+        frame[name] = _checked_column(pd, path, column)
     labels = labels.to_numpy(np.float64) if is_numeric else labels.astype(str).to_numpy().astype(str)
     if is_numeric and not np.isfinite(labels).all():
         raise DataError(f"{path}: the target holds NaN or inf")
-    return frame, labels, notes + more
+    return frame, labels, notes
 
 
-def _read_csv(pd, path, header):
+def _read_csv(pd, path):
     with open_bytes(path) as stream:
         content = stream.read()
     is_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if is_utf16 else "utf-8-sig"
     try:
-        sample = content[:_SAMPLE].decode(encoding, errors="ignore")
-        first = sample.partition("\n")[0]
+        text = content.decode("utf-16" if is_utf16 else "utf-8-sig")
+        first = text.partition("\n")[0]
         # of those that are as frequent a comma comes last: it may be a decimal comma
         delimiter = max(";\t,", key=first.count)
-        has_commas = delimiter != "," and _DECIMAL_COMMA.search(sample) and not _DECIMAL_POINT.search(sample)
-        if header is None:
-            header = not any(is_number(name.replace(",", ".")) for name in first.split(delimiter))
+        has_commas = delimiter != "," and _DECIMAL_COMMA.search(text) and not _DECIMAL_POINT.search(text)
+        has_names = not any(is_number(name.replace(",", ".")) for name in first.split(delimiter))
         frame = pd.read_csv(
-            io.BytesIO(content), sep=delimiter, decimal="," if has_commas else ".", encoding=encoding,
-            header=0 if header else None, na_values=["?"], skipinitialspace=True, low_memory=False,
+            io.StringIO(text), sep=delimiter, decimal="," if has_commas else ".", na_values=["?"],
+            header=0 if has_names else None, skipinitialspace=True, low_memory=False,
         )  # fmt: skip
-        return frame if header else frame.rename(columns=lambda number: number + 1)
+        return frame if has_names else frame.rename(columns=lambda number: number + 1)
     except UnicodeError as error:
         raise DataError(f"{path}: is not text in UTF-8, nor in UTF-16 with its mark: convert it") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
@@ -135,68 +129,35 @@ def _column(frame, name, path):
     raise DataError(f"{path}: no column {shown(name)}; columns are {listed(frame.columns)}")
 
 
-def _without_index(frame, out):
-    """The frame without the unnamed column that pandas writes to number the rows."""
-    first = frame.columns[0]
-    if first != out and first in ("Unnamed: 0", "index") and frame[first].is_unique:
-        values = frame[first]
-        if (
-            values.dtype.kind in "iu"
-            and values.min() in (0, 1)
-            and values.max() - values.min() == len(values) - 1
-        ):
-            return frame.drop(columns=first), [f"left out: column {first}, which counts the rows"]
-    return frame, []
-
-
-def _complete_rows(frame, path, out, drop_missing):
+def _complete_rows(frame, path):
     """The rows that have all values, and notes."""
     gaps = frame.isna()
-    counts = gaps.sum()[lambda count: count > 0]
+    incomplete, counts = gaps.any(axis=1), gaps.sum()[lambda count: count > 0]
     if counts.empty:
         return frame, []
-    incomplete = gaps.any(axis=1)
-    listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
-    if drop_missing and not incomplete.all():
-        return frame[~incomplete], [
-            f"left out: {incomplete.sum()} of {len(frame)} rows, with missing values in {listed}"
-        ]
-    features = [name for name in counts.index if name != out]
-    remedies = [] if drop_missing else ["the rows out (--drop-missing)"]
-    remedies += [f"columns out (--drop {_options(features)})"] if features else []
-    raise DataError(
-        f"{path}: {incomplete.sum()} of {len(frame)} rows have missing values, in the columns {listed}. "
-        f"Leave {' or '.join(remedies)}."
-    )
+    where = f"missing values in {', '.join(f'{name} ({count})' for name, count in counts.items())}"
+    if incomplete.all():
+        raise DataError(f"{path}: every row has {where}. Leave columns out (--drop).")
+    return frame[~incomplete].copy(), [f"left out: {incomplete.sum()} of {len(frame)} rows, with {where}"]
 
 
-def _options(names):
-    """Several columns, as a shell takes them."""
-    return shlex.quote(",".join(names))
-
-
-def _checked_column(pd, path, column, is_forced):
+def _checked_column(pd, path, column):
     """The column as float64, or as categories of str."""
     name, types = column.name, pd.api.types
-    if not is_forced and types.is_numeric_dtype(column):
+    if types.is_numeric_dtype(column):
         values = column.to_numpy(np.float64)
         if not np.isfinite(values).all():
             raise DataError(f"{path}: column {shown(name)} holds inf")
         return values
-    if types.is_numeric_dtype(column):
-        column = column.map(text_of)
-    elif types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
-        raise DataError(
-            f"{path}: column {shown(name)} is of type {column.dtype}; numbers and words are needed. Leave it "
-            f"out: --drop {_options([name])}"
-        )
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        fault = f"is of type {column.dtype}; numbers and words are needed"
+        raise DataError(f"{path}: column {shown(name)} {fault}. Leave it out: --drop {shlex.quote(name)}")
     words = column.astype(str).astype("category")
     n_words = len(words.cat.categories)
-    if not is_forced and n_words > MAX_VALUES and n_words > len(words) / 2:
+    if n_words > MAX_VALUES and n_words > len(words) / 2:
         raise DataError(
             f"{path}: column {shown(name)} is text rather than a category: {n_words} different words in "
-            f"{len(words)} rows, such as {shown(words.iloc[0])}. Leave it out (--drop {_options([name])}) or "
-            f"encode it (--categorical {_options([name])})."
+            f"{len(words)} rows, such as {shown(words.iloc[0])}. Leave it out: --drop {shlex.quote(name)}"
         )
     return words
 

@@ -22,10 +22,9 @@ from threadpoolctl import threadpool_limits
 
 from .tables import DataError
 
-# Threads are at rest if they take less than this part of the processor in so many seconds.
-QUIET = 0.005, 0.1
-# Seconds to wait for that: threads of OpenMP and BLAS spin for 0.1 to 0.2.
-QUIET_LIMIT = 1.0
+# Seconds after a fit until idle threads of OpenMP and BLAS no longer spin, which takes 0.1 to 0.2: the next
+# fit would share the cores with them, and ten times its time was seen.
+REST = 0.2
 # Seconds for a process that closed its pipe to end.
 EXIT_TIME = 5.0
 
@@ -41,34 +40,19 @@ class Outcome:
     cut_off: bool = False
 
 
-def timed_fit(solver, X, problem, C, knob, n_threads):
+def timed_fit(solver, X, problem, C, tol, n_threads):
     """Time one call of a solver with that many threads; whatever it raises or warns is kept as text."""
     out = Outcome()
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(n_threads):
         warnings.simplefilter("always")
         start = time.perf_counter()
         try:
-            out.fit = solver.fit(X, problem, C, **solver.settings(knob), n_threads=n_threads)
+            out.fit = solver.fit(X, problem, C, tol, n_threads)
         except Exception as error:  # a peer may raise anything; it becomes that peer's line in the table
             out.error = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         out.seconds = time.perf_counter() - start
     out.warnings = sorted({f"{w.category.__name__}: {w.message}" for w in caught})
     return out
-
-
-def wait_for_rest():
-    """Wait until this process's threads no longer spin.
-
-    Thread pools wait for the next parallel region in a busy loop for a while. Whoever is timed next would
-    share the cores with them: ten times slower was seen, on a fit of 10 ms.
-    """
-    end = time.monotonic() + QUIET_LIMIT
-    seconds, share = QUIET
-    while time.monotonic() < end:
-        start, used = time.monotonic(), time.process_time()
-        time.sleep(seconds)
-        if time.process_time() - used <= share * (time.monotonic() - start):
-            return
 
 
 class Isolated:
@@ -104,9 +88,9 @@ class Isolated:
             raise RuntimeError(f"{self.solver.title}: {out.error}")
         self.problem = problem
 
-    def fit(self, C, knob, n_threads, timeout):
+    def fit(self, C, tol, n_threads, timeout):
         """Outcome of one fit; after a cut-off the process is gone and `load` starts another."""
-        return self._ask((C, knob, n_threads), timeout)
+        return self._ask((C, tol, n_threads), timeout)
 
     def _ask(self, message, timeout):
         try:
@@ -165,5 +149,6 @@ def _serve(pipe, solver):
             answer = Outcome()
         else:
             answer = timed_fit(solver, X, problem, *request)
-            wait_for_rest()
+            if request[-1] > 1:
+                time.sleep(REST)
         pipe.send(answer)

@@ -51,7 +51,7 @@ class LinearModelMixin:
         except ImportError as error:
             raise ImportError("coefficients() makes a table of pandas: pip install pandas") from error
         coef = coefficients_of(self)
-        order, _ = by_magnitude(coef)
+        order = by_magnitude(coef)
         index = pd.Index(feature_names_of(self, feature_names)[order], name="feature")
         columns = _column_names(self, coef.shape[0])
         if sp.issparse(coef):
@@ -112,11 +112,11 @@ def coefficients_of(model: Any) -> Any:
     return np.atleast_2d(to_host(coef))
 
 
-def by_magnitude(coef: Any) -> tuple[Array, int]:
-    """Columns by falling largest magnitude, equal ones as they stand, and how many are not zero."""
+def by_magnitude(coef: Any) -> Array:
+    """Columns by falling largest magnitude, equal ones as they stand."""
     largest = abs(coef).max(axis=0)
     largest = largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest)
-    return np.argsort(-largest, kind="stable"), int(np.count_nonzero(largest))
+    return np.argsort(-largest, kind="stable")
 
 
 def feature_names_of(model: Any, given: Any = None) -> Array:

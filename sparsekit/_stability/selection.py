@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -25,7 +26,7 @@ from .._arrays import namespace
 from .._estimator.base import CallbackSupportMixin
 from .._estimator.checks import check_penalties
 from .._estimator.cross_validation import is_small, run_folds
-from .._estimator.decorators import PlainParametersMixin, fit_context
+from .._estimator.decorators import PlainParametersMixin, fit_context, with_parameters
 from .._estimator.monitor import PartsMonitor
 from .._l1.estimators.logistic import L1LogisticOBA
 from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
@@ -42,6 +43,7 @@ from .sources import FittedSource, first_features
 _THREADED = 1.2e6
 
 
+@with_parameters
 class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMixin, BaseEstimator):
     """Selects the features that a sparse model uses again and again in halves of the data.
 
@@ -145,6 +147,18 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     0.92
     """
 
+    estimator: Any = None
+    _: KW_ONLY
+    threshold: float = 0.75
+    max_false: float | None = 1.0
+    assumption: Assumption = "unimodal"
+    n_pairs: int = 50
+    penalties: int | ArrayLike = 50
+    eps: float = 0.01
+    random_state: RandomState = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
     _parameter_constraints: ClassVar[dict] = {
         "estimator": [HasMethods(["fit", "get_params", "set_params"]), None],
         "threshold": [Interval(Real, 0.5, 1, closed="right")],
@@ -157,31 +171,6 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: float = 0.75,
-        max_false: float | None = 1.0,
-        assumption: Assumption = "unimodal",
-        n_pairs: int = 50,
-        penalties: int | ArrayLike = 50,
-        eps: float = 0.01,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.max_false = max_false
-        self.assumption = assumption
-        self.n_pairs = n_pairs
-        self.penalties = penalties
-        self.eps = eps
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: MatrixLike, y: ArrayLike, **params: Any) -> Self:

@@ -11,7 +11,7 @@ A half of the rows is fitted with the penalty scaled so that it has the same wei
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,52 +37,58 @@ class Step(NamedTuple):
     optimality: float
 
 
-class LogisticSource:
-    """Warm-started paths of L1 logistic regression."""
+class PathSource:
+    """Warm-started paths of a model of this package."""
+
+    _lambdas: Any  # the penalties of a part of the rows, on its own scale
+
+    def __init__(self, model, whole, penalty):
+        self.candidates = np.broadcast_to(to_host(penalty), whole.X.shape[1]) > 0
+        self.options = _options(model)
+        self.max_time, self.callback = model.max_time, model.callback
+        self.whole, self.X = whole.mixing(model.l1_ratio), whole.X
+        self.penalties: Array
+
+    def sizes(self, rows: Array) -> Iterator[Step]:
+        part, n_features = self.whole.training((rows,), 0), self.X.shape[1]
+        loss, l1, x_null, _ = part.start(self.options)
+        lambdas = self._lambdas(part, rows)
+        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
+            table = to_host(result.x)[: part.n_outputs * n_features].reshape(-1, part.n_outputs)
+            yield Step(np.abs(table).max(axis=1), result.status, result.optimality)
+
+
+class LogisticSource(PathSource):
+    """Of L1 logistic regression."""
 
     parameter = "C"
 
     def __init__(self, model, X, classes, codes, weight, penalty, shift=None):
         weight = apply_class_weight(model.class_weight, classes, codes, weight)
         self.weight, self.unit = sum_in_units(weight)
-        self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
-        self.options = _options(model)
-        self.max_time, self.callback = model.max_time, model.callback
         whole = LogisticProblem(
             X, as_like(codes, X), _weight_like(self.weight, X), penalty, model.fit_intercept, 1, classes,
             shift,
         )  # fmt: skip
         whole.scale = 1.0 / self.unit
-        self.whole, self.X = whole.mixing(model.l1_ratio), X
-        self.penalties: Array
+        super().__init__(model, whole, penalty)
 
     def strongest(self):
         """The penalty 1 / C from which on no feature is selected on all rows."""
         return self.whole.start(self.options)[3] * self.unit
 
-    def sizes(self, rows: Array) -> Iterator[Step]:
-        whole = self.whole
-        part = whole.training((rows,), 0)
-        loss, l1, x_null, _ = part.start(self.options)
-        lambdas = _share(self.weight, rows, len(whole.values)) / (self.penalties * self.unit)
-        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
-            table = to_host(result.x)[: part.n_outputs * whole.X.shape[1]].reshape(-1, part.n_outputs)
-            yield Step(np.abs(table).max(axis=1), result.status, result.optimality)
+    def _lambdas(self, part, rows):
+        return _share(self.weight, rows, self.X.shape[0]) / (self.penalties * self.unit)
 
 
-class LassoSource:
-    """Warm-started paths of the Lasso."""
+class LassoSource(PathSource):
+    """Of the Lasso."""
 
     parameter = "alpha"
 
     def __init__(self, model, X, y, weight, penalty, shift=None):
         weight, _ = in_units(weight)  # the objective is a mean
-        self.candidates = np.broadcast_to(to_host(penalty), X.shape[1]) > 0
-        self.options = _options(model)
-        self.max_time, self.callback = model.max_time, model.callback
-        whole = self._problem(model, X, y, _weight_like(weight, X), penalty, shift)
-        self.whole, self.X = whole.mixing(model.l1_ratio), X
-        self.penalties: Array
+        super().__init__(model, self._problem(model, X, y, _weight_like(weight, X), penalty, shift), penalty)
 
     def _problem(self, model, X, y, weight, penalty, shift):
         whole = LeastSquaresProblem(
@@ -95,16 +101,12 @@ class LassoSource:
         """The alpha from which on no feature is selected on all rows."""
         return self.whole.start(self.options)[3] / self.whole.scale
 
-    def sizes(self, rows: Array) -> Iterator[Step]:
-        part, n_features = self.whole.training((rows,), 0), self.whole.X.shape[1]
-        loss, l1, x_null, _ = part.start(self.options)
-        lambdas = self.penalties * part.scale
-        for result in part.path(loss, l1, lambdas, x_null, self.options, self.max_time, self.callback):
-            yield Step(np.abs(to_host(result.x)[:n_features]), result.status, result.optimality)
+    def _lambdas(self, part, rows):
+        return self.penalties * part.scale
 
 
 class GLMSource(LassoSource):
-    """Warm-started paths of generalised linear models."""
+    """Of generalised linear models."""
 
     def _problem(self, model, X, y, weight, penalty, shift):
         family, y = model._make_family(), y.astype(np.float64, copy=False)

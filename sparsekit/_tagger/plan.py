@@ -9,8 +9,7 @@ from .solver.lbfgs import minimize
 from .solver.scaled import minimize_scaled
 from .solver.sparse_loss import SparseMAPLoss
 
-# The perceptron uses the variables' layout only.
-FIT_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss, "perceptron": ChainLoss}
+FIT_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss}
 # Losses of `partial_fit`.
 BATCH_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}
 

@@ -1,4 +1,4 @@
-"""Calls under autograd alone, without what compilers and transforms need.
+"""Operators of PyTorch's library with derivatives, and calls under autograd alone, without these.
 
 An operator of PyTorch's library and an `autograd.Function` that `torch.func` can transform cost 50 to 150
 microseconds a call. A small problem takes less. Plain tensors in main memory do without: their
@@ -36,15 +36,35 @@ def _plain_keys():
 _PLAIN = _plain_keys() if _KNOWN else set()
 
 
-def is_plain(*tensors: Tensor | None) -> bool:
-    """Whether all are tensors in main memory under autograd alone; None is."""
+def is_plain(*tensors: Tensor) -> bool:
+    """Whether all are tensors in main memory under autograd alone."""
     if not _KNOWN or _transforms() or _modes() or torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    return all(t is None or (type(t) in _TYPES and _keys(t).raw_repr() in _PLAIN) for t in tensors)
+    return all(type(t) in _TYPES and _keys(t).raw_repr() in _PLAIN for t in tensors)
 
 
-def eager(function: type[Function], kernel: Callable[..., Any]) -> type[Function]:
-    """``function``, whose forward is ``kernel``, without rules for `torch.func`."""
+def operator(
+    name: str, kernel: Callable[..., Any], fake: Callable[..., Any], device_types: str | None = None
+) -> Any:
+    """An operator of PyTorch's library; its schema is that of the kernel's annotations.
+
+    ``fake`` returns empty results where programs are traced.
+    """
+    made = torch.library.custom_op(f"sparsekit::{name}", kernel, mutates_args=(), device_types=device_types)
+    made.register_fake(fake)
+    return made
+
+
+def differentiable(
+    made: Any, function: type[Function], kernel: Callable[..., Any], batch: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A call of ``function``, which wraps an operator, or of ``kernel`` where the tensors are plain.
+
+    ``batch`` is the operator's rule of `torch.func.vmap`. Exported programs hold the operators without the
+    functions, so the operator gets the function's derivatives, too.
+    """
+    made.register_vmap(batch)
+    made.register_autograd(function.backward, setup_context=function.setup_context)
 
     def forward(ctx, *inputs):
         output = kernel(*inputs)
@@ -53,11 +73,12 @@ def eager(function: type[Function], kernel: Callable[..., Any]) -> type[Function
 
     rules = {"forward": forward, "backward": function.backward, "jvp": function.jvp}
     body = {name: staticmethod(rule) for name, rule in rules.items()}
-    return new_class(f"Eager{function.__name__}", (Function,), exec_body=lambda names: names.update(body))
+    eager: Any = new_class(
+        f"Eager{function.__name__}", (Function,), exec_body=lambda names: names.update(body)
+    )
 
+    def call(*inputs: Any) -> Any:
+        tensors = [one for one in inputs if isinstance(one, Tensor)]
+        return (eager if is_plain(*tensors) else function).apply(*inputs)
 
-def chosen(
-    function: type[Function], without: dict[type[Function], type[Function]], *tensors: Tensor | None
-) -> type[Function]:
-    """``function``, or what ``without`` has for it where the tensors are plain."""
-    return without[function] if is_plain(*tensors) else function
+    return call

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .._factor_graph.graphs.solution import BatchSolution
-from .eager import chosen, eager, is_plain
+from .eager import differentiable, is_plain, operator
 from .factor_graph import arrays, device_of, tensor_like
 from .operators import empty_like, stacked
 
@@ -73,12 +73,11 @@ def _own_scores(n: int, key: str, dtype: torch.dtype, device: torch.device) -> T
     return torch.as_tensor(_layer(key).graph.additional_scores, dtype=dtype, device=device).clone()
 
 
-own_scores = torch.library.custom_op("sparsekit::factor_graph_scores", _own_scores, mutates_args=())
-
-
-@own_scores.register_fake
-def _(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _empty_scores(n: int, key: str, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.empty(n, dtype=dtype, device=device)
+
+
+own_scores = operator("factor_graph_scores", _own_scores, _empty_scores)
 
 
 def _solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
@@ -94,15 +93,11 @@ def _solve(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor
     return tensor_like(solution.x.copy(), where).to(scores.device), torch.from_numpy(ticket)
 
 
-solve = torch.library.custom_op("sparsekit::factor_graph_solve", _solve, mutates_args=())
+def _empty_solution(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
+    return empty_like(scores), torch.empty(1, dtype=torch.int64, device="cpu")
 
 
-@solve.register_fake
-def _(scores: Tensor, additional: Tensor, key: str) -> tuple[Tensor, Tensor]:
-    return (
-        torch.empty(scores.shape, dtype=scores.dtype, device=scores.device),
-        torch.empty(1, dtype=torch.int64, device="cpu"),
-    )
+solve = operator("factor_graph_solve", _solve, _empty_solution)
 
 
 def _stacked(parts):
@@ -127,17 +122,13 @@ def _vjp(
     return to_scores.to(direction.device), to_additional.to(direction.device)
 
 
-vjp = torch.library.custom_op("sparsekit::factor_graph_vjp", _vjp, mutates_args=())
-
-
-@vjp.register_fake
-def _(
+def _empty_gradients(
     direction: Tensor, scores: Tensor, additional: Tensor, ticket: Tensor, key: str
 ) -> tuple[Tensor, Tensor]:
-    return (
-        direction.new_empty(direction.shape),
-        direction.new_empty((direction.shape[0], *additional.shape)),
-    )
+    return empty_like(direction), direction.new_empty((direction.shape[0], *additional.shape))
+
+
+vjp = operator("factor_graph_vjp", _vjp, _empty_gradients)
 
 
 def _jvp(
@@ -153,15 +144,13 @@ def _jvp(
     return _stacked(found).to(d_scores.device) if found else torch.empty_like(d_scores)
 
 
-jvp = torch.library.custom_op("sparsekit::factor_graph_jvp", _jvp, mutates_args=())
-jvp.register_fake(empty_like)
+jvp = operator("factor_graph_jvp", _jvp, empty_like)
 
 
 # vmap: more graphs in the batch; where they are the same graphs for all, more directions
 
 
-@solve.register_vmap
-def _(info, dims, scores, additional, key):
+def _batch_solve(info, dims, scores, additional, key):
     scores, additional = stacked(info, dims, scores, additional)
     marginals, ticket = solve(scores.flatten(0, 1), additional.flatten(0, 1), key)
     return (marginals.reshape(scores.shape), ticket), (0, None)
@@ -189,13 +178,11 @@ def _directions(info, dims, directions, problem, key, operator):
     return (parts, at) if isinstance(found, tuple) else (parts[0], at[0])
 
 
-@vjp.register_vmap
-def _(info, dims, direction, scores, additional, ticket, key):
+def _batch_vjp(info, dims, direction, scores, additional, ticket, key):
     return _directions(info, dims, (direction,), (scores, additional, ticket), key, vjp)
 
 
-@jvp.register_vmap
-def _(info, dims, d_scores, d_additional, scores, additional, ticket, key):
+def _batch_jvp(info, dims, d_scores, d_additional, scores, additional, ticket, key):
     return _directions(info, dims, (d_scores, d_additional), (scores, additional, ticket), key, jvp)
 
 
@@ -285,27 +272,16 @@ class Solve(Function):
         return _apply_jvp(*directions, *ctx.saved_tensors, ctx.key).squeeze(0), None
 
 
-# exported programs hold the operators without the functions
-for _operator, _function in ((solve, Solve), (vjp, Vjp), (jvp, Jvp)):
-    _operator.register_autograd(_function.backward, setup_context=_function.setup_context)
-
-
-_EAGER = {Solve: eager(Solve, _solve), Vjp: eager(Vjp, _vjp), Jvp: eager(Jvp, _jvp)}
-
-
-def _apply_vjp(*given: Any) -> tuple[Tensor, Tensor]:
-    return chosen(Vjp, _EAGER, *given[:3]).apply(*given)
-
-
-def _apply_jvp(*given: Any) -> Tensor:
-    return chosen(Jvp, _EAGER, *given[:4]).apply(*given)
+_apply_solve = differentiable(solve, Solve, _solve, _batch_solve)
+_apply_vjp = differentiable(vjp, Vjp, _vjp, _batch_vjp)
+_apply_jvp = differentiable(jvp, Jvp, _jvp, _batch_jvp)
 
 
 # torch.compile does not trace it, since it would stop at the rules for `jvp`
 @torch.compiler.allow_in_graph
 def apply_solve(scores: Tensor, additional: Tensor, key: str) -> Tensor:
     """Marginals, with their derivatives."""
-    return chosen(Solve, _EAGER, scores, additional).apply(scores, additional, key)[0]
+    return _apply_solve(scores, additional, key)[0]
 
 
 @torch.compiler.allow_in_graph

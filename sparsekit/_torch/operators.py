@@ -6,7 +6,6 @@ them. Annotations are read when the module is imported: PyTorch makes the operat
 tensors in main memory go around both, see `eager`.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch.autograd import Function
 
 from .._fenchel_young.losses import sparsemax as _functions
 from . import sparsemax as _device
-from .eager import chosen, eager
+from .eager import differentiable, operator
 
 _TYPES = {torch.float32: np.float32, torch.float64: np.float64}
 
@@ -51,18 +50,14 @@ def empty_like(tensor: Tensor, *_: Any) -> Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
 
 
-_on_cpu = functools.partial(torch.library.custom_op, mutates_args=(), device_types="cpu")
-sparsemax = _on_cpu("sparsekit::sparsemax", _sparsemax)
-product = _on_cpu("sparsekit::sparsemax_jvp", _product)
-loss = _on_cpu("sparsekit::sparsemax_loss", _loss)
-sparsemax.register_fake(empty_like)
-product.register_fake(empty_like)
-
-
-@loss.register_fake
-def _(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _empty_losses(z: Tensor, q: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     shape = [size for i, size in enumerate(z.shape) if i != dim % z.ndim]
     return z.new_empty(shape), z.new_empty(z.shape)
+
+
+sparsemax = operator("sparsemax", _sparsemax, empty_like, "cpu")
+product = operator("sparsemax_jvp", _product, empty_like, "cpu")
+loss = operator("sparsemax_loss", _loss, _empty_losses, "cpu")
 
 
 # what runs on devices that have no kernel of ours, and on CUDA
@@ -103,10 +98,6 @@ def _batched(operator, at):
         return operator(*tensors, _behind(dim, tensors[0])), at
 
     return rule
-
-
-for _operator, _at in ((sparsemax, 0), (product, 0), (loss, (0, 0))):
-    _operator.register_vmap(_batched(_operator, _at))
 
 
 class Product(Function):
@@ -210,21 +201,9 @@ def _by_target(z, q):
     return torch.where(torch.isinf(z) & (q == 0), 0.0, q - z)
 
 
-# exported programs hold the operators without the functions
-for _operator, _function in ((sparsemax, Sparsemax), (product, Product), (loss, Loss)):
-    _operator.register_autograd(_function.backward, setup_context=_function.setup_context)
-
-
-_EAGER = {
-    Sparsemax: eager(Sparsemax, _sparsemax),
-    Product: eager(Product, _product),
-    Loss: eager(Loss, _loss),
-}
-
-
-def _apply_product(p, v, dim):
-    """The Jacobian's product, with its derivatives."""
-    return chosen(Product, _EAGER, p, v).apply(p, v, dim)
+_apply_product = differentiable(product, Product, _product, _batched(product, 0))
+_apply_sparsemax = differentiable(sparsemax, Sparsemax, _sparsemax, _batched(sparsemax, 0))
+_apply_loss = differentiable(loss, Loss, _loss, _batched(loss, (0, 0)))
 
 
 # torch.compile does not trace it, since it would stop at the rules for `jvp`; what it makes of the program
@@ -232,10 +211,10 @@ def _apply_product(p, v, dim):
 @torch.compiler.allow_in_graph
 def apply_sparsemax(z: Tensor, dim: int) -> Tensor:
     """Sparsemax, with its derivatives."""
-    return chosen(Sparsemax, _EAGER, z).apply(z, dim)
+    return _apply_sparsemax(z, dim)
 
 
 @torch.compiler.allow_in_graph
 def apply_loss(z: Tensor, q: Tensor, dim: int) -> Tensor:
     """Losses, with their derivatives."""
-    return chosen(Loss, _EAGER, z, q).apply(z, q, dim)[0]
+    return _apply_loss(z, q, dim)[0]

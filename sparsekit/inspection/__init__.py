@@ -1,7 +1,6 @@
 """Pictures and measures of models and solvers. Matplotlib is imported when something is drawn."""
 
 from ._attention import AttentionDisplay
-from ._coefficients import CoefficientDisplay
 from ._convergence import ConvergenceDisplay
 from ._parametric import ParametricPlotDisplay
 from ._path import RegularizationPathDisplay
@@ -10,7 +9,6 @@ from ._stability import StabilityPathDisplay
 
 __all__ = [
     "AttentionDisplay",
-    "CoefficientDisplay",
     "ConvergenceDisplay",
     "ParametricPlotDisplay",
     "RegularizationPathDisplay",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 
 from .._arrays import host_only
+from .._docstrings import shares_entries
 from .._linalg.structure import check_sparse
-from .._messages import check_nonnegative
 from ._axes import Display, as_texts, draws
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _FAINTEST = 0.18
 
 
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class AttentionDisplay(Display):
     """What each query attends to: a table of weights whose exact zeros are blank.
@@ -39,8 +41,7 @@ class AttentionDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn.
+    {ax_, figure_}
     image_ : matplotlib image
         The weights; zeros are masked.
     frames_ : list of matplotlib patches
@@ -91,8 +92,7 @@ class AttentionDisplay(Display):
             Labels of the columns, likewise.
         ax : matplotlib axes, default=None
             Where to draw; None makes a figure. Give axes side by side to compare matrices.
-        **plot_options : dict
-            Passed to `plot`.
+        {**plot_options}
 
         Returns
         -------
@@ -103,7 +103,10 @@ class AttentionDisplay(Display):
         ValueError
             If weights are not finite or negative, or labels do not fit.
         """
-        table = _check_weights(weights)
+        host_only(weights=weights)
+        if sp.issparse(weights):
+            weights = check_sparse(weights, "the weights").toarray()
+        table = check_array(weights, dtype=np.float64, ensure_non_negative=True, input_name="weights")
         labels = [
             as_texts(range(count) if given is None else given, count, argument, "labels")
             for argument, given, count in zip(("queries", "keys"), (queries, keys), table.shape)
@@ -125,8 +128,7 @@ class AttentionDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         cmap : str, default="Blues"
             Colour map, from pale to dark; its palest part is not used, so that a small weight is not taken
             for a zero.
@@ -214,22 +216,3 @@ def _frame_cells(ax, rows, columns, color="#D55E00"):
         )
         for row, column in zip(rows, columns)
     ]
-
-
-def _check_weights(weights):
-    """Weights as a float array of two dimensions.
-
-    Raises
-    ------
-    ValueError
-        If they are of another shape, empty, not finite or negative.
-    """
-    host_only(weights=weights)
-    weights = check_sparse(weights, "the weights").toarray() if sp.issparse(weights) else np.asarray(weights)
-    if weights.dtype.kind not in "biuf":
-        raise TypeError(f"weights must hold numbers; got {weights.dtype}.")
-    if weights.ndim != 2 or not weights.size:
-        raise ValueError(f"weights must have the shape (n_queries, n_keys), neither 0; got {weights.shape}.")
-    weights = weights.astype(np.float64)
-    check_nonnegative(weights, "weights")
-    return weights

@@ -20,7 +20,22 @@ DASHES = ("-", "--", "-.", ":")
 
 
 class Display:
-    """Base of the displays, with what `draws` sets."""
+    """Base of the displays, with what `draws` sets.
+
+    Parameters
+    ----------
+    ax : matplotlib axes, default=None
+        Where to draw; None makes a figure.
+    **plot_options : dict
+        Passed to `plot`.
+    **line_options : dict
+        Passed to matplotlib's ``plot`` for every line.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn.
+    """
 
     ax_: Any
     figure_: Any
@@ -63,6 +78,27 @@ def penalty_axis(ax, name, penalties):
     return np.log10(penalties) * (1.0 if name == "C" else -1.0)
 
 
+def draw_paths(ax, position, paths, names, options, n_dark=0):
+    """Lines of ``paths`` (n_lines, n_penalties): the first have names and colours, others are grey."""
+    lines = []
+    for rank, values in enumerate(paths):
+        style = dict(color="0.35" if rank < n_dark else "0.75", lw=0.8, zorder=1)
+        if rank < len(names):
+            dashes = DASHES[rank // len(COLORS) % len(DASHES)]
+            color = COLORS[rank % len(COLORS)]
+            style = dict(color=color, ls=dashes, lw=1.7, zorder=3, label=as_label(names[rank]))
+        if len(position) == 1:
+            style["marker"] = "o"
+        lines += ax.plot(position, values, **with_options(style, options))
+    return lines
+
+
+def draw_legend_beside(ax):
+    """A legend to the right of the axes, if anything has a label."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+
+
 def as_label(name: object) -> str:
     """What a legend shows of a name; matplotlib leaves out labels that begin with an underscore."""
     return f" {name}" if str(name).startswith("_") else str(name)
@@ -84,20 +120,4 @@ def as_texts(names, count, argument, what="names"):
     names = [str(name) for name in names]
     if len(names) != count:
         raise ValueError(f"{argument} must be {count} {what}; got {len(names)}.")
-    return names
-
-
-def check_names(names, count, default, argument="names"):
-    """``count`` different labels, as str; None: ``default(k)`` of each number.
-
-    Raises
-    ------
-    ValueError
-        If there are more or fewer, or two are equal.
-    """
-    if names is None:
-        return [default(k) for k in range(count)]
-    names = [str(name) for name in names]
-    if len(names) != count or len(set(names)) < count:
-        raise ValueError(f"{argument} must be {count} different labels; got {names}.")
     return names

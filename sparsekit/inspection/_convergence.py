@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from .._docstrings import shares_entries
 from .._messages import shown
-from ._axes import Display, as_label, check_names, draws, line_style, with_options
+from ._axes import Display, as_label, as_texts, draws, line_style, with_options
 from ._histories import Position, history_of_estimator, history_of_result, split_outputs
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _LABELS = {
 }
 
 
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Progress of one or more fits: optimality measure, gap or objective against time or iterations.
@@ -48,8 +50,7 @@ class ConvergenceDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn.
+    {ax_, figure_}
     lines_ : list of matplotlib lines
         One per history, and per output where an estimator fitted several; NaN where a logarithmic axis
         cannot show the value.
@@ -89,10 +90,7 @@ class ConvergenceDisplay(Display):
             ExtremeSoftmaxSGD, whose iterations are epochs without times.
         names : sequence of str, default=None
             Labels; None: the class names.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {ax, **plot_options}
 
         Returns
         -------
@@ -111,7 +109,9 @@ class ConvergenceDisplay(Display):
         kinds = [type(estimator).__name__ for estimator in estimators]
         if len(set(kinds)) < len(kinds):
             kinds = [f"{kind} {k + 1}" for k, kind in enumerate(kinds)]
-        names = check_names(names, len(estimators), lambda k: kinds[k])
+        names = as_texts(kinds if names is None else names, len(estimators), "names", "labels")
+        if len(set(names)) < len(names):
+            raise ValueError(f"names must be different labels; got {names}.")
         return cls.from_history(dict(zip(names, histories)), ax=ax, **plot_options)
 
     @classmethod
@@ -130,10 +130,7 @@ class ConvergenceDisplay(Display):
             For each name the result of a call with ``history=True``; one that had nothing to do is drawn as a
             point. Or arrays of one length: ``fun`` or others that `plot` draws, and ``time`` in seconds.
             Without ``iteration`` the first entry is number 0.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {ax, **plot_options}
 
         Returns
         -------
@@ -170,8 +167,7 @@ class ConvergenceDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         y : {"optimality", "projected_gradient", "gap", "dual_gap", "objective"}, default=None
             The relative optimality measure (that of :func:`~sparsekit.minimize_nqn` stays large at a kink);
             the objective's distance to ``best``; the duality gap, where the histories have one. Or the
@@ -183,8 +179,7 @@ class ConvergenceDisplay(Display):
         best : float, default=None
             The optimal objective for ``y="gap"``; None: the least in the histories, which hides what
             the best run itself still lacks. The gap is relative to it, unless it is 0.
-        **line_options : dict
-            Passed to matplotlib's ``plot`` for every line.
+        {**line_options}
 
         Returns
         -------

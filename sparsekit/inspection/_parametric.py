@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._docstrings import shares_entries
 from .._messages import shown
 from ._axes import Display, draws, with_options
 
@@ -17,9 +18,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-    from ._torch import TrainingFunction
 
-
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class ParametricPlotDisplay(Display):
     r"""Loss and accuracy on a line or an arc through two solutions.
@@ -104,10 +104,7 @@ class ParametricPlotDisplay(Display):
         curve : {"line", "arc"}, default="line"
         alphas : array-like of shape (n_points,), default=None
             Positions; None: 25 from -1 to 2.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {ax, **plot_options}
 
         Returns
         -------
@@ -166,12 +163,7 @@ class ParametricPlotDisplay(Display):
         batch_size : int, default=None
             Rows that go through a module at once; None: 8192.
         curve : {"line", "arc"}, default="line"
-        alphas : array-like of shape (n_points,), default=None
-            Positions; None: 25 from -1 to 2.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {alphas, ax, **plot_options}
 
         Returns
         -------
@@ -184,7 +176,7 @@ class ParametricPlotDisplay(Display):
         ValueError
             If their parameters differ in shape, or an argument is out of its range.
         """
-        from ._torch import check_alike, module_function, normalized_copy
+        from ._torch import ModuleFunction, check_alike
 
         if type(first) is not type(second):
             raise TypeError(
@@ -192,19 +184,21 @@ class ParametricPlotDisplay(Display):
             )
         if (X_test is None) != (y_test is None):
             raise ValueError("X_test and y_test go together.")
-        one, other = (module_function(module, X, y, loss, batch_size).x for module in (first, second))
-        points, alphas = _curve(one, other, curve, alphas)
+        one, other = (ModuleFunction(module, X, y, loss, batch_size) for module in (first, second))
+        points, alphas = _curve(one.x, other.x, curve, alphas)
         check_alike(first, second)
-        module, adapt = normalized_copy(first, X, batch_size)
-        functions = [module_function(module, X, y, loss, batch_size)]
+        data = [one.data]
         if X_test is not None and y_test is not None:
-            functions.append(module_function(module, X_test, y_test, loss, batch_size))
-        measured = _measure(functions, points, adapt)
-        scores = [None if np.isnan(part[:, 1]).all() else part[:, 1] for part in measured]
-        display = cls(
-            alphas, measured[0][:, 0], test_loss=measured[1][:, 0] if len(measured) > 1 else None,
-            score=scores[0], test_score=scores[1] if len(scores) > 1 else None, curve=curve,
-        )  # fmt: skip
+            data.append(one.as_data(X_test, y_test))
+        measured = np.full((len(data), 2, len(points)), np.nan)
+        for k, x in enumerate(points):
+            one.renormalize(x)
+            for part, values in zip(data, measured):
+                values[:, k] = one.measure(x, part)
+        losses, scores = measured[:, 0], [None if np.isnan(part).all() else part for part in measured[:, 1]]
+        display = cls(alphas, losses[0], score=scores[0], curve=curve)
+        if len(data) > 1:
+            display.test_loss, display.test_score = losses[1], scores[1]
         return display.plot(ax, **plot_options)
 
     @draws
@@ -220,14 +214,12 @@ class ParametricPlotDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         log : bool, default=True
             Whether the axis of the loss is logarithmic; it is not where a loss is zero or less.
         names : pair of str, default=("first", "second")
             What the solutions are called.
-        **line_options : dict
-            Passed to matplotlib's ``plot`` for every line.
+        {**line_options}
 
         Returns
         -------
@@ -288,14 +280,3 @@ def _curve(first, second, curve, alphas):
     angle = 0.5 * np.pi * alphas
     weights = zip(*((1.0 - alphas, alphas) if curve == "line" else (np.cos(angle), np.sin(angle))))
     return [a * first + b * second for a, b in weights], alphas
-
-
-def _measure(
-    functions: list[TrainingFunction], points: list[np.ndarray], adapt: Callable[[np.ndarray], None]
-) -> list[np.ndarray]:
-    """Loss and score of each function at each point, an array (n_points, 2) for each."""
-    measured = []
-    for x in points:
-        adapt(x)
-        measured.append([function.measure(x) for function in functions])
-    return list(np.moveaxis(np.array(measured, dtype=np.float64), 1, 0))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._docstrings import shares_entries
 from .._l1.paths.path_solver import RegularizationPath
 from .._messages import shown
-from ._axes import COLORS, Display, as_label, draws, penalty_axis, with_options
+from ._axes import Display, draw_legend_beside, draw_paths, draws, penalty_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sklearn.utils import Bunch
 
 
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class RegularizationPathDisplay(Display):
     """Coefficients of an L1, sparsemax or softmax model against its penalty, the strongest at the left.
@@ -31,15 +33,11 @@ class RegularizationPathDisplay(Display):
     ----------
     path : RegularizationPath or Bunch
         The path to show.
-    feature_names : array-like of shape (n_features,), default=None
-        Names for the largest coefficients; None: those of the path, else x0, x1 ...
-    chosen : float, default=None
-        The penalty to mark: C of a path by :func:`~sparsekit.l1_logistic_path`, alpha of any other path.
+    {feature_names, chosen}
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where the path was drawn.
+    {ax_, figure_}
     lines_ : list of matplotlib lines
         One per coefficient that is drawn, in the order of ``drawn_``.
     drawn_ : ndarray
@@ -85,10 +83,7 @@ class RegularizationPathDisplay(Display):
         chosen : float, default=None
             The penalty to mark with a vertical line: C of a path by :func:`~sparsekit.l1_logistic_path`,
             alpha of any other path.
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {ax, **plot_options}
 
         Returns
         -------
@@ -122,16 +117,14 @@ class RegularizationPathDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         n_named : int, default=8
             How many coefficients, those that grow largest along the path, are coloured and named.
         max_lines : int, default=200
             How many coefficients are drawn, the largest first; the title says if some are not.
         target : int, default=0
             Which class to show, where each has coefficients of its own.
-        **line_options : dict
-            Passed to matplotlib's ``plot`` for every line.
+        {**line_options}
 
         Returns
         -------
@@ -154,24 +147,16 @@ class RegularizationPathDisplay(Display):
         drawn = coefs[self.drawn_]
         drawn = drawn.toarray() if sp.issparse(drawn) else drawn
         names = self._names(coefs.shape[0])
-        self.lines_: list[Line2D] = []
-        for rank, (feature, values) in enumerate(zip(self.drawn_, drawn)):
-            if rank < n_named:
-                style = dict(
-                    color=COLORS[rank % len(COLORS)], lw=1.6, zorder=3, label=as_label(names[feature])
-                )
-            else:
-                style = dict(color="0.75", lw=0.7, zorder=2)
-            self.lines_ += ax.plot(position, values, **with_options(style, line_options))
+        named = [names[feature] for feature in self.drawn_[:n_named]]
+        self.lines_: list[Line2D] = draw_paths(ax, position, drawn, named, line_options)
         ax.axhline(0.0, color="0.4", lw=0.8, zorder=1)
         if chosen is not None:
             ax.axvline(
                 penalty_axis(ax, name, chosen), color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}"
             )
+        draw_legend_beside(ax)
         ax.set_ylabel("coefficient")
         ax.set_title(self._title(len(nonzero), target))
-        if ax.get_legend_handles_labels()[0]:
-            ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         return self
 
     def _target_coefs(self, target):

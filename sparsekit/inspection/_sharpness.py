@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 from sklearn.utils import check_random_state
 
 from .._arrays import host_only
-from .._bounded.solver.minimize_nqn import DIFFERENCE, minimize_nqn
+from .._bounded.solver.minimize_nqn import DIFFERENCE
 from .._messages import check_whole, numbers, plain, shown
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def sharpness(
     *,
     epsilon: float | ArrayLike = 1e-3,
     n_directions: int | None = None,
-    directions: ArrayLike | None = None,
     max_iter: int = 10,
-    method: Literal["l-bfgs-b", "nqn"] = "l-bfgs-b",
     n_starts: int = 1,
     jac: Callable[..., ArrayLike] | bool | None = None,
     loss: Callable[..., Any] | None = None,
@@ -46,7 +44,7 @@ def sharpness(
     .. math:: \phi(\epsilon, A) = 100\, \frac{\max_{z \in C} f(x + A z) - f(x)}{1 + f(x)}, \qquad
               C = \{z : |z_i| \le \epsilon (|(A^+ x)_i| + 1)\},
 
-    with A the identity, or n x p with random columns. A few iterations of bound-constrained L-BFGS from z = 0
+    with A the identity, or n x p with random columns. A few iterations of SciPy's L-BFGS-B from z = 0
     search for the inner maximum, as in [1]_. The largest evaluated value counts. So the number is a lower
     bound of what the formula says.
 
@@ -65,13 +63,9 @@ def sharpness(
         from where the smaller one has led.
     n_directions : int, default=None
         Dimension p of a random manifold, at most n (100 in [1]_): the entries of A are drawn from a standard
-        normal distribution. None: the full space, A = I.
-    directions : array-like of shape (n, p), default=None
-        A itself, instead of random columns.
+        normal distribution, the same ones for one seed. None: the full space, A = I.
     max_iter : int, default=10
         Iterations of the inner maximisation.
-    method : {"l-bfgs-b", "nqn"}, default="l-bfgs-b"
-        SciPy's L-BFGS-B, as in [1]_, or :func:`sparsekit.minimize_nqn`, for functions with kinks.
     n_starts : int, default=1
         Runs of the maximisation: the first from z = 0, others from random points of the box. Where the first
         stays near z = 0, since the gradient vanishes there, one from a random point is made anyway.
@@ -112,7 +106,7 @@ def sharpness(
 
     Notes
     -----
-    Both methods work in units of the box's half-widths and of the first slope. In the variables z the first
+    L-BFGS-B works in units of the box's half-widths and of the first slope. In the variables z the first
     steps would be as short as the gradient at a minimum is small. Ten iterations need 11 to 20 evaluations of
     f and its gradient, and memory for some 50 vectors of the dimension of the search. :math:`A^+ x` is the
     least squares solution of least norm. In a manifold a coordinate of x moves by up to about 0.8 p epsilon,
@@ -135,19 +129,17 @@ def sharpness(
     >>> round(flat, 6), round(sharp, 2)
     (0.00015, 1.5)
     """
-    if method not in ("nqn", "l-bfgs-b"):
-        raise ValueError(f"method must be 'nqn' or 'l-bfgs-b'; got {shown(method)}.")
     max_iter, n_starts = check_whole(max_iter, "max_iter", 1), check_whole(n_starts, "n_starts", 1)
     radii = _check_epsilon(epsilon)
     rng = check_random_state(plain(random_state))
     if hasattr(fun, "named_parameters"):
-        from ._torch import module_function
+        from ._torch import ModuleFunction
 
         if y is None:
             raise TypeError("A module needs its data: sharpness(module, X, y, loss=loss).")
         if jac is not None:
             raise TypeError("jac goes with a function; modules have their own gradient.")
-        trained = module_function(fun, x, y, loss, batch_size)
+        trained = ModuleFunction(fun, x, y, loss, batch_size)
         function, x = trained.fun, trained.x
     elif callable(fun):
         for name, given in {"y": y, "loss": loss, "batch_size": batch_size}.items():
@@ -157,8 +149,8 @@ def sharpness(
         x = _check_point(x)
     else:
         raise TypeError(f"fun must be a callable or a PyTorch module; got {type(fun).__name__}.")
-    A = _directions(directions, n_directions, len(x), rng)
-    result = _maximise(_Box(function, x, A), radii, max_iter, method, n_starts, rng)
+    A = None if n_directions is None else _directions(n_directions, len(x), rng)
+    result = _maximise(_Box(function, x, A), radii, max_iter, n_starts, rng)
     if np.ndim(epsilon) == 0:
         for name in ("sharpness", "fun_max"):
             result[name] = float(result[name][0])
@@ -217,7 +209,7 @@ class _Box:
         return -f, -scale * g
 
 
-def _maximise(box, radii, max_iter, method, n_starts, rng):
+def _maximise(box, radii, max_iter, n_starts, rng):
     """Largest values for each radius, by rising radius, as a result with arrays."""
     found, points, nit = np.empty(len(radii)), np.empty((len(radii), len(box.x))), 0
     for k in np.argsort(radii, kind="stable"):
@@ -228,10 +220,10 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
             starts.append(box.where / (box.epsilon * box.reach))
         starts += [rng.uniform(-1.0, 1.0, box.p) for _ in range(n_starts - 1)]
         for v in starts:
-            nit += _run(box, v, max_iter, method)
+            nit += _run(box, v, max_iter)
         if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
             for _ in range(10):
-                done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter, method)
+                done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter)
                 nit += done
                 if done:  # f may be undefined in a part of the box
                     break
@@ -243,7 +235,7 @@ def _maximise(box, radii, max_iter, method, n_starts, rng):
     )
 
 
-def _run(box, v, max_iter, method):
+def _run(box, v, max_iter):
     """Iterations of one ascent; what it found is in ``box``.
 
     No tolerance stops it: x is nearly stationary, and where the ascent begins all slopes are small.
@@ -252,7 +244,7 @@ def _run(box, v, max_iter, method):
     # infinite: no larger value exists; NaN or a slope that is not finite: no initial point
     if not np.isfinite(start) or not np.isfinite(slope).all():
         return 0
-    # f rises faster with the distance from its minimum, so the methods get no curvature for their step size.
+    # f rises faster with the distance from its minimum, so L-BFGS-B gets no curvature for their step size.
     # In this unit a gradient step is about as long as the box is wide.
     unit = np.sqrt(np.mean(slope**2)) or 1.0
 
@@ -261,26 +253,12 @@ def _run(box, v, max_iter, method):
         return f / unit, g / unit
 
     bounds = Bounds(-np.ones(box.p), np.ones(box.p))
-    trials = 5 * max_iter  # a line search on rounding errors would take long
-    if method == "nqn":
-        options = {"max_iter": max_iter, "max_fun": trials, "gtol": 0.0, "ftol": -1.0}
-        return minimize_nqn(fun, v, jac=True, bounds=bounds, **options).nit
-    options = {"maxiter": max_iter, "maxfun": trials, "ftol": 0.0, "gtol": 0.0}
+    # a line search on rounding errors would take long
+    options = {"maxiter": max_iter, "maxfun": 5 * max_iter, "ftol": 0.0, "gtol": 0.0}
     return minimize(fun, v, jac=True, bounds=bounds, method="L-BFGS-B", options=options).nit
 
 
-def _directions(directions, n_directions, n, rng):
-    if directions is not None:
-        if n_directions is not None:
-            raise ValueError("n_directions and directions exclude each other.")
-        A = numbers(directions, "directions")
-        if A.ndim != 2 or A.shape[0] != n or not A.shape[1]:
-            raise ValueError(f"directions must have shape ({n}, p) with p >= 1; got {A.shape}.")
-        if not np.isfinite(A).all():
-            raise ValueError("directions must be finite.")
-        return A
-    if n_directions is None:
-        return None
+def _directions(n_directions, n, rng):
     if check_whole(n_directions, "n_directions", 1) > n:
         raise ValueError(
             f"n_directions must be at most the number of variables, {n}; got {shown(n_directions)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._docstrings import shares_entries
+from .._estimator.linear_model import feature_names_of
 from .._messages import shown
 from .._stability.selection import StabilitySelection
-from ._axes import COLORS, DASHES, Display, as_label, as_texts, draws, penalty_axis, with_options
-from ._coefficients import names_at_end
+from ._axes import Display, as_texts, draw_legend_beside, draw_paths, draws, penalty_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 
+@shares_entries(Display)
 @dataclass(eq=False, repr=False)
 class StabilityPathDisplay(Display):
     """Frequencies of the features along the penalties of a stability selection, the strongest at the left.
@@ -38,8 +41,7 @@ class StabilityPathDisplay(Display):
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn.
+    {ax_, figure_}
     lines_ : list of matplotlib lines
         One per feature that is drawn, in the order of ``drawn_``.
     drawn_ : ndarray of int
@@ -79,10 +81,7 @@ class StabilityPathDisplay(Display):
             Of a pipeline its last step, with the names of the features that reach it.
         feature_names : sequence of str of length n_features, default=None
             None: those of the fit, else x0, x1 ...
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
-        **plot_options : dict
-            Passed to `plot`.
+        {ax, **plot_options}
 
         Returns
         -------
@@ -111,14 +110,12 @@ class StabilityPathDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib axes, default=None
-            Where to draw; None makes a figure.
+        {ax}
         n_named : int, default=8
             How many of the selected features, the most frequent first, get a colour of their own and a name.
         max_lines : int, default=200
             How many features are drawn at most, the most frequent first; selected ones always are.
-        **line_options : dict
-            Passed to matplotlib's ``plot`` for every feature.
+        {**line_options}
 
         Returns
         -------
@@ -139,28 +136,26 @@ class StabilityPathDisplay(Display):
         seen = int(np.count_nonzero(paths.any(axis=1)))
         self.drawn_ = order[: max(n_selected, min(seen, max_lines))]
         position = penalty_axis(ax, self.selection.parameter_, self.selection.penalties_)
-        self.lines_: list[Line2D] = []
-        for rank, feature in enumerate(self.drawn_):
-            style: dict[str, Any] = dict(color="0.75", linewidth=0.8, zorder=1)
-            if rank < n_selected:
-                style = dict(color="0.35", linewidth=1.2, zorder=2)
-            if rank < min(n_selected, n_named):
-                color = COLORS[rank % len(COLORS)]
-                dashes = DASHES[rank // len(COLORS) % len(DASHES)]
-                label = as_label(self.feature_names[feature])
-                style |= dict(color=color, linestyle=dashes, linewidth=1.8, zorder=3, label=label)
-            if len(position) == 1:
-                style["marker"] = "o"
-            self.lines_ += ax.plot(position, paths[feature], **with_options(style, line_options))
+        names = [self.feature_names[feature] for feature in self.drawn_[: min(n_selected, n_named)]]
+        self.lines_: list[Line2D] = draw_paths(
+            ax, position, paths[self.drawn_], names, line_options, n_selected
+        )
         self.threshold_line_ = ax.axhline(
             self.selection.threshold, color="black", linestyle="--", linewidth=0.8
         )
-        if n_selected and n_named:
-            ax.legend(
-                title="selected", fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0)
-            )  # beside lines
+        draw_legend_beside(ax)
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel("share of the halves that use the feature")
         false = f"at most {self.selection.expected_false_:.2g} false to be expected"
         ax.set_title(f"{n_selected} of {len(paths)} features selected, {false}", fontsize="medium")
         return self
+
+
+def names_at_end(estimator):
+    """Names of the features that reach a model, or a pipeline's last step; x0, x1 ... if it has none."""
+    if isinstance(estimator, Pipeline):
+        with contextlib.suppress(AttributeError, ValueError):
+            if len(estimator) > 1:
+                return list(estimator[:-1].get_feature_names_out())
+        estimator = estimator[-1]
+    return list(feature_names_of(estimator))

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,104 +18,130 @@ if TYPE_CHECKING:
 BATCH_SIZE = 8192
 
 
-@dataclass
-class TrainingFunction:
-    """f(x), its gradient, and how good the module with parameters x is.
+class ModuleFunction:
+    """Mean loss of a module over (X, y), as a function of its trained parameters in one vector.
 
-    x : the trained parameters, float64 (n,).
-    fun : maps x to f and its gradient (n,).
-    measure : maps x to f and the accuracy, NaN where there is none.
+    A copy of the module is evaluated, ``batch_size`` rows at a time, in ``eval`` mode: batch normalisation
+    uses its running averages and dropout is off.
+
+    Attributes
+    ----------
+    x : ndarray of float64 of shape (n,)
+        The trained parameters.
+    data : tuple of two tensors
+        X and y.
     """
 
-    x: np.ndarray
-    fun: Callable[[np.ndarray], tuple[float, np.ndarray]]
-    measure: Callable[[np.ndarray], tuple[float, float]]
+    def __init__(
+        self,
+        module: Module,
+        X: ArrayLike | Tensor,
+        y: ArrayLike | Tensor,
+        loss: Callable[..., Any] | None,
+        batch_size: int | None = None,
+    ) -> None:
+        import torch
 
+        if loss is None or not callable(loss):
+            raise TypeError(
+                "A module needs loss=, a callable of its output and y, e.g. "
+                "torch.nn.functional.cross_entropy."
+            )
+        with torch.inference_mode(False):
+            self._module = copy.deepcopy(module).eval()
+        self._parameters = [p for p in self._module.parameters() if p.requires_grad]
+        if not self._parameters:
+            raise ValueError("The module has no trainable parameters.")
+        coarse = next((p.dtype for p in self._parameters if torch.finfo(p.dtype).bits < 32), None)
+        if coarse is not None:
+            raise ValueError(
+                f"The module has parameters of type {coarse}, which is too coarse for small boxes; pass "
+                "copy.deepcopy(module).float()."
+            )
+        self._loss = loss
+        self._size = BATCH_SIZE if batch_size is None else check_whole(batch_size, "batch_size", 1)
+        self.data = self.as_data(X, y)
+        self.x = np.concatenate([p.detach().double().cpu().numpy().ravel() for p in self._parameters])
 
-def module_function(
-    module: Module,
-    X: ArrayLike | Tensor,
-    y: ArrayLike | Tensor,
-    loss: Callable[..., Any] | None,
-    batch_size: int | None = None,
-) -> TrainingFunction:
-    """Mean loss of a module over (X, y), as a function of its trainable parameters in one vector.
+    def as_data(self, X: ArrayLike | Tensor, y: ArrayLike | Tensor) -> tuple[Tensor, Tensor]:
+        """X and y as tensors where the module is."""
+        like = self._parameters[0]
+        X, y = as_rows(X, like), as_rows(y, like, same=False)
+        if len(X) != len(y) or not len(y):
+            raise ValueError(
+                f"X and y must have as many rows, at least one; they have {len(X)} and {len(y)}."
+            )
+        return X, y
 
-    The module's own parameters, buffers and mode do not change. It is evaluated ``batch_size`` rows at a time
-    in ``eval`` mode: batch normalisation uses its running averages and dropout is off.
-    """
-    import torch
-    from torch.func import functional_call
+    def _move(self, x):
+        import torch
 
-    if loss is None or not callable(loss):
-        raise TypeError(
-            "A module needs loss=, a callable of its output and y, e.g. torch.nn.functional.cross_entropy."
-        )
-    named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-    if not named:
-        raise ValueError("The module has no trainable parameters.")
-    names, parameters = list(named), list(named.values())
-    coarse = next((p.dtype for p in parameters if torch.finfo(p.dtype).bits < 32), None)
-    if coarse is not None:
-        raise ValueError(
-            f"The module has parameters of type {coarse}, which is too coarse for small boxes; pass "
-            "copy.deepcopy(module).float()."
-        )
-    X, y = as_rows(X, parameters[0]), as_rows(y, parameters[0], same=False)
-    n = len(y)
-    if len(X) != n or not n:
-        raise ValueError(f"X and y must have as many rows, at least one; they have {len(X)} and {n}.")
-    size = BATCH_SIZE if batch_size is None else check_whole(batch_size, "batch_size", 1)
-    chunks = [slice(at, at + size) for at in range(0, n, size)]
+        at = 0
+        with torch.inference_mode(False), torch.no_grad():
+            for p in self._parameters:
+                p.copy_(torch.as_tensor(x[at : at + p.numel()]).reshape(p.shape))
+                at += p.numel()
 
-    def carry(x: np.ndarray, track: bool) -> dict[str, Tensor]:
-        parts, at = {}, 0
-        for name, p in zip(names, parameters):
-            part = torch.as_tensor(x[at : at + p.numel()], dtype=p.dtype, device=p.device)
-            parts[name] = part.reshape(p.shape).clone().requires_grad_(track)
-            at += p.numel()
-        return parts
+    def _batches(self, X, y):
+        """Output, y and share of the rows, a batch at a time."""
+        for at in range(0, len(y), self._size):
+            some = y[at : at + self._size]
+            yield self._module(X[at : at + self._size]), some, len(some) / len(y)
 
-    @contextmanager
-    def evaluation() -> Iterator[None]:
-        modes = [(part, part.training) for part in module.modules()]
-        module.eval()
-        try:
-            yield
-        finally:
-            for part, mode in modes:
-                part.training = mode
+    def fun(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """f and its gradient (n,)."""
+        import torch
 
-    def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradients = 0.0, [np.zeros(p.numel()) for p in parameters]
-        with evaluation(), torch.inference_mode(False), torch.enable_grad():
-            parts = carry(x, True)
-            for rows in chunks:
-                f = loss(functional_call(module, parts, (X[rows],)), y[rows]).mean() * (len(y[rows]) / n)
+        self._move(x)
+        value, gradients = 0.0, [np.zeros(p.numel()) for p in self._parameters]
+        with torch.inference_mode(False), torch.enable_grad():
+            for output, y, share in self._batches(*self.data):
+                f = self._loss(output, y).mean() * share
                 # with respect to these alone: X and whatever else the user tracks gets no gradient
-                found = torch.autograd.grad(f, list(parts.values()), allow_unused=True)
+                found = torch.autograd.grad(f, self._parameters, allow_unused=True)
                 for total, g in zip(gradients, found):
                     if g is not None:
                         total += g.detach().double().cpu().numpy().ravel()
                 value += f.item()
         return value, np.concatenate(gradients)
 
-    # classes have an accuracy; other targets do not
-    with evaluation(), torch.no_grad():
-        output = module(X[:1])
-    is_classes = y.ndim == 1 and not y.is_floating_point() and getattr(output, "ndim", None) == 2
+    def measure(self, x: np.ndarray, data: tuple[Tensor, Tensor] | None = None) -> tuple[float, float]:
+        """f and the accuracy on ``data`` of `as_data`, None: its own; NaN if targets are no classes."""
+        import torch
 
-    def measure(x: np.ndarray) -> tuple[float, float]:
-        parts, value, right = carry(x, False), 0.0, 0
-        with evaluation(), torch.no_grad():
-            for rows in chunks:
-                output = functional_call(module, parts, (X[rows],))
-                value += loss(output, y[rows]).mean().item() * (len(y[rows]) / n)
-                right += int((output.argmax(1) == y[rows]).sum()) if is_classes else 0
-        return value, right / n if is_classes else np.nan
+        self._move(x)
+        data = data or self.data
+        value, right = 0.0, 0.0
+        with torch.no_grad():
+            for output, y, share in self._batches(*data):
+                value += self._loss(output, y).mean().item() * share
+                is_classes = y.ndim == 1 and not y.is_floating_point() and getattr(output, "ndim", 0) == 2
+                right += int((output.argmax(1) == y).sum()) if is_classes else np.nan
+        return value, right / len(data[1])
 
-    x = np.concatenate([p.detach().double().cpu().numpy().ravel() for p in parameters])
-    return TrainingFunction(x, fun, measure)
+    def renormalize(self, x: np.ndarray) -> None:
+        """Adapt batch normalisation to parameters x.
+
+        Running averages belong to the parameters that they were collected with. At others they are collected
+        anew from the rows X, everything but batch normalisation being in ``eval`` mode.
+        """
+        import torch
+        from torch.nn.modules.batchnorm import _BatchNorm
+
+        norms = [p for p in self._module.modules() if isinstance(p, _BatchNorm) and p.track_running_stats]
+        if not norms:
+            return
+        self._move(x)
+        for part in norms:
+            part.reset_running_stats()
+            part.momentum = None  # the plain mean over the chunks
+            part.train()
+        X, _ = self.data
+        with torch.no_grad():
+            # of nearly equal size: batch normalisation has no averages of a chunk of one row
+            for chunk in X.tensor_split(-(-len(X) // self._size)):
+                self._module(chunk)
+        self._module.eval()
 
 
 def as_rows(rows: ArrayLike | Tensor, like: Tensor, same: bool = True) -> Tensor:
@@ -153,43 +177,3 @@ def check_alike(first: Module, second: Module) -> None:
                 f"The modules differ in {shown(name)}, which is not trained: no curve through their "
                 "parameters ends at the second."
             )
-
-
-def normalized_copy(
-    module: Module, X: ArrayLike | Tensor, batch_size: int | None = None
-) -> tuple[Module, Callable[[np.ndarray], None]]:
-    """A copy of a module, and a function that adapts the copy's batch normalisation to parameters x.
-
-    Running averages belong to the parameters that they were collected with. At others they are collected anew
-    from the rows X, everything but batch normalisation being in ``eval`` mode.
-    """
-    import torch
-    from torch.nn.modules.batchnorm import _BatchNorm
-    from torch.nn.utils import vector_to_parameters
-
-    work = copy.deepcopy(module)
-    trained = [p for p in work.parameters() if p.requires_grad]
-    norms = [part for part in work.modules() if isinstance(part, _BatchNorm) and part.track_running_stats]
-    size = BATCH_SIZE if batch_size is None else check_whole(batch_size, "batch_size", 1)
-
-    def adapt(x: np.ndarray) -> None:
-        if not norms:
-            return
-        like = trained[0]
-        rows = as_rows(X, like)
-        momenta = [part.momentum for part in norms]
-        with torch.no_grad():
-            vector_to_parameters(torch.as_tensor(x, dtype=like.dtype, device=like.device), trained)
-            work.eval()
-            for part in norms:
-                part.reset_running_stats()
-                part.momentum = None  # the plain mean over the chunks
-                part.train()
-            # of nearly equal size: batch normalisation has no averages of a chunk of one row
-            for chunk in rows.tensor_split(-(-len(rows) // size)):
-                work(chunk)
-        for part, momentum in zip(norms, momenta):
-            part.momentum = momentum
-            part.eval()
-
-    return work, adapt

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA
-from sparsekit._compare.options import DISPERSION
 from sparsekit._compare.problem import Problem
 from sparsekit._compare.worker import timed_fit
 
@@ -25,8 +24,8 @@ class InThisProcess:
     def load(self, problem):
         self.problem, self.X = problem, self.solver.design(problem)
 
-    def fit(self, C, knob, n_threads, timeout):
-        return timed_fit(self.solver, self.X, self.problem, C, knob, n_threads)
+    def fit(self, C, tol, n_threads, timeout):
+        return timed_fit(self.solver, self.X, self.problem, C, tol, n_threads)
 
     def close(self):
         pass
@@ -35,10 +34,10 @@ class InThisProcess:
 def climb(solver, problem, C, best):
     """Relative gaps of a solver's fits, from its loosest setting to the first that is accurate."""
     X, gaps = solver.design(problem), []
-    for knob in solver.ladder:
+    for tol in solver.ladder:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of tolerances that were missed
-            fit = solver.fit(X, problem, C, **solver.settings(knob))
+            fit = solver.fit(X, problem, C, tol)
         assert fit.coef.shape == (problem.X.shape[1],)
         assert problem.fit_intercept or fit.intercept == 0
         gaps.append(problem.objective(fit.coef, fit.intercept, C) / best - 1)
@@ -86,6 +85,6 @@ def exact_fit(problem, C):
     elif problem.family == "gaussian":
         model = LassoOBA(problem.alpha(C), **options)
     else:
-        options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio, dispersion=DISPERSION)
+        options |= dict(alpha=problem.alpha(C), l1_ratio=problem.l1_ratio)
         model = GLMOBA(problem.family, **options)
     return model.fit(problem.X, problem.y)

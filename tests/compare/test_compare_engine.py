@@ -23,22 +23,22 @@ class Fake(peers.Solver):
     key, title, package = "fake", "Fake", "sparsekit"
     ladder = (1.0, 0.1, 0.01, 1e-3, 1e-4)
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
-        best = peers.Liblinear().fit(X, problem, C, 1e-10, 1000)
+    def fit(self, X, problem, C, tol, n_threads=1):
+        best = peers.Liblinear().fit(X, problem, C, 1e-10)
         return peers.Fit(best.coef * (1 - tol), 0.0, 1)
 
 
 class Raising(Fake):
     key, title = "raising", "Raising"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         raise ZeroDivisionError("no luck")
 
 
 class NotFinite(Fake):
     key, title = "nan", "NotFinite"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         return peers.Fit(np.full(X.shape[1], np.nan), 0.0, 1)
 
 
@@ -49,10 +49,10 @@ class Absent(Fake):
 class Interrupting(Fake):
     key, title = "interrupting", "Interrupting"
 
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         if tol < 0.1 and X.shape[0] == 80:
             raise KeyboardInterrupt
-        return super().fit(X, problem, C, tol, max_iter)
+        return super().fit(X, problem, C, tol)
 
 
 def measure(solvers, **options):
@@ -66,7 +66,7 @@ def test_measured_gaps_and_times(one_process):
     cell = measure([Fake(), peers.Liblinear()])
     track = cell.track("fake")
     gaps = [cell.gap(r.objective) for r in track.rungs]
-    assert [r.knob for r in track.rungs] == list(Fake.ladder)
+    assert [r.tol for r in track.rungs] == list(Fake.ladder)
     assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 1e-6 < gaps[0]
     assert track.stopped == "out of rungs"
     assert cell.certified_gap < 1e-6
@@ -93,7 +93,7 @@ def test_a_solver_is_not_its_own_reference(one_process):
     problem = make_problem(n=80, p=12, fit_intercept=True)
     cell = Bench([Fake()], BenchOptions(stop_gap=1e-3)).measure(problem, 1.0)
     assert math.isnan(cell.certified_gap)
-    assert [r.knob for r in cell.track("fake").rungs] == list(Fake.ladder)
+    assert [r.tol for r in cell.track("fake").rungs] == list(Fake.ladder)
 
 
 def test_a_failing_solver_is_a_line_in_the_table(one_process):
@@ -114,7 +114,7 @@ def test_a_failing_solver_is_a_line_in_the_table(one_process):
 def test_interruption_keeps_what_was_measured(one_process):
     cell = measure([Interrupting()])
     assert cell.interrupted
-    assert [r.knob for r in cell.track("interrupting").rungs] == [1.0, 0.1]
+    assert [r.tol for r in cell.track("interrupting").rungs] == [1.0, 0.1]
     assert "interrupted" in report.table(cell, (1e-3,))
 
 
@@ -125,7 +125,7 @@ from sparsekit._compare import peers
 class Endless(peers.Solver):
     key, title, package = "endless", "Endless", "sparsekit"
     ladder = (1.0, 0.5)
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         print("solvers may print")
         if X.shape[0] == 80:
             time.sleep(60)
@@ -133,7 +133,7 @@ class Endless(peers.Solver):
 
 class Crashing(Endless):
     key, title = "crashing", "Crashing"
-    def fit(self, X, problem, C, tol, max_iter, n_threads=1):
+    def fit(self, X, problem, C, tol, n_threads=1):
         if X.shape[0] == 80:
             os._exit(7)
         return peers.Fit(0 * X[0], 0.0, 1)
@@ -175,7 +175,7 @@ def test_isolated_and_local_fits_agree():
         out = runner.fit(C, 1e-8, 1, 60.0)
     finally:
         runner.close()
-    local = peers.Liblinear().fit(problem.X, problem, C, 1e-8, 10_000)
+    local = peers.Liblinear().fit(problem.X, problem, C, 1e-8)
     np.testing.assert_array_equal(out.fit.coef, local.coef)
     assert not out.error and not out.cut_off and out.seconds > 0
 

@@ -142,7 +142,7 @@ def test_faulty_svmlight_line(tmp_path, packing):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b,y\n1,2,0\n3,4\n", "1 of 2 rows have missing values"),
+        ("a,b,y\n1,2,0\n3,4\n", "two classes are needed"),
         ("a,b,y\n1,2,0\n3,1,,4\n", "Expected 3 fields in line 3, saw 4"),
         ("a,b,y\n1,2,0\n3,-inf,1\n", "column 'b' holds inf"),
         ("a,b,y\n1,2,0\n3,4,inf\n", "the target holds NaN or inf"),
@@ -278,3 +278,12 @@ def test_shipped_problems():
     np.testing.assert_allclose(cancer.X.std(axis=0), 1)
     for problem in (cancer, digits):
         assert set(np.unique(problem.y)) == {-1.0, 1.0} == set(np.unique(problem.y_test))
+
+
+def test_a_fault_of_held_out_rows_names_their_file(tmp_path):
+    path, test = tmp_path / "train.csv", tmp_path / "held.csv"
+    path.write_text("1,0\n2,1\n4,3\n")
+    test.write_text("1,2\n2,-1\n")
+    with pytest.raises(io.DataError, match=r"held\.csv: .*-1") as caught:
+        io.read_problem(path, test=test, family="poisson")
+    assert "train" not in str(caught.value)

@@ -73,7 +73,7 @@ def test_the_command(lasso, tmp_path, capsys):
     problem = make_problem("dense", True, model="lasso" if lasso else "logistic", standardize=True)
     file, numbers = tmp_path / "mine.csv", tmp_path / "numbers.json"
     np.savetxt(file, np.column_stack([problem.X, problem.y]), delimiter=",")
-    peer = "lasso-path" if lasso else "liblinear"
+    peer = "lasso" if lasso else "liblinear"
     options = ["--path", "5", "--max-time", "5", "--peers", peer, "--json", str(numbers)]
     assert main(["compare", *(["--lasso"] if lasso else []), *options, str(file)]) == 0
     out = capsys.readouterr().out

@@ -43,14 +43,6 @@ def test_many_words_make_a_sparse_matrix(tmp_path):
     assert problem.X.nnz == 119  # a word in each row, and x but for its 0
 
 
-def test_numbers_as_categories(tmp_path):
-    path = write(tmp_path / "t.csv", "code,x,y\n3,1,0\n5,2,1\n3,3,1\n")
-    np.testing.assert_array_equal(io.read_problem(path, test_size=0).X, [[3, 1], [5, 2], [3, 3]])
-    for name in ("code", "1"):
-        problem = io.read_problem(path, test_size=0, categorical=[name])
-        np.testing.assert_array_equal(problem.X, [[1, 0, 1], [0, 1, 2], [1, 0, 3]])
-
-
 @pytest.mark.parametrize(
     ("text", "X"),
     [
@@ -68,22 +60,10 @@ def test_delimiters_and_decimal_commas(tmp_path, text, X):
 def test_the_first_line_holds_names_unless_one_is_a_number(tmp_path):
     path = write(tmp_path / "t.csv", "1,2\n3,4\n5,6\n")
     assert io.read_problem(path, test_size=0, positive="2").X.tolist() == [[1], [3], [5]]
-    assert io.read_problem(path, test_size=0, header=True).X.tolist() == [[3], [5]]
     path = write(tmp_path / "t.csv", "31,rare\n12,usual\n40,rare\n")
     assert io.read_problem(path, test_size=0).X.tolist() == [[31], [12], [40]]
     path = write(tmp_path / "t.csv", "s,p\ns,e\nt,p\n")
     assert len(io.read_problem(path, test_size=0).y) == 2
-    assert len(io.read_problem(path, test_size=0, header=False).y) == 3
-
-
-def test_an_index_without_a_name_is_no_feature(tmp_path):
-    """As `DataFrame.to_csv` writes it; one that does not count the rows is a feature."""
-    path = write(tmp_path / "t.csv", ",a,y\n2,5,0\n0,6,1\n1,7,1\n")
-    problem = io.read_problem(path, test_size=0)
-    np.testing.assert_array_equal(problem.X, [[5], [6], [7]])
-    assert any("counts the rows" in note for note in problem.notes)
-    problem = io.read_problem(write(tmp_path / "t.csv", ",a,y\n2,5,0\n9,6,1\n"), test_size=0)
-    np.testing.assert_array_equal(problem.X, [[2, 5], [9, 6]])
 
 
 def test_spreadsheets(tmp_path):
@@ -104,25 +84,14 @@ MISSING = "age,cabin,town,y\n1,,Rome,no\n2,B,NA,yes\n?,C,Oslo,yes\n4,D,Oslo,no\n
 
 
 def test_missing_values(tmp_path):
-    """Refused with their number in each column; rows or columns are left out on request."""
+    """Rows are left out, with their number in each column."""
     path = write(tmp_path / "t.csv", MISSING)
-    with pytest.raises(io.DataError) as caught:
-        io.read_problem(path)
-    assert str(caught.value) == (
-        f"{path}: 4 of 6 rows have missing values, in the columns age (1), cabin (2), town (1). "
-        "Leave the rows out (--drop-missing) or columns out (--drop age,cabin,town)."
-    )
-    problem = io.read_problem(path, test_size=0, drop_missing=True)
+    problem = io.read_problem(path, test_size=0)
     np.testing.assert_array_equal(problem.X, [[1, 1, 0, 4], [1, 0, 1, 5]])
-    assert problem.notes[0].startswith("left out: 4 of 6 rows, with missing values in age (1), ")
-    assert (
-        io.read_problem(path, test_size=0, drop=["age", "cabin", "town"][:2], drop_missing=True).X.shape[0]
-        == 5
-    )
-    with pytest.raises(io.DataError, match=r"3 of 3 rows .* Leave columns out \(--drop a,b\)\."):
-        io.read_problem(write(path, "a,b,y\n1,,0\n,2,1\n,,1\n"), drop_missing=True)
-    with pytest.raises(io.DataError, match=r"columns y \(1\)\. Leave the rows out \(--drop-missing\)\.$"):
-        io.read_problem(write(path, "a,y\n1,0\n2,\n3,1\n"))
+    assert problem.notes[0] == "left out: 4 of 6 rows, with missing values in age (1), cabin (2), town (1)"
+    assert io.read_problem(path, test_size=0, drop=["age", "cabin"]).X.shape[0] == 5
+    with pytest.raises(io.DataError, match=r"every row has missing values in a \(2\), b \(2\)\. Leave col"):
+        io.read_problem(write(path, "a,b,y\n1,,0\n,2,1\n,,1\n"))
 
 
 def test_columns_are_standardised(tmp_path):
@@ -150,15 +119,12 @@ def test_columns_are_left_out(tmp_path):
     np.testing.assert_array_equal(problem.X, [[1], [2], [3], [4]])
     for options, match in (
         (dict(drop=["town"]), "no column 'town'; columns are age, colour, city, y"),
-        (dict(categorical=["town"]), "no column 'town'"),
         (dict(drop=["y"]), "column 'y' is the target"),
     ):
         with pytest.raises(io.DataError, match=match):
             io.read_problem(path, **options)
     path = write(tmp_path / "t.svm", "1 1:1\n0 1:2\n")
-    with pytest.raises(
-        io.DataError, match="--categorical, --drop and --drop-missing are for the columns of CSV and parquet"
-    ):
+    with pytest.raises(io.DataError, match="--drop is for the columns of CSV and parquet"):
         io.read_problem(path, drop=["1"])
 
 
@@ -167,10 +133,8 @@ def test_text_is_no_category(tmp_path):
     path = write(tmp_path / "t.csv", "name,x,y\n" + rows)
     with pytest.raises(io.DataError, match=r"'name' is text .* 40 different words in 40 rows") as caught:
         io.read_problem(path)
-    assert "--drop name" in str(caught.value) and "--categorical name" in str(caught.value)
+    assert "--drop name" in str(caught.value)
     assert io.read_problem(path, test_size=0, drop=["name"]).X.shape == (40, 1)
-    for name in ("name", "1"):
-        assert io.read_problem(path, test_size=0, categorical=[name]).X.shape == (40, 41)
 
 
 def test_held_out_rows_have_the_same_columns(tmp_path):
@@ -212,7 +176,7 @@ def test_parquet(tmp_path, frame, reader):
     assert problem.name == "t"
     np.testing.assert_array_equal(problem.X, ENCODED)
     np.testing.assert_array_equal(problem.y, [-1, 1, 1, -1])
-    other = io.read_problem(path, test_size=0, target="age", positive="3", drop=["y"], categorical=["city"])
+    other = io.read_problem(path, test_size=0, target="age", positive="3", drop=["y"])
     np.testing.assert_array_equal(other.y, [-1, -1, 1, -1])
     assert other.X.shape == (4, 5)
 
@@ -234,7 +198,7 @@ def test_faulty_parquet(tmp_path, frame, reader):
     path = tmp_path / "t.parquet"
     for column, values, match in (
         ("age", [1.0, np.inf, 3.0, 4.0], "column 'age' holds inf"),
-        ("colour", ["red", None, None, "blue"], r"2 of 4 rows .* colour \(2\).*--drop colour"),
+        ("colour", [None] * 4, r"every row has missing values in colour \(4\)"),
         ("age", pd.to_datetime(["2020-01-01"] * 4), "column 'age' is of type .*--drop age"),
     ):
         frame.assign(**{column: values}).to_parquet(path)

@@ -16,48 +16,15 @@ from sparsekit._compare.problem import Problem
 from sparsekit._compare.tables import DataError
 
 
-class Process:
-    """Stands for `time` in a process whose threads spin until a moment."""
-
-    def __init__(self, until):
-        self.until, self.now, self.used = until, 0.0, 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def process_time(self):
-        return self.used
-
-    def sleep(self, seconds):
-        self.used += max(0.0, min(self.now + seconds, self.until) - self.now)
-        self.now += seconds
-
-
-@pytest.mark.parametrize("until", [0.0, 0.1, 0.2])
-def test_waits_as_long_as_threads_spin(monkeypatch, until):
-    process = Process(until)
-    monkeypatch.setattr(worker, "time", process)
-    worker.wait_for_rest()
-    assert until <= process.now <= until + 2 * worker.QUIET[0] + 1e-9
-
-
-def test_ends_within_its_limit(monkeypatch):
-    process = Process(np.inf)
-    monkeypatch.setattr(worker, "time", process)
-    worker.wait_for_rest()
-    assert process.now == pytest.approx(worker.QUIET_LIMIT, abs=worker.QUIET[0])
-
-
 def test_a_fit_ends_before_the_wait(monkeypatch, tmp_path):
     """The wait is no part of the time of the fit, and comes behind it."""
     order = []
     solver = SimpleNamespace(
         design=lambda problem: None,
-        settings=lambda knob: {},
         fit=lambda *args, **settings: order.append("fit") or "fitted",
     )
     joblib.dump("a problem", tmp_path / "problem.joblib")
-    requests = [str(tmp_path / "problem.joblib"), (1.0, 0.1, 1)]
+    requests = [str(tmp_path / "problem.joblib"), (1.0, 0.1, 1), (1.0, 0.1, 2)]
 
     class Pipe:
         def recv(self):
@@ -70,9 +37,9 @@ def test_a_fit_ends_before_the_wait(monkeypatch, tmp_path):
 
     monkeypatch.setattr(worker.signal, "signal", lambda *args: None)
     monkeypatch.setattr(worker.os, "dup2", lambda *args: None)
-    monkeypatch.setattr(worker, "wait_for_rest", lambda: order.append("wait"))
+    monkeypatch.setattr(worker.time, "sleep", lambda seconds: order.append("wait"))
     worker._serve(Pipe(), solver)
-    assert order == [None, "fit", "wait", "fitted"]
+    assert order == [None, "fit", "fitted", "fit", "wait", "fitted"]
 
 
 def test_a_process_that_does_not_start_can_be_closed(monkeypatch):

@@ -44,11 +44,11 @@ def cases():
     X, single, y = small.X, small.X.astype("f4"), small.KINDS
 
     def tag(form=lambda x: x, **options):
-        return lambda: sk.SequenceTagger(max_iter=5, random_state=0, **options).fit([form(X), single], [y, y])
+        return lambda: sk.SequenceTagger(max_iter=5, **options).fit([form(X), single], [y, y])
 
     found["SequenceTagger"] = [
         tag(history=True), tag(loss="sparsemap"), tag(form=type(small.CSR), l1_ratio=0.5),
-        tag(loss="hinge"), tag(loss="perceptron"), tag(all_possible_states=False),
+        tag(loss="hinge"), tag(all_possible_states=False),
     ]  # fmt: skip
     return found
 

@@ -259,7 +259,7 @@ def test_weights_of_classes_that_the_rows_lack(model):
 def test_weights_of_labels_that_the_sequences_lack():
     X, y = [np.eye(3), np.eye(3)[:2]], [["a", "b", "a"], ["b", "a"]]
     few, many = {"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "c": 9.0}
-    steps = sk.SequenceTagger(loss="perceptron", random_state=0)
+    steps = sk.SequenceTagger()
     for fit in (
         lambda weight: sk.SequenceTagger(class_weight=weight).fit(X, y),
         lambda weight: clone(steps).set_params(class_weight=weight).partial_fit(X, y, classes=["a", "b"]),

@@ -29,7 +29,6 @@ def displays(path):
         "parametric": lambda **o: inspection.ParametricPlotDisplay.from_function(
             lambda x: 1 + x @ x, [0.0], [1.0], **o
         ),
-        "coefficients": lambda **o: inspection.CoefficientDisplay.from_coefficients([1.0, -2.0], **o),
         "attention": lambda **o: inspection.AttentionDisplay.from_weights(np.eye(2), **o),
     }
 
@@ -50,7 +49,6 @@ def test_line_options_by_either_name(displays, name):
         ("path", {"no_such_option": 1}),
         ("convergence", {"no_such_option": 1}),
         ("parametric", {"no_such_option": 1}),
-        ("coefficients", {"no_such_option": 1}),
         ("attention", {"cmap": "no such map"}),
     ],
 )

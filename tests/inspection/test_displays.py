@@ -51,9 +51,10 @@ def test_attention_side_by_side_and_without_labels():
 @pytest.mark.parametrize(
     "weights, options, message",
     [
-        ([0.5, 0.5], {}, r"weights must have the shape \(n_queries, n_keys\)"),
-        ([[0.5, np.inf]], {}, "weights must be finite"),
-        ([[0.5, -0.1]], {}, r"weights must be finite and at least 0; weights\[0, 1\] is -0.1"),
+        ([0.5, 0.5], {}, "Expected 2D array, got 1D array"),
+        ([[0.5, np.inf]], {}, "Input weights contains infinity"),
+        ([[0.5, -0.1]], {}, "Negative values in data"),
+        ([["a"]], {}, "could not convert string to float"),
         ([[0.5, 0.5]], {"queries": "ab"}, "queries must be 1 labels; got 2"),
         ([[0.5, 0.5]], {"keys": "a"}, "keys must be 2 labels; got 1"),
         ([[0.5, 0.5]], {"frames": [2]}, "frames must be a number of a key, below 2"),
@@ -64,5 +65,3 @@ def test_attention_side_by_side_and_without_labels():
 def test_attention_errors(weights, options, message):
     with pytest.raises(ValueError, match=message):
         AttentionDisplay.from_weights(weights, **options)
-    with pytest.raises(TypeError, match="must hold numbers"):
-        AttentionDisplay.from_weights([["a"]])

@@ -23,7 +23,7 @@ DISTRIBUTIONS = {
     "cupyx": "cupy-cuda12x",
 }
 # solvers to compare with that no extra names: source only, or for dense data alone
-BY_HAND = {"adelie", "blitzl1", "glmnet", "glmnetrs", "pybiglasso", "statsmodels"}
+BY_HAND = {"adelie", "blitzl1", "glmnet", "glmnetrs"}
 
 
 @pytest.fixture(scope="module")

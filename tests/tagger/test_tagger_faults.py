@@ -57,7 +57,6 @@ def test_what_is_wrong_is_named(X, y, error, match):
         ({"class_weight": {"X": 1.0}}, "class_weight"),
         ({"loss": "svm"}, "loss"),
         ({"loss": "hinge", "l1_ratio": 0.5}, "l1_ratio must be 0"),
-        ({"loss": "perceptron", "l1_ratio": 1.0}, "l1_ratio must be 0"),
         ({"loss": "sparsemap", "l1_ratio": 0.5}, "l1_ratio must be 0"),
     ],
 )
@@ -76,6 +75,6 @@ def test_predictions_name_what_is_wrong(spans, arrays):
     with pytest.raises(ValueError, match=r"X\[0\] has 4 features; expected 3"):
         other.predict([np.zeros((1, 4))])
     turns = sk.SequenceTagger(constraints=[(None, "b"), ("a", None)]).fit([EYE], [["a", "b"]])
-    for predict in (turns.predict, turns.predict_marginals):
+    for predict in (turns.predict, turns.predict_proba):
         with pytest.raises(ValueError, match=r"no labelling of the length of X\[1\]"):
             predict([EYE, EYE[:1]])

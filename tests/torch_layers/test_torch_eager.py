@@ -36,7 +36,7 @@ FUNCTIONS = {
 
 def test_what_is_plain():
     z = scores(2, 3)
-    assert eager.is_plain(z, None, torch.nn.Parameter(z), z.clone().requires_grad_().exp(), z.T, z.long())
+    assert eager.is_plain(z, torch.nn.Parameter(z), z.clone().requires_grad_().exp(), z.T, z.long())
     with torch.inference_mode():
         assert eager.is_plain(z, z + 1)
     with forward_ad.dual_level():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -36,7 +37,7 @@ def _has_marginals(model):
     return True
 
 
-class TaggerPredictionMixin:
+class TaggerPredictionMixin(SparseCoefMixin):
     """Predictions from ``coef_``, ``transitions_``, ``start_`` and ``stop_``."""
 
     coef_: Any  # an array, or after `sparsify` a matrix of SciPy
@@ -95,35 +96,11 @@ class TaggerPredictionMixin:
         labels = self.classes_[tags].tolist()
         return [labels[i:j] for i, j in pairwise(starts)]
 
-    def predict_marginals(self, X: Sequence[Any]) -> list[Any]:
-        """Probabilities of the labels at each position; with loss="sparsemap" sparse ones.
-
-        Only with these two losses: the others say nothing of probabilities.
-
-        Parameters
-        ----------
-        X : list of sequences
-            As in fit.
-
-        Returns
-        -------
-        list of ndarray or csr_array of shape (n_positions, n_labels)
-            Columns in the order of ``classes_``; a CSR array with loss="sparsemap".
-
-        Raises
-        ------
-        ValueError
-            As of `predict`.
-        AttributeError
-            With another loss.
-        """
-        _has_marginals(self)  # no `available_if`, which hides the reason
-        dense = self.predict_proba(X)
-        return [sp.csr_array(p) for p in dense] if self.loss == "sparsemap" else dense
-
     @available_if(_has_marginals)
     def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
-        """The same as `predict_marginals`, as arrays.
+        """Probabilities of the labels at each position; with loss="sparsemap" most are exactly 0.
+
+        The hinge loss has none.
 
         Parameters
         ----------
@@ -133,6 +110,7 @@ class TaggerPredictionMixin:
         Returns
         -------
         list of ndarray of shape (n_positions, n_labels)
+            Columns in the order of ``classes_``.
 
         Raises
         ------
@@ -195,29 +173,6 @@ class TaggerPredictionMixin:
             for k, j, v in zip(coef.row.tolist(), coef.col.tolist(), coef.data.tolist())
             if v != 0.0
         }
-
-    def sparsify(self) -> Self:
-        """Turn ``coef_`` into a CSR array, which pays where most coefficients are 0, as with an L1 penalty.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "coef_")
-        self.coef_ = sp.csr_array(self.coef_)
-        return self
-
-    def densify(self) -> Self:
-        """Turn ``coef_`` back into an array.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self, "coef_")
-        if sp.issparse(self.coef_):
-            self.coef_ = check_sparse(self.coef_, "coef_").toarray()
-        return self
 
 
 def warn_of_unsolved(n):

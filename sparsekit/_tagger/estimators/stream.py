@@ -1,5 +1,4 @@
-"""Sequences that come in batches: passes of the perceptron or along gradients, with features that were not
-there before."""
+"""Sequences that come in batches, with features that were not there before."""
 
 from __future__ import annotations
 
@@ -11,13 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ..._estimator.decorators import fit_context
-from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads
 from ..._messages import shown
-from ..losses.states import rows_of
 from ..plan import BATCH_LOSSES
 from ..solver.ftrl import coefficients, sums_of, update_by_batch
-from ..solver.perceptron import Sequences, Steps, run_pass
 from .prediction import TaggerPredictionMixin, warn_of_unsolved
 from .sequences import read, read_labels, refuse_no_features, sequence_weights
 
@@ -32,8 +28,6 @@ class TaggerStreamMixin(TaggerPredictionMixin):
     class_weight: Any
     all_possible_states: bool
     all_possible_transitions: bool
-    _steps: Any
-    _n_steps: float
     _sums: Any
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -48,12 +42,11 @@ class TaggerStreamMixin(TaggerPredictionMixin):
 
         New features of dicts get coefficients; their names are appended.
 
-        With ``loss="perceptron"`` the steps are the perceptron's, and ``coef_`` and the others are means over
-        all sequences so far. With the other losses they are those of the proximal
-        follow-the-regularised-leader [1]_. The objective is that of `fit` for *all* sequences so far, with
-        one penalty of any ``l1_ratio``. Repeated sequences count again. ``objective_`` has the losses of this
-        batch, each before its step. Memory is three numbers for every feature and label, whatever the number
-        of sequences. After a `fit`, the steps start from its coefficients.
+        The steps are those of the proximal follow-the-regularised-leader [1]_. The objective is that of `fit`
+        for *all* sequences so far, with one penalty of any ``l1_ratio``. Repeated sequences count again.
+        ``objective_`` has the losses of this batch, each before its step. Memory is three numbers for every
+        feature and label, whatever the number of sequences. After a `fit`, the steps start from its
+        coefficients.
 
         Parameters
         ----------
@@ -64,7 +57,7 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         classes : array-like of shape (n_labels,), default=None
             All labels that may come. Needed in the first call; later it must name the same, or be None.
         sample_weight : float or array-like of shape (n_sequences,), default=None
-            Weights >= 0 of the sequences; of the perceptron, lengths of its steps.
+            Weights >= 0 of the sequences.
 
         Returns
         -------
@@ -75,8 +68,7 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         ValueError
             As of `fit`, or if classes lack a label of y, are missing in the first call, or change later. With
             ``class_weight="balanced"``, which needs all labels at once. If unseen pairs are to have no
-            coefficient, which only `fit` can know. With an L1 penalty and the perceptron, which has no
-            penalty.
+            coefficient, which only `fit` can know.
 
         Warns
         -----
@@ -88,8 +80,6 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         .. [1] H. B. McMahan, "Follow-the-regularized-leader and mirror descent: equivalence theorems and L1
            regularization", AISTATS 2011, with the steps of AdaGrad.
         """
-        if self.loss == "perceptron" and self.l1_ratio > 0:
-            raise ValueError("l1_ratio must be 0 with loss='perceptron', which has no penalty.")
         if not (self.all_possible_states and self.all_possible_transitions):
             raise ValueError(
                 "partial_fit needs all_possible_states=True and all_possible_transitions=True: what will be "
@@ -113,29 +103,19 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         allowed = self._allowed(all_labels, codes, given.starts)
         # a batch may lack labels of a positive weight
         weight = sequence_weights(self.class_weight, sample_weight, all_labels, codes, given.starts, least=0)
-        rows, names, p = self._columns(given, known)
-        K = len(all_labels)
+        rows, names = self._columns(given, known)
+        p, K = rows.shape[1], len(all_labels)
         refuse_no_features(p)
-        if self.loss == "perceptron":
-            steps = self._steps_so_far(known, p, K)
-            data = Sequences(rows, given.starts, codes, weight, allowed, self.fit_ends)
-            order = data.order()
-            wrong_labels = run_pass(steps, data, order)
-            table = steps.mean()
-            self.objective_ = self.optimality_ = wrong_labels / max(data.count_positions(order), 1)
-        else:
-            steps = self._leader_so_far(known, p, K)
-            with blas_threads(1):
-                value, unsolved = update_by_batch(
-                    BATCH_LOSSES[self.loss], steps.table, steps.sums, rows, given.starts, codes, weight,
-                    allowed, self.C, self.l1_ratio, self.fit_ends,
-                )  # fmt: skip
-            table = coefficients(steps.table, steps.sums, self.C, self.l1_ratio)
-            penalty = (
-                0.5 * (1.0 - self.l1_ratio) * np.vdot(table, table) + self.l1_ratio * np.abs(table).sum()
-            )
-            self.objective_, self.optimality_ = float(value + penalty), np.nan
-            warn_of_unsolved(unsolved)
+        Z, G = sums = self._sums_so_far(known, p, K)
+        with blas_threads(1):
+            value, unsolved = update_by_batch(
+                BATCH_LOSSES[self.loss], Z, G, rows, given.starts, codes, weight, allowed, self.C,
+                self.l1_ratio, self.fit_ends,
+            )  # fmt: skip
+        table = coefficients(Z, G, self.C, self.l1_ratio)
+        penalty = 0.5 * (1.0 - self.l1_ratio) * np.vdot(table, table) + self.l1_ratio * np.abs(table).sum()
+        self.objective_, self.optimality_ = float(value + penalty), np.nan
+        warn_of_unsolved(unsolved)
         self.coef_ = np.ascontiguousarray(table[:p].T)
         self.transitions_, self.start_, self.stop_ = table[p : p + K].copy(), table[p + K], table[p + K + 1]
         self.classes_, self.n_features_in_ = all_labels, p
@@ -143,7 +123,7 @@ class TaggerStreamMixin(TaggerPredictionMixin):
             self.feature_names_in_ = names
         self.n_iter_ = np.array([1], dtype=np.int32)
         self.dual_gap_ = np.nan
-        self._store_steps(steps)
+        self._sums = sums
         return self
 
     def _names(self):
@@ -160,64 +140,31 @@ class TaggerStreamMixin(TaggerPredictionMixin):
         return found
 
     def _columns(self, given, known):
-        """The rows with the columns of all features so far, the names of these, and how many there are."""
-        indptr, indices, data = rows_of(design_of(given.X, 1))
+        """The rows with the columns of all features so far, and the names of these."""
+        rows = sp.csr_matrix(given.X, dtype=np.float64)
         if given.names is None:
-            return (indptr, indices, data), None, given.X.shape[1]
+            return rows, None
         old = self._names() if known else np.zeros(0, dtype=object)
         index = {name: j for j, name in enumerate(old)}
         where = np.array([index.setdefault(name, len(index)) for name in given.names], dtype=np.int64)
-        names = np.array(list(index), dtype=object)
-        return (indptr, where[indices] if len(where) else indices, data), names, len(names)
+        shape = rows.shape[0], len(index)
+        rows = sp.csr_matrix((rows.data, where[rows.indices], rows.indptr), shape=shape)
+        return rows, np.array(list(index), dtype=object)
 
-    def _stored(self, known, kind):
-        """What the last call left, if it was of this kind."""
-        stored = getattr(self, kind, None) if known else None
-        if stored is None:
-            return None
-        wanted = (2, self.n_features_in_ + len(self.classes_) + 2, len(self.classes_))
-        return stored if stored.shape == wanted and np.isfinite(stored).all() else None
-
-    def _begin(self, known, p, K, stored, count, table):
-        """Two tables to go on from, with rows for features that are new: stored ones, or ``table``'s."""
+    def _sums_so_far(self, known, p, K):
+        """Z and G of `update_by_batch`, (2, p + K + 2, K); rows of new features are 0."""
+        sums = np.zeros((2, p + K + 2, K))
         if not known:
-            return Steps(np.zeros((p + K + 2, K)), np.zeros((p + K + 2, K)))
-        if stored is None:
-            first = table()
-            stored = first, np.zeros_like(first)
-        return Steps(stored[0].copy(), stored[1].copy(), count).grown(
-            np.arange(self.n_features_in_), np.arange(K), p, K
-        )
-
-    def _steps_so_far(self, known, p, K):
-        """Steps of the perceptron; coefficients that were fitted otherwise begin a new mean."""
-        stored = self._stored(known, "_steps")
-        return self._begin(
-            known, p, K, stored, float(self._n_steps) if stored is not None else 0.0, self._table
-        )
-
-    def _leader_so_far(self, known, p, K):
-        """The sums of `update_by_batch`."""
-        stored = self._stored(known, "_sums")
-        if stored is not None:
-            stored = np.stack([stored[0], np.maximum(stored[1], 0.0)])
-
-        def sums():
-            return sums_of(self._table(), 0.0, self.C, self.l1_ratio)
-
-        return self._begin(known, p, K, stored, 0.0, sums)
+            return sums
+        old, stored = self.n_features_in_, getattr(self, "_sums", None)
+        if stored is None or stored.shape != (2, old + K + 2, K) or not np.isfinite(stored).all():
+            Z = sums_of(self._table(), 0.0, self.C, self.l1_ratio)
+            stored = np.stack([Z, np.zeros_like(Z)])
+        sums[:, :old], sums[:, p:] = stored[:, :old], stored[:, old:]
+        np.maximum(sums[1], 0.0, out=sums[1])  # of a file that somebody wrote
+        return sums
 
     def _table(self):
         """The coefficients (p + K + 2, K)."""
         coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
         return np.vstack([coef.T, self.transitions_, self.start_, self.stop_]).astype(np.float64)
-
-    def _store_steps(self, steps):
-        """What the next call goes on from; None where the last fit has none."""
-        for name in ("_steps", "_n_steps", "_sums"):
-            if hasattr(self, name):
-                delattr(self, name)
-        if steps is not None and self.loss == "perceptron":
-            self._steps, self._n_steps = np.stack([steps.table, steps.sums]), float(steps.count)
-        elif steps is not None:
-            self._sums = np.stack([steps.table, steps.sums])

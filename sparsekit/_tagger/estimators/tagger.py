@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..._docstrings import shares_entries
@@ -22,11 +20,9 @@ from ..._estimator.decorators import fit_context, with_parameters
 from ..._linalg.class_design import design_of
 from ..._linalg.threads import blas_threads, count_threads
 from ..._messages import shown
-from ..._typing import ClassWeight, RandomState
+from ..._typing import ClassWeight
 from ..losses.constraints import SCHEMES
-from ..losses.states import rows_of
 from ..plan import FIT_LOSSES, choose_minimizer
-from ..solver.perceptron import Sequences, Steps, train
 from .prediction import warn_of_unsolved
 from .sequences import read, read_labels, refuse_no_features, sequence_weights
 from .stream import TaggerStreamMixin
@@ -53,13 +49,12 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     C : float, default=1.0
         Inverse strength of the penalty, > 0. CRFsuite's c1 and c2 are C = 1 / (c1 + 2 c2),
         l1_ratio = c1 / (c1 + 2 c2).
-    loss : {"crf", "sparsemap", "hinge", "perceptron"}, default="crf"
+    loss : {"crf", "sparsemap", "hinge"}, default="crf"
         "crf" is the negative log-likelihood above. "sparsemap" is the Fenchel-Young loss of SparseMAP [2]_:
         most marginals are exactly 0, so is the loss of a clear true labelling. It takes five to thirty times
         as long. "hinge" is the structured support vector machine [3]_: :math:`\max_y (s(x_i, y) + d(y, y_i))
-        - s(x_i, y_i)`, d the number of labels that differ; ten to thirty times as long. "perceptron" is the
-        averaged structured perceptron [4]_: steps by one sequence after another without a penalty, whatever C
-        is; very fast. `fit` needs ``l1_ratio=0`` with these three; batches (`partial_fit`) take all of them.
+        - s(x_i, y_i)`, d the number of labels that differ; ten to thirty times as long. `fit` needs
+        ``l1_ratio=0`` with these two; batches (`partial_fit`) take all of them.
     l1_ratio : float, default=0.0
         Share of the L1 penalty, between 0 and 1. 0 is fitted by L-BFGS, all else by OBA, which leaves many
         coefficients exactly 0.
@@ -82,13 +77,10 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
         the lowest. The largest entry of the gradient must be at most tol times that at zero too. With an L1
         penalty the fit stops when a diagonal model predicts a reduction of at most tol times the objective,
         about what is left. With loss="sparsemap", which has kinks, the fit also stops when ten steps lower
-        the objective by less than tol / 100 times it, or none does. With loss="hinge" the gap alone counts,
-        at most ``100 * tol`` of the objective. With loss="perceptron" nothing is certified. The fit stops
-        when the share of wrong labels in a pass is at most tol, or decreases by at most tol in five passes.
+        the objective by less than tol times it, or none does. With loss="hinge" the gap alone counts,
+        at most ``100 * tol`` of the objective.
     max_iter : int, default=1000
-        Largest number of steps; of the perceptron, of passes.
-    random_state : int, RandomState instance or None, default=None
-        Order of the sequences in each pass of the perceptron.
+        Largest number of steps.
     {max_time}
     warm_start : bool, default=False
         Start from the last fit's coefficients, by the names of features and labels where these are dicts'.
@@ -100,7 +92,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (n_labels,)
         The labels, sorted.
-    coef_ : ndarray of shape (n_labels, n_features), or CSR array after `sparsify`
+    coef_ : ndarray of shape (n_labels, n_features), or CSR matrix after `sparsify`
         w, in the dtype of X (float64 for dicts).
     transitions_ : ndarray of shape (n_labels, n_labels)
         A: of each label (row) before each other (column). 0 where ``constraints`` forbid it.
@@ -113,12 +105,12 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     n_iter_ : ndarray of shape (1,)
         Number of steps.
     optimality_ : float
-        The measure that ``tol`` bounds, at the solution; NaN after `partial_fit`, but for the perceptron's.
+        The measure that ``tol`` bounds, at the solution; NaN after `partial_fit`.
     objective_ : float
-        Value of the objective; of the perceptron the share of wrong labels in the last pass.
+        Value of the objective.
     dual_gap_ : float
         ``objective_`` is at most this far from the optimum, by strong convexity or (hinge) a dual point. NaN
-        with an L1 penalty, SparseMAP or the perceptron, and after `partial_fit`.
+        with an L1 penalty or SparseMAP, and after `partial_fit`.
     history_ : dict of ndarray
         Only with ``history=True``: values of every step.
     n_features_in_ : int
@@ -147,8 +139,6 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     .. [3] I. Tsochantaridis, T. Joachims, T. Hofmann, Y. Altun, "Large margin methods for structured and
        interdependent output variables", JMLR 2005, eq. (8); the cost by B. Taskar, C. Guestrin, D. Koller,
        "Max-margin Markov networks", NIPS 2003.
-    .. [4] M. Collins, "Discriminative training methods for hidden Markov models: theory and experiments with
-       perceptron algorithms", EMNLP 2002, figure 1 and section 2.4.
 
     Examples
     --------
@@ -162,7 +152,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
 
     C: float = 1.0
     _: KW_ONLY
-    loss: Literal["crf", "sparsemap", "hinge", "perceptron"] = "crf"
+    loss: Literal["crf", "sparsemap", "hinge"] = "crf"
     l1_ratio: float = 0.0
     constraints: Literal["BIO", "BIOES", "BILOU", "none"] | list[tuple[Any, Any]] | None = None
     all_possible_states: bool = True
@@ -171,7 +161,6 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
     class_weight: ClassWeight = None
     tol: float = 1e-4
     max_iter: int = 1000
-    random_state: RandomState = None
 
     _parameter_constraints: ClassVar[dict] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -182,7 +171,6 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
         "all_possible_transitions": ["boolean"],
         "fit_ends": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
         **FIT_CONSTRAINTS,
     }
 
@@ -249,7 +237,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
             ridge=1.0 - self.l1_ratio, n_threads=n_threads, all_states=self.all_possible_states,
             all_transitions=self.all_possible_transitions,
         )  # fmt: skip
-        if self.loss != "perceptron" and not np.isfinite(loss.gradient(np.zeros(loss.n_variables))).all():
+        if not np.isfinite(loss.gradient(np.zeros(loss.n_variables))).all():
             raise ValueError("X, C or sample_weight is too large: sums over all positions overflow.")
         dtype = given.X.dtype
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -264,15 +252,7 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
                 "classes_": classes,
             }
 
-        steps = None
-        if self.loss == "perceptron":
-            steps = self._first_steps(loss, start)
-            data = Sequences(
-                rows_of(design), given.starts, codes, weight, allowed, self.fit_ends, self._free(loss)
-            )
-            solve = partial(self._train, steps, data, loss)
-        else:
-            solve = choose_minimizer(self.loss, loss, self.l1_ratio)
+        solve = choose_minimizer(self.loss, loss, self.l1_ratio)
 
         def run(x0, callback):
             # sums of BLAS depend on its number of threads
@@ -285,29 +265,10 @@ class SequenceTagger(TaggerStreamMixin, SolverEstimatorMixin, BaseEstimator):
             data={"X": X, "y": y, "metadata": metadata},
             attributes=attributes,
         )  # fmt: skip
-        self._store_steps(steps)
+        if hasattr(self, "_sums"):
+            del self._sums
         warn_of_unsolved(getattr(loss, "unsolved", 0))
         return self
-
-    def _first_steps(self, loss, start):
-        rows = loss.p + loss.K + 2
-        table = np.zeros((rows, loss.K))
-        if start is not None:
-            table[: len(start)] = start
-        return Steps(table, np.zeros((rows, loss.K)))
-
-    def _free(self, loss):
-        """Coefficients that may differ from 0, (p + K + 2, K); None for all."""
-        if self.all_possible_states and self.all_possible_transitions:
-            return None
-        return np.concatenate([loss.states.free(), loss.moves, np.ones((2, loss.K), dtype=bool)])
-
-    def _train(self, steps, data, loss, *, x0, **options):
-        # x0 is the initial point of `steps`
-        return train(
-            steps, data, lambda table: loss.pack(table if self.fit_ends else table[:-2]),
-            check_random_state(self.random_state), **options,
-        )  # fmt: skip
 
     def _start(self, names, classes, p):
         """The last fit's table for these features and labels, if asked for and finite, else None."""

@@ -25,7 +25,7 @@ class HingeLoss(ChainLoss):
     def __init__(self, *given, **options):
         super().__init__(*given, **options)
         self.temperature = 1.0
-        self._logs, self._tops, self._risk, self._costly = None, None, 0.0, (None, None)
+        self._logs, self._risk, self._costly = None, 0.0, (None, None)
 
     def cool(self, temperature):
         """Another temperature: values of the last one are forgotten."""
@@ -65,10 +65,4 @@ class WorstLoss(ChainLoss):
         worst, value = best(unary, self.starts, follow, self.n_threads)
         unary[:] = 0.0
         unary[self._rows, worst] = self._weights
-        later = np.ones(len(worst), dtype=bool)
-        later[self._first] = False
-        later = np.flatnonzero(later)
-        pairs = np.bincount(
-            worst[later - 1] * self.K + worst[later], self._weights[later], minlength=self.K**2
-        )
-        return value, pairs.reshape(self.K, self.K)
+        return value, self.count_pairs(worst, self._weights)

@@ -54,18 +54,17 @@ class ChainLoss:
         self._first, self._last = starts[full], starts[full + 1] - 1
         inner = np.ones(len(y), dtype=bool)
         inner[self._first] = False
-        later = np.flatnonzero(inner)
-        self._counts = np.bincount(
-            y[later - 1] * self.K + y[later], self._weights[later], minlength=self.K**2
-        ).reshape(self.K, self.K)
+        self._later = np.flatnonzero(inner)
+        self._counts = self.count_pairs(y, self._weights)
         # transitions that may have a score
-        self.moves = self.allowed.follow if all_transitions else self._counted(y, later)
+        self.moves = self.allowed.follow if all_transitions else self.count_pairs(y, np.ones(len(y))) > 0
         self._seen: Any = None, np.nan, None
         self.n_evaluations = 0
 
-    def _counted(self, y, later):
-        counts = np.bincount(y[later - 1] * self.K + y[later], minlength=self.K**2)
-        return counts.reshape(self.K, self.K) > 0
+    def count_pairs(self, labels, weights):
+        """Sums (K, K) of the positions' weights, by the label before and the label at them."""
+        pairs = labels[self._later - 1] * self.K + labels[self._later]
+        return np.bincount(pairs, weights[self._later], minlength=self.K**2).reshape(self.K, self.K)
 
     def _rest(self, x):
         """Transitions (K, K), start (K,), stop (K,)."""

@@ -11,18 +11,6 @@ from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.dense_design import DenseDesign
 
 
-def rows_of(design):
-    """X as compressed rows of float64, with what the kernels of chains take as indices."""
-    if isinstance(design, DenseDesign):
-        rows = sp.csr_matrix(design.X)
-        return rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data.astype(np.float64)
-    return (
-        design.indptr.astype(np.int64, copy=False),
-        design.indices.astype(np.int64),
-        design.data.astype(np.float64, copy=False),
-    )
-
-
 def _squares(design, weights):
     """sum_i c_i x_ij^2, (p,)."""
     if isinstance(design, DenseDesign):
@@ -58,20 +46,16 @@ class AllStates:
         """The variables of a table (p, K)."""
         return table.ravel()
 
-    def free(self):
-        """Pairs that have a coefficient, (p, K)."""
-        return np.ones((self.design.shape[1], self.K), dtype=bool)
-
 
 class SeenStates(AllStates):
     """Coefficients of the features and labels that occur together at some position."""
 
     def __init__(self, design, y, K):
         super().__init__(design, K)
-        indptr, indices, data = rows_of(design)
-        used = indices * K + np.repeat(y, np.diff(indptr))
+        rows = sp.csr_matrix(design.X) if isinstance(design, DenseDesign) else design
+        used = rows.indices.astype(np.int64) * K + np.repeat(y, np.diff(rows.indptr))
         # stored zeros do not count
-        self._index = np.unique(used[data != 0])
+        self._index = np.unique(used[rows.data != 0])
         self.n = len(self._index)
 
     def scores(self, x):
@@ -90,8 +74,3 @@ class SeenStates(AllStates):
 
     def pick(self, table):
         return table.ravel()[self._index]
-
-    def free(self):
-        free = np.zeros(self.design.shape[1] * self.K, dtype=bool)
-        free[self._index] = True
-        return free.reshape(-1, self.K)

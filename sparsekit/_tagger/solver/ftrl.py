@@ -45,10 +45,9 @@ def sums_of(table, squares, C, l1_ratio):
 def update_by_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, C, l1_ratio, ends):
     """One pass over the sequences in their order; Z and G (p + K + 2, K) change in place.
 
-    ``rows`` is of `rows_of`, ``make_loss`` a subclass of `ChainLoss`. Returns C times
+    ``rows`` is a CSR matrix (N, p), ``make_loss`` a subclass of `ChainLoss`. Returns C times
     the sum of the losses as they were met, and how many were not solved.
     """
-    indptr, indices, data = rows
     K = len(allowed.begin)
     p, total, unsolved = len(sums) - K - 2, 0.0, 0
     rest = np.arange(p, p + K + 2 * ends)
@@ -57,10 +56,9 @@ def update_by_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, 
         few = order[lo : lo + _FEW]
         lengths = np.diff(starts)[few]
         at = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in few])
-        inside = np.concatenate([np.arange(indptr[starts[i]], indptr[starts[i + 1]]) for i in few])
-        used, columns = np.unique(indices[inside], return_inverse=True)
-        ends_of_rows = np.concatenate([[0], (indptr[at + 1] - indptr[at]).cumsum()])
-        X = sp.csr_matrix((data[inside], columns, ends_of_rows), shape=(len(at), len(used)))
+        part = rows[at]
+        used, columns = np.unique(part.indices, return_inverse=True)
+        X = sp.csr_matrix((part.data, columns, part.indptr), shape=(len(at), len(used)))
         loss = make_loss(
             design_of(X, 1), np.concatenate([[0], lengths.cumsum()]), y[at], allowed, C * weight[few],
             ends=ends, ridge=0.0,

@@ -30,7 +30,8 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
     x = np.zeros(loss.n_variables) if x0 is None else np.array(x0, dtype=np.float64)
     f, g = loss.value_and_gradient(x)
     state = init_state(x, f, g, loss.curvature(), memory)
-    dual, least, found, nit, status = -np.inf, np.inf, x, 0, None
+    # no objective is below 0, which is attained where there is one label
+    dual, least, found, nit, status = 0.0, np.inf, x, 0, None
     while status is None:  # a continuation step
         left = True
         while True:

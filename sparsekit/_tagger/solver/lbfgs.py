@@ -19,8 +19,6 @@ _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
     small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
 )
-# A nonsmooth run ends when FTOL_WINDOW steps have decreased the objective by less than tol * _SHARE of it.
-_SHARE = 1e-2
 # Relative decrease below which the slope decides on a step, not the value.
 _FLAT = 1e-10
 
@@ -137,7 +135,7 @@ def minimize(
             break
         if optimality <= tol and (kinks or _gap(state, modulus) <= GAP_FACTOR * tol * abs(state.f)):
             status = outcome.CONVERGED
-        elif kinks and has_stalled(values, _SHARE * tol * abs(state.f)):
+        elif kinks and has_stalled(values, tol * abs(state.f)):
             status = outcome.SMALL_DECREASE
         elif (reached := progress.limits.reached(nit)) is not None:
             status = reached

@@ -134,22 +134,6 @@ class LinearScores:
         return result
 
 
-class ScaledScores(LinearScores):
-    """The same with a factor for each class."""
-
-    def __init__(self, coef, intercept, factor, n_threads=1):
-        super().__init__(coef, intercept, n_threads)
-        self.factor = factor
-
-    def block(self, X, lo, hi):
-        scores = super().block(X, lo, hi)
-        scores *= self.factor[lo:hi].astype(scores.dtype)
-        return scores
-
-    def rank(self, X, k, codes, normalize):
-        return None
-
-
 class HashedScores:
     """The same from a hashed table."""
 

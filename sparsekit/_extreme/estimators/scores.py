@@ -118,7 +118,7 @@ class LinearScores:
         if not kept.helps:
             return None
         X = X if is_sparse(X) else sp.csr_array(X)
-        if not kept.covers(coef, self.intercept, np.unique(X.indices), X.nnz * K, self.n_threads):
+        if not kept.covers(coef, np.unique(X.indices).astype(np.int64), self.n_threads):
             return None
         data = X.data.astype(self.dtype(X), copy=False)
         indices, indptr = X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)

@@ -28,7 +28,7 @@ def problem(noise, n_negatives, seed=0, *, sparse=False, index=np.int32, dtype=n
     options = SamplingOptions(method="is", n_negatives=n_negatives, plan=plan, adaptive=True, **kwargs)
     rows = make_rows(X, y, sparse, index, dtype, weight=weight)
     state = init_state(K, D, dtype, options)
-    plan.from_classes(rng.standard_normal((K, D)), rng.standard_normal(K), state.W, state.bias)
+    state.W[:, plan.place], state.bias[plan.place] = rng.standard_normal((D, K)), rng.standard_normal(K)
     work = init_work(rows, K, options, rng, counts=counts, noise=noise)
     set_scale(state, rows)
     return X, rows, options, state, work

@@ -69,7 +69,7 @@ CASES = {
 
 def everything(monkeypatch):
     """Have all rows be paid for."""
-    monkeypatch.setattr(tracking, "STEP_SCORE", 1e6)
+    monkeypatch.setattr(tracking, "SHARE", 1e6)
 
 
 def nothing_free(monkeypatch):
@@ -158,7 +158,7 @@ def test_estimates_take_a_twentieth_at_most(table, monkeypatch, max_iter):
     found = np.isfinite(model.objective_curve_)
     assert len(scored) == 1 + found.sum() and found[-1]
     assert (found.sum() == 7) == (max_iter == 7)
-    allowed = 0.05 * tracking.STEP_SCORE * len(y) * 10 * max_iter
+    allowed = tracking.SHARE * len(y) * 10 * max_iter
     assert 0.8 * allowed <= sum(scored[1:]) <= allowed
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit import ExtremeSoftmaxSGD
-from sparsekit._cython.extreme import _shortlist as kernels
+from sparsekit._cython.extreme import _ranking as kernels
 from sparsekit._extreme.estimators import scores as module
 from sparsekit._extreme.estimators.scores import LinearScores, rank
 from sparsekit._extreme.solver import shortlist
@@ -19,7 +19,6 @@ K, D = 5000, 60
 @pytest.fixture(autouse=True)
 def from_few_classes_on(monkeypatch):
     monkeypatch.setattr(module, "MIN_CLASSES", 1000)
-    monkeypatch.setattr(shortlist, "ROUNDING_BUDGET", 1e9)
 
 
 def rows(n, d, dtype, seed=1, whole=False):
@@ -67,7 +66,7 @@ def test_bits_are_those_of_all_scores(order, types, kind, n_threads):
         assert best.dtype == all_best.dtype
     if kind in ("alike", "falling"):
         assert kept.failures == 0 or decay  # few classes, of very different weights, at all features
-        assert kept.looked[1] < 0.05 * K * kept.rows  # few classes are in doubt
+        assert kept.listed < 0.05 * K * kept.rows  # few classes are in doubt
 
 
 def test_a_bound_holds_for_every_weight():
@@ -77,16 +76,12 @@ def test_a_bound_holds_for_every_weight():
         w[:, 1] = 1e6 + 1e-3 * w[:, 1]
         w[:, 2] = 1e-35 * w[:, 2]
         w[:, 3] = 7.0
-        order = rng.permutation(2500).astype(np.int32)
-        q, parts = np.full((4, 3 * kernels.PART), 99, np.int8), np.empty((4, 3, 3), np.float32)
-        kernels.round_columns(w, order, q, parts, 1)
-        middle, step, error = np.repeat(parts.astype(float), kernels.PART, axis=2)[:, :, :2500].transpose(
-            1, 0, 2
-        )
-        assert (
-            np.abs(w[order].T - (middle + step * q[:, :2500])) <= error + 1e-12 * np.abs(w[order].T)
-        ).all()
-        assert (error[0] < 0.02 * np.ptp(w[:, 0])).all()
+        order, columns = rng.permutation(2500).astype(np.int32), np.array([2, 0, 3, 1])
+        q, steps = np.full((4, 3 * kernels.PART), 99, np.int8), np.empty((4, 3), np.float32)
+        kernels.round_columns(w, columns, order, q, steps, 2)
+        step = np.repeat(steps.astype(float), kernels.PART, axis=1)[:, :2500]
+        assert (np.abs(w[order][:, columns].T - step * q[:, :2500]) <= 0.5001 * step).all()
+        assert (steps[1] < 0.01 * np.ptp(w[:, 0])).all()
         assert (q[:, 2500:] == 0).all()
 
 
@@ -100,7 +95,6 @@ def test_many_equal_scores_are_left_to_the_kernel_that_reads_all():
     assert (codes == [7, 0, 1, 2]).all() and kept.failures == 100 and not kept.helps
     rank(LinearScores(coef, intercept, 1, True), X, 4)
     assert kept.rows == 100  # given up
-    assert shortlist.shortlist_of(coef, intercept).n_bytes == 0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e38])
@@ -116,21 +110,20 @@ def test_weights_that_are_not_finite(bad):
     assert kept.failures == (X[:, [3]].toarray() != 0).sum()
 
 
-def test_what_is_made_is_what_calls_have_paid_for(monkeypatch):
-    monkeypatch.setattr(shortlist, "ROUNDING_BUDGET", 2)
+def test_features_are_rounded_once_and_within_the_memory(monkeypatch):
     rng = np.random.default_rng(0)
     coef, intercept = rng.standard_normal((K, D)), np.zeros(K)
-    X, scores = sp.csr_array(rows(1, 6, np.float64)), LinearScores(coef, intercept, 1, True)
-    kept = shortlist.shortlist_of(coef, intercept)
-    sizes = []
-    for _ in range(60):
-        rank(scores, X, 3)
-        sizes.append(kept.n_bytes)
-    assert sizes[0] == 0 and 0 < sizes[-1] <= 1.02 * D * 5 * kernels.PART
+    kept, seen = shortlist.shortlist_of(coef, intercept), np.zeros(D, dtype=bool)
+    for seed in range(9):
+        X = sp.csr_array(rows(2, 6, np.float64, seed))
+        rank(LinearScores(coef, intercept, 1, True), X, 3)
+        seen[X.indices] = True
+        assert kept.n_made == seen.sum() and ((kept.slots >= 0) == seen).all()
     monkeypatch.setattr(shortlist, "MAX_BYTES", 0)
     other = coef.copy()
     rank(LinearScores(other, intercept, 1, True), sp.csr_array(rows(900, 6, np.float64)), 3)
-    assert shortlist.shortlist_of(other, intercept).n_bytes == 0
+    kept = shortlist.shortlist_of(other, intercept)
+    assert kept.n_made == kept.rows == 0
 
 
 def test_it_goes_with_the_array_and_notices_changes():

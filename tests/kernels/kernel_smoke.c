@@ -176,63 +176,57 @@ static void viterbi(void) { /* all 4^5 sequences */
 
 enum { FEATURES = 7, PARTS = 2, BEST = 3, ROOM = 2 * SK_PART };
 
-static void shortlist(sk_size n) { /* PARTS parts of n classes each, FEATURES features */
-    static float w[FEATURES][PARTS * SK_PART], parts[FEATURES][3 * PARTS];
+static void shortlist(sk_size n) { /* PARTS parts of SK_PART and n classes, FEATURES features */
+    static float w[FEATURES][PARTS * SK_PART], steps[FEATURES][PARTS], bias[PARTS * SK_PART];
     static double scores[PARTS * SK_PART], upper[ROOM];
     static int8_t q[FEATURES][PARTS * SK_PART];
     static int64_t codes[ROOM];
-    double x[FEATURES], size[4 * PARTS], lower[BEST], sorted[BEST];
-    int16_t factors[FEATURES + 3];
-    const int8_t *at[FEATURES + 3];
-    sk_rounded columns[FEATURES];
-    sk_reach reach[PARTS];
+    double x[FEATURES], lower[BEST], sorted[BEST];
+    int64_t slot[FEATURES];
+    float about_bias[2 * PARTS];
+    sk_size K = SK_PART + n;
+    sk_rounded W = {K, PARTS, q[0], steps[0], bias, about_bias};
     sk_shortlist list = {BEST, 0, ROOM, lower, upper, codes};
     for (sk_size j = 0; j < BEST; j++) lower[j] = sorted[j] = -INFINITY;
+    for (sk_size k = 0; k < K; k++) bias[k] = (float)uniform();
+    for (sk_size part = 0; part < PARTS; part++) about_bias[part] = about_bias[PARTS + part] = 1.0f;
     for (sk_size i = 0; i < FEATURES; i++) {
         x[i] = 2.0 * uniform();
-        columns[i].q = q[i];
-        columns[i].parts = parts[i];
+        slot[i] = FEATURES - 1 - i;
         for (sk_size part = 0; part < PARTS; part++) {
-            float *own = w[i] + part * SK_PART, *about = parts[i] + part;
+            float *own = w[i] + part * SK_PART, *step = &steps[slot[i]][part];
+            int8_t *whole = q[slot[i]] + part * SK_PART;
+            sk_size m = part ? n : SK_PART;
             double most = 0.0;
-            for (sk_size k = 0; k < n; k++) own[k] = (float)(uniform() * uniform() + 0.1 * (double)part);
-            sk_round_part_f32(own, n, q[i] + part * SK_PART, about, about + PARTS, about + 2 * PARTS);
-            for (sk_size k = 0; k < n; k++) {
-                double whole = (double)q[i][part * SK_PART + k];
-                double off = fabs((double)own[k] - ((double)about[0] + (double)about[PARTS] * whole));
+            for (sk_size k = 0; k < m; k++) own[k] = (float)(uniform() * uniform() + 0.1 * (double)part);
+            *step = sk_round_part(own, m, whole);
+            for (sk_size k = 0; k < m; k++) {
+                double off = fabs((double)own[k] - (double)*step * (double)whole[k]);
                 most = off > most ? off : most;
             }
-            check("sk_round_part_f32", n, most <= (double)about[2 * PARTS] * (1.0 + 1e-12), 1.0L, 0.0L);
-            check("sk_round_part_f32, step", n, most <= 0.5001 * (double)about[PARTS] + 1e-7, 1.0L, 0.0L);
+            check("sk_round_part", m, most <= SK_STEP_ERROR * (double)*step, 1.0L, 0.0L);
         }
     }
-    check("sk_reaches", n, sk_reaches(x, columns, FEATURES, PARTS, size, reach), 1.0L, 0.0L);
-    for (sk_size part = 0; part < PARTS; part++) {
-        for (sk_size k = 0; k < n; k++) {
-            double sum = 0.0;
-            for (sk_size i = 0; i < FEATURES; i++) sum += x[i] * (double)w[i][part * SK_PART + k];
-            check("sk_reaches, top", n, sum <= reach[part].top, 1.0L, 0.0L);
-            scores[part * SK_PART + k] = sum;
-            for (sk_size j = 0; j < BEST; j++) {
-                double low = sum < sorted[j] ? sum : sorted[j];
-                sorted[j] = sum > sorted[j] ? sum : sorted[j];
-                sum = low;
-            }
+    check("sk_list_candidates", n, sk_list_candidates(&W, x, slot, FEATURES, &list), 1.0L, 0.0L);
+    for (sk_size k = 0; k < K; k++) {
+        double sum = (double)bias[k];
+        for (sk_size i = 0; i < FEATURES; i++) sum += x[i] * (double)w[i][k];
+        scores[k] = sum;
+        for (sk_size j = 0; j < BEST; j++) {
+            double low = sum < sorted[j] ? sum : sorted[j];
+            sorted[j] = sum > sorted[j] ? sum : sorted[j];
+            sum = low;
         }
-        check("sk_visit_part", n,
-              sk_visit_part(x, columns, FEATURES, PARTS, part, reach[part], n, factors, at, &list), 1.0L, 0.0L);
     }
-    sk_thin_out(&list);
-    check("sk_visit_part, lower bound", n, lower[0] <= sorted[BEST - 1], 1.0L, 0.0L);
-    check("sk_visit_part, few in doubt", n, list.n <= BEST + n / 8 + 3, 1.0L, 0.0L);
-    for (sk_size part = 0; part < PARTS; part++)
-        for (sk_size k = 0; k < n; k++) {
-            int listed = 0;
-            for (sk_size j = 0; j < list.n; j++)
-                if (codes[j] == part * SK_PART + k) listed = upper[j] >= scores[part * SK_PART + k] ? 1 : 2;
-            check("sk_visit_part, the best are listed", n,
-                  scores[part * SK_PART + k] >= sorted[BEST - 1] ? listed == 1 : listed < 2, 1.0L, 0.0L);
-        }
+    check("sk_list_candidates, lower bound", n, lower[0] <= sorted[BEST - 1], 1.0L, 0.0L);
+    check("sk_list_candidates, few in doubt", n, list.n <= BEST + K / 8 + 3, 1.0L, 0.0L);
+    for (sk_size k = 0; k < K; k++) {
+        int listed = 0;
+        for (sk_size j = 0; j < list.n; j++)
+            if (codes[j] == k) listed = upper[j] >= scores[k] ? 1 : 2;
+        check("sk_list_candidates, the best are listed", n,
+              scores[k] >= sorted[BEST - 1] ? listed == 1 : listed < 2, 1.0L, 0.0L);
+    }
 }
 
 static void implicit(sk_size m, double scale) { /* stationarity of a step with m negatives, m <= 8 */

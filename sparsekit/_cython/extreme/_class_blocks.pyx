@@ -3,8 +3,6 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
 
 from ._softmax_rules cimport (
     const_pointer, int_pointer, make_rows, make_rule, pointer, sk_workspace, sk_rows, sk_rule, sk_table,
@@ -207,25 +205,3 @@ def draw_blocks(Py_ssize_t n_blocks, Py_ssize_t n_drawn, uint64_t[::1] state, co
     cdef sk_blocks B = _blocks(n_blocks * SK_BLOCK, n_blocks, n_drawn, p, keep, alias)
     n = sk_draw_blocks(&B, &state[0], &b_[0], &w_[0], &slot[0])
     return b[:n], w[:n]
-
-
-def permute_columns(real[:, ::1] W, const int64_t[::1] order, int n_threads):
-    """W[:, : len(order)] = W[:, order], row by row in place."""
-    cdef Py_ssize_t i, j, n = order.shape[0], rows = W.shape[0], part
-    cdef Py_ssize_t parts = max(1, min(<Py_ssize_t>n_threads, rows))
-    cdef real* buffer
-    cdef real* row
-    cdef int failed = 0
-    for part in prange(parts, nogil=True, num_threads=n_threads, schedule='static', chunksize=1):
-        buffer = <real*>malloc(max(1, n) * sizeof(real))
-        if buffer == NULL:
-            failed += 1
-        else:
-            for i in range(rows * part // parts, rows * (part + 1) // parts):
-                row = &W[i, 0]
-                for j in range(n):
-                    buffer[j] = row[order[j]]
-                memcpy(row, buffer, n * sizeof(real))
-            free(buffer)
-    if failed:
-        raise MemoryError("no memory for a row of weights")

@@ -63,21 +63,6 @@
             for (sk_size i = 0; i < len; i++) W[col[i]] += c * x[i];                                             \
         }                                                                                                        \
     }                                                                                                            \
-    /* V += b x and W += c x at once; V and W may be one */                                                      \
-    SK_INLINE void sk_axpy2_##NAME(REAL b, REAL c, const REAL *restrict x, const INDEX *restrict col, sk_size len,\
-                                   REAL *V, REAL *W) {                                                           \
-        if (col == NULL) {                                                                                       \
-            if (V == W) b += c, c = (REAL)0;                                                                     \
-            for (sk_size i = 0; i < len; i++) V[i] += b * x[i];                                                  \
-            if (V != W) for (sk_size i = 0; i < len; i++) W[i] += c * x[i];                                      \
-        } else {                                                                                                 \
-            for (sk_size i = 0; i < len; i++) {                                                                  \
-                sk_size j = (sk_size)col[i];                                                                     \
-                V[j] += b * x[i];                                                                                \
-                W[j] += c * x[i];                                                                                \
-            }                                                                                                    \
-        }                                                                                                        \
-    }                                                                                                            \
     /* f[j] = W[k[j]] . x + bias, j = 0 .. n */                                                                  \
     SK_INLINE void sk_scores_##NAME(const sk_table *T, const REAL *restrict x, const INDEX *restrict col,        \
                                     sk_size len, const int64_t *k, sk_size n, double *f, int hashed) {           \

@@ -112,18 +112,6 @@ SK_INLINE int sk_meets(const int64_t *k, sk_size stride, const sk_size *count, s
         }                                                                                                           \
         for (sk_size b = first; b < stop; b++) {                                                                    \
             sk_row_##NAME row = sk_row_of_##NAME(rows, order[b]);                                                   \
-            if (T->scale == NULL && !hashed) { /* nothing is lazy: two classes at once */                           \
-                const int64_t *k = workspace.k + b * stride;                                                        \
-                const double *g = workspace.g + b * stride;                                                         \
-                REAL *W = (REAL *)T->W, *bias = (REAL *)T->bias;                                                    \
-                sk_size n = workspace.count[b], D = T->n_features, j = 0;                                           \
-                for (; j < n; j += 2)                                                                               \
-                    sk_axpy2_##NAME((REAL)g[j], (REAL)g[j + 1], row.x, row.col, row.len, W + k[j] * D, W + k[j + 1] * D); \
-                if (j == n) sk_axpy_##NAME((REAL)g[j], row.x, row.col, row.len, W + k[j] * D);                      \
-                if (bias != NULL)                                                                                   \
-                    for (j = 0; j <= n; j++) bias[k[j]] += (REAL)g[j];                                              \
-                continue;                                                                                           \
-            }                                                                                                       \
             for (sk_size j = 0; j <= workspace.count[b]; j++)                                                       \
                 sk_move_##NAME(T, row.x, row.col, row.len, workspace.k[b * stride + j], workspace.g[b * stride + j], \
                                sk_shrink(T, rule, workspace.k[b * stride + j], workspace.eta[b]), hashed);          \

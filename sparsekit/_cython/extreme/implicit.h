@@ -40,6 +40,8 @@ SK_INLINE double sk_exp_any(double x) {
     return p * scale;
 }
 
+#include "softmax_team.h" /* which has exponentials by sk_exp_any */
+
 /* log(x) of a positive normal number to 1e-4 */
 SK_INLINE double sk_log_approx(double x) {
     uint64_t bits, exponent;
@@ -120,69 +122,13 @@ SK_MULTI(void, sk_implicit_rows,
     }
 }
 
-/* m negatives: the unknown is u. b_k(u) = lambert(q_k exp(-t(u))) / (s rho_k), where q_k = s rho_k eta r_k exp(z_k) and
- * t = s rho_y c(u) + u. The function h(u) = c(u) - sum_k b_k(u) increases in u.
- * z is overwritten by b; r and rho may differ from negative to negative. Returns c. */
-static double sk_implicit_many_safe(sk_size m, double *restrict z, const double *restrict r,
-                                  const double *restrict rho, double *restrict q, double eta, double s,
-                                  double rho_y, double u_old, double *u_new) {
-    /* the root is not negative where u_old is not */
-    double high_z = -INFINITY, u = u_old, low = u_old >= 0.0 ? 0.0 : -INFINITY, high = INFINITY, c = 0.0;
-    for (sk_size k = 0; k < m; k++) high_z = z[k] > high_z ? z[k] : high_z;
-    for (sk_size k = 0; k < m; k++) q[k] = s * rho[k] * eta * r[k] * exp(z[k] - high_z);
-    for (int i = 0; i < SK_ROOT_STEPS; i++) {
-        double P = exp(-u), shift, g, g1, total = 0.0, slope = 0.0, step;
-        c = u - u_old + eta * (1.0 - P);
-        shift = high_z - s * rho_y * c - u;
-        if (shift < 600.0) {
-            double F = exp(shift);
-            for (sk_size k = 0; k < m; k++) {
-                double a = sk_lambert(q[k] * F);
-                z[k] = a / (s * rho[k]);
-                total += z[k];
-                slope += z[k] / (1.0 + a);
-            }
-        } else {
-            for (sk_size k = 0; k < m; k++) {
-                double a = sk_omega(shift + log(q[k]));
-                z[k] = a / (s * rho[k]);
-                total += z[k];
-                slope += z[k] / (1.0 + a);
-            }
-        }
-        g = c - total;
-        if (g > 0.0) high = u; else low = u;
-        g1 = 1.0 + eta * P;               /* c' */
-        slope *= s * rho_y * g1 + 1.0;    /* -(sum_k b_k)' */
-        step = -g / (g1 + slope);
-        if (fabs(step) * (s * rho_y * g1 + 1.0) < 1e-6 || i == SK_ROOT_STEPS - 1) {
-            /* b to first order in the last step: the error is its square */
-            double f = 1.0 - step * (s * rho_y * g1 + 1.0);
-            u += step;
-            c = 0.0;
-            for (sk_size k = 0; k < m; k++) {
-                double a = s * rho[k] * z[k];
-                z[k] *= 1.0 + (f - 1.0) / (1.0 + a);
-                c += z[k];
-            }
-            break;
-        }
-        if (!(u + step > low && u + step < high)) {
-            if (low > -INFINITY && high < INFINITY) step = 0.5 * (low + high) - u;
-            else step = g > 0.0 ? -1.0 - fabs(u) : 1.0 + fabs(u);
-        }
-        u += step;
-    }
-    *u_new = u;
-    return c;
-}
 /* a step of Halley's method towards a exp(a) = w */
 SK_INLINE double sk_lambert_step(double a, double w) {
     double e = w * sk_exp_any(-a), by = 1.0 / (1.0 + e), ratio = (a - e) * by;
     return a - ratio / (1.0 + 0.5 * ratio * e * by);
 }
 
-/* The same for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
+/* As sk_implicit_many_safe for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
  * buffers for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
  * same step to first order and then by Halley's. Returns whether it got there. */
 SK_MULTI(int, sk_implicit_many_fast,
@@ -247,6 +193,6 @@ static double sk_implicit_many(sk_size m, double *restrict z, const double *rest
     if (s > 1e-100 && m > 0 &&
         sk_implicit_many_fast(m, z, r, rho, buffer, buffer + m + 3, buffer + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
         return c;
-    return sk_implicit_many_safe(m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new);
+    return sk_implicit_many_safe(0, m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new);
 }
 #endif

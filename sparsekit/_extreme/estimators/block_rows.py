@@ -50,7 +50,7 @@ class RowsOfFit:
     def __init__(self, model, X, y, sample_weight, classes=None, *, reset=True, grow=True, relative=True):
         if not comes_in_blocks(X):
             X, targets = settings.check_data(model, X, y, sample_weight, classes, reset, grow)
-            self.X, self.reader = X, OneMatrix(X)
+            self.X, self.n_blocks, self.n_features, self.dtype = X, 1, X.shape[1], X.dtype
         else:
             self.X = None
             host_only(y=y, sample_weight=sample_weight)
@@ -63,10 +63,9 @@ class RowsOfFit:
             _check_columns(model, self.reader, reset)
             targets = _targets(self.reader, classes, grow)
             settings.check_settings(model, targets, classes)
-        self.model, self.n_blocks = model, self.reader.n_blocks
-        self.starts, self.n_features = self.reader.starts, self.reader.n_columns
-        self.dtype = self.reader.dtype
-        self.use = used_rows(targets)
+            self.n_blocks, self.starts = self.reader.n_blocks, self.reader.starts
+            self.n_features, self.dtype = self.reader.n_columns, self.reader.dtype
+        self.model, self.use = model, used_rows(targets)
         if not self.use.any():
             raise ValueError("No row has both a label and a positive weight: there is nothing to fit.")
         if relative and targets.weight is not None:
@@ -102,8 +101,11 @@ class RowsOfFit:
 
     def read(self, numbers: np.ndarray) -> Iterator[tuple[int, DataRows | None]]:
         """(i, rows of block i or None) for each of the numbers, in the type of ``dtype``."""
+        if self.rows is not None:
+            yield from ((int(i), self.rows) for i in numbers)
+            return
         for i, X in self.reader.read(numbers):
-            yield i, self._rows(i, X) if self.rows is None else self.rows
+            yield i, self._rows(i, X)
             del X
 
     def _rows(self, i, X):
@@ -143,18 +145,6 @@ class RowsOfFit:
         X = X if X.dtype == self.dtype else X.astype(self.dtype)
         part = self._part(i)
         return X, part, make_rows(X, part, self.model.label_choice, relative=False)
-
-
-class OneMatrix:
-    """A matrix in memory as a `BlockReader` has blocks; it was checked."""
-
-    def __init__(self, X):
-        self.X, self.dtype, self.n_blocks = X, X.dtype, 1
-        self.n_rows, self.n_columns = X.shape
-        self.starts = np.array([0, self.n_rows])
-
-    def read(self, numbers):
-        return ((int(i), self.X) for i in numbers)
 
 
 def _as_rows(values):

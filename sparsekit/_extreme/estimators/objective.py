@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._arrays import to_host
-from .scores import HashedScores, LinearScores, ScaledScores, log_losses
+from .scores import HashedScores, LinearScores, log_losses
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class SampledObjective:
         self.sample, self.X, self.alpha = sample, X, alpha
 
     def evaluate(self, epoch, state, options):
-        """Evaluate the objective at the state, which is not changed; an `Evaluation`."""
+        """Evaluate the objective at the state between two epochs; an `Evaluation`."""
         scores = scores_of(state, options)
         labels = self.sample.codes if options.plan is None else options.plan.place[self.sample.codes]
         with np.errstate(all="ignore"):
@@ -117,27 +117,22 @@ class SampledObjective:
 
 
 def scores_of(state, options):
-    """Scores of the model between two steps, classes in the order of its columns.
-
-    Lazy scales are factors of the scores, without the copies and the rounding of `state.settled`.
-    """
+    """Scores of the model between two epochs, classes in the order of its columns."""
     W, K = state.W, state.n_classes
     bias = np.zeros(K, dtype=W.dtype, like=W) if state.bias is None else state.bias[:K]
     if state.shift:
         return HashedScores(W.reshape(-1), bias, state.shift, options.n_threads)
-    if state.scale is not None:
-        return ScaledScores(W, bias, state.scale, options.n_threads)
     return LinearScores(W if options.plan is None else W[:, :K].T, bias, options.n_threads)
 
 
 def _squared_norm(state, options):
     """Squared norm of the distance to the ridge's center, intercepts included, whose center is 0."""
     W = state.W if options.plan is None else state.W[:, : state.n_classes].T
-    squares = np.einsum("ij,ij->i", W, W, dtype=np.float64)
+    total = float(np.einsum("ij,ij->", W, W, dtype=np.float64))
     if state.center is not None:  # (w - m)^2 = w^2 + m (m - 2 w)
         entries = state.center.weights.tocoo()
-        k, m = entries.row, entries.data.astype(np.float64)
-        squares += np.bincount(k, m * (m - 2.0 * W[k, entries.col]), minlength=len(squares))
+        m = entries.data.astype(np.float64)
+        total += float(m @ (m - 2.0 * W[entries.row, entries.col]))
     if state.bias is not None:
-        squares += state.bias[: state.n_classes].astype(np.float64) ** 2
-    return float((squares if state.scale is None else squares * state.scale**2).sum())
+        total += float(np.square(state.bias[: state.n_classes].astype(np.float64)).sum())
+    return total

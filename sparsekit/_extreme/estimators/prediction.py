@@ -105,7 +105,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
 
         With 4096 classes or more, weights are also kept in 8 bits, at the features that rows have had so far.
         They show which few classes may be among the best, and these are then scored as without. The copy, a
-        byte a weight and 4 GB at most, is made when calls have paid for it and goes with ``coef_``. Where
+        byte a weight and 4 GB at most, is made when rows first have a feature and goes with ``coef_``. Where
         ``coef_`` is written to in place, assign a copy of it instead: small changes might not be seen.
 
         Parameters

@@ -118,7 +118,7 @@ class LinearScores:
         if not kept.helps:
             return None
         X = X if is_sparse(X) else sp.csr_array(X)
-        if not kept.covers(coef, self.intercept, np.unique(X.indices), X.nnz * K, self.n_threads):
+        if not kept.covers(coef, np.unique(X.indices).astype(np.int64), self.n_threads):
             return None
         data = X.data.astype(self.dtype(X), copy=False)
         indices, indptr = X.indices.astype(np.int64, copy=False), X.indptr.astype(np.int64, copy=False)
@@ -132,22 +132,6 @@ class LinearScores:
             other = LinearScores(coef, self.intercept, self.n_threads).rank(X[rest], k, None, False).merged()
             result.best[0][rest], result.codes[0][rest] = other[1], other[0]
         return result
-
-
-class ScaledScores(LinearScores):
-    """The same with a factor for each class."""
-
-    def __init__(self, coef, intercept, factor, n_threads=1):
-        super().__init__(coef, intercept, n_threads)
-        self.factor = factor
-
-    def block(self, X, lo, hi):
-        scores = super().block(X, lo, hi)
-        scores *= self.factor[lo:hi].astype(scores.dtype)
-        return scores
-
-    def rank(self, X, k, codes, normalize):
-        return None
 
 
 class HashedScores:

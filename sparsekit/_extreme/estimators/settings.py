@@ -75,11 +75,6 @@ def choices_of(model, n_classes, on_device=False, prior=None):
     return Choices(method, adaptive, n_negatives, decay)
 
 
-def epochs_of(model, choices):
-    """Number of the epochs: those of max_iter that the decay leaves something to do."""
-    return min(model.max_iter, epochs_until_spent(choices))
-
-
 def epochs_until_spent(options):
     """Epochs after which adaptive steps have no more to do."""
     if not options.adaptive or options.decay == 1.0:
@@ -184,7 +179,8 @@ def options_of(model, on_device, n_classes, counts, noise, prior=None):
     choices = choices_of(model, n_classes, on_device, prior)
     return SamplingOptions(
         method=choices.method, learning_rate=np.nan, decay=choices.decay,
-        max_iter=epochs_of(model, choices), batch_size=model.batch_size, n_negatives=choices.n_negatives,
+        max_iter=min(model.max_iter, epochs_until_spent(choices)),
+        batch_size=model.batch_size, n_negatives=choices.n_negatives,
         alpha=ridge_of(model, choices.adaptive, counts.sum(), prior),
         n_threads=threads_of(model, on_device, counts, noise), shuffle=model.shuffle,
         adaptive=choices.adaptive,
@@ -250,12 +246,11 @@ def sums_of(state):
     }
 
 
-def _restore_sums(model, state, order=None):
-    """Go on from the sums of ``model``'s last steps, where it has some; ``order`` is that of the columns."""
+def _restore_sums(model, state):
+    """Go on from the sums of ``model``'s last steps, where it has some."""
     if not all(hasattr(model, name) for name in SUMS):
         return
-    sums = model._class_sums if order is None else model._class_sums[order]
-    state.class_sums[: len(sums)] = sums
+    state.class_sums[: len(model._class_sums)] = model._class_sums
     state.feature_sums, state.feature_rows = model._feature_sums.copy(), model._feature_rows.copy()
     state.totals = model._sum_totals.copy()
 

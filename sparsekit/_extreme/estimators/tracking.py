@@ -12,12 +12,10 @@ from ..solver.blocks import BLOCK
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
-# Share of an epoch's cost that an estimate after each may take.
-SHARE = 0.05
-# Cost of a step's score, in scores that are taken of many rows at once. It is read at a random index, written
-# back and comes with the step's other work. Measured: 2 to 60; sparse rows and few classes are at the lower
-# end.
-STEP_SCORE = 4.0
+# Scores of an estimate after each epoch, in units of those of its steps: a twentieth of the time. A step's
+# score is read at a random index, written back and comes with other work. It takes 2 to 60 times as long as
+# one of many rows at once; sparse rows and few classes are at the lower end.
+SHARE = 0.2
 # Scores that an estimate may take in any case: half a millisecond.
 FREE = 2**16
 # Fewer rows say too little, more say nothing new.
@@ -155,10 +153,10 @@ class Tracker:
 
 
 def _sample_size(n_rows, options, n_classes, every):
-    """Rows whose scores cost SHARE of so many epochs."""
+    """Rows with SHARE of the scores of so many epochs."""
     plan = options.plan
     taken = min(n_classes, options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK)
-    return int(every * max(FREE, SHARE * STEP_SCORE * n_rows * taken) / n_classes)
+    return int(every * max(FREE, SHARE * n_rows * taken) / n_classes)
 
 
 def _spawn(rng):

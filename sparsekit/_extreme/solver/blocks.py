@@ -14,6 +14,8 @@ from .noise import Noise
 
 # rows of a table whose distance in bytes is a multiple of this compete for the same cache lines
 PAGE = 4096
+# entries of the weights that are copied at once when columns change their places
+MOVED_ENTRIES = 2**20
 BLOCK = kernels.BLOCK
 
 
@@ -46,22 +48,19 @@ class BlockPlan:
             return W[:, :K].T, None if bias is None else bias[:K]
         return W[:, self.place].T, None if bias is None else bias[self.place]
 
-    def from_classes(self, coef, intercept, W, bias):
-        """The reverse, into W and bias."""
-        W[:, : self.n_classes] = coef.T[:, self.order]
-        if bias is not None:
-            bias[: self.n_classes] = intercept[self.order]
-
     def is_identity(self):
         return bool((self.order == np.arange(self.n_classes)).all())
 
-    def put_in_order(self, W, bias, n_threads):
+    def put_in_order(self, W, bias):
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
+        every = np.arange(self.n_classes)
         if not self.is_identity():
-            kernels.permute_columns(W, self.place, n_threads)
+            height = max(1, MOVED_ENTRIES // self.n_classes)
+            for begin in range(0, len(W), height):
+                rows = W[begin : begin + height]
+                rows[:, : self.n_classes] = np.take(rows, self.place, axis=1)
             if bias is not None:
                 bias[: self.n_classes] = bias[self.place]
-        every = np.arange(self.n_classes)
         return replace(self, order=every, place=every)
 
 

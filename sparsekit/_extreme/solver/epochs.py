@@ -12,7 +12,7 @@ from scipy.optimize import OptimizeResult
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from .sgd import DataRows, Work, epoch
-from .state import SamplingOptions, SoftmaxState
+from .state import SamplingOptions, SoftmaxState, settle
 
 MESSAGES = outcome.messages("all epochs were run", diverged="Stopped at a step that was not finite.")
 
@@ -82,6 +82,7 @@ def minimize_sampled_softmax(
         number += 1
         rate = options.learning_rate * options.decay ** (number - 1)
         status = _run_epoch(source, state, options, rng, make_work, rate, limits, kept)
+        settle(state)
         report = OptimizeResult(
             nit=number, nfev=state.steps, learning_rate=rate, time=seconds + limits.seconds
         )

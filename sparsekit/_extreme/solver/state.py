@@ -188,4 +188,4 @@ def finish(state, options):
     """After the last step: what `settled` returns then costs no second copy of the weights."""
     if options.plan is not None:
         state.class_sums[: state.n_classes] = state.class_sums[options.plan.place]
-        options.plan = options.plan.put_in_order(state.W, state.bias, options.n_threads)
+        options.plan = options.plan.put_in_order(state.W, state.bias)

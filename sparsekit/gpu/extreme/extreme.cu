@@ -14,57 +14,6 @@ using sk_softmax::team;
 
 constexpr long long FEW = 64;  // largest number of negatives that one warp solves alone
 
-// Negatives of label y into k[1 ..] with inverse probabilities r[1 ..], by one thread; returns their number.
-// As in _cython/extreme/softmax_rules.h, draw for draw.
-static __device__ long long draw(const numbers& N, long long y, unsigned long long* state,
-                                 const double* noise,
-                                 const double* keep, const long long* alias, long long* k, double* r) {
-    const long long m = N.n_negatives, K = N.n_classes;
-    const bool nce = N.method == SK_NCE;
-    long long n = 0;
-    k[0] = y;
-    r[0] = 0.0;
-    if (!noise && !nce) {
-        if (m >= K - 1) {
-            for (long long j = 0; j < K; j++)
-                if (j != y) {
-                    k[++n] = j;
-                    r[n] = 1.0;
-                }
-            return n;
-        }
-        while (n < m) {
-            long long j = sk_below(state, K - 1);
-            bool seen = false;
-            j += j >= y;
-            for (long long i = 1; i <= n; i++) seen |= k[i] == j;
-            if (!seen) {
-                k[++n] = j;
-                r[n] = (double)(K - 1) / (double)m;
-            }
-        }
-        return n;
-    }
-    for (long long i = 0; i < m; i++) {
-        long long j = sk_below(state, K);
-        if (noise && !(sk_unit(state) < keep[j])) j = alias[j];
-        double weight = noise ? 1.0 / ((double)m * noise[j]) : (double)K / (double)m;
-        if (!nce) {
-            bool seen = false;
-            if (j == y) continue;
-            for (long long l = 1; l <= n && !seen; l++)
-                if (k[l] == j) {
-                    r[l] += weight;
-                    seen = true;
-                }
-            if (seen) continue;
-        }
-        k[++n] = j;
-        r[n] = weight;
-    }
-    return n;
-}
-
 // What both phases of a round work on.
 struct problem {
     numbers N;
@@ -159,8 +108,12 @@ extern "C" __global__ void sk_extreme_draw(
                 const long long b = unit - part * units;
                 const double* p = N.if_has(sk_extreme::NOISE, noise);
                 long long n = 0;
-                if (b < rows_of_batch)
-                    n = 1 + sk_extreme::draw(N, y[order[at + b]], &state, p, keep, alias, k + here, r + here);
+                if (b < rows_of_batch) {
+                    k[here] = y[order[at + b]];
+                    r[here] = 0.0;
+                    n = 1 + sk_draw_classes(N.method == SK_NCE, N.n_negatives, K, k[here], &state, p, keep, alias,
+                                            k + here, r + here);
+                }
                 count[number] = n - 1;
                 for (long long j = 0; j < N.stride; j++) {
                     const long long code = j < n ? k[here + j] : K;
@@ -188,7 +141,7 @@ extern "C" __global__ void sk_extreme_steps(
         {data, col, N.if_has(sk_extreme::SPARSE, start), N.width, N.if_has(sk_extreme::ROW_OF, row_of), y,
          N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
         {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
-        {N.method, N.n_negatives, N.n_classes, N.eta, N.ridge, N.if_has(sk_extreme::LOG_NOISE, log_noise), ridge},
+        {{N.method, N.n_negatives, N.n_classes, N.if_has(sk_extreme::LOG_NOISE, log_noise)}, N.eta, N.ridge, ridge},
         order, k, r, count, keys, doubles, bad};
     // nothing moves any more once a step was not finite
     if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, shared);

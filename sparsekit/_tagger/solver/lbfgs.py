@@ -13,14 +13,12 @@ from scipy.optimize import OptimizeResult
 from ..._linalg import lbfgs
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
-from ..._solver.tolerances import FTOL_WINDOW, GAP_FACTOR
+from ..._solver.tolerances import FTOL_WINDOW, GAP_FACTOR, ROUNDING
 
 _MESSAGES = outcome.messages(
     "the largest entry of the gradient is at most tol times that at zero",
     small_decrease="Converged: the objective hardly falls any more, or no step lowers it (it has kinks).",
 )
-# Relative decrease below which the slope decides on a step, not the value.
-_FLAT = 1e-10
 
 
 @dataclass
@@ -87,7 +85,8 @@ def _search(value_and_gradient, state, d):
         f, g = value_and_gradient(x)
         return Trial(t, f, float(g @ d), (x, g))
 
-    return backtrack(evaluate, state.f, slope, flat=_FLAT * abs(state.f))
+    # below rounding the slope decides on a step, not the value
+    return backtrack(evaluate, state.f, slope, flat=ROUNDING * abs(state.f))
 
 
 def record_step(state, nit, optimality, progress):

@@ -21,23 +21,17 @@ from ..._solver.tolerances import FORCING, ROUNDING
 from ..losses.losses import LossRows, weighted_quantile
 from .box_step import minimize_in_box
 from .nqn import NQNOptions
-from .proximal_points import SHRINK
+from .proximal_points import MAX_STALLED, MIN_REDUCTION, SHRINK
 from .scaled_descent import Descent
 
-# Optimality below this part of the objective is rounding.
-OPTIMALITY_ROUNDING = 1e-13
 # delta shrinks after a round of fewer Newton steps.
 QUICK_STEPS = 15
-# It is multiplied by GROW after a round of MAX_STEPS Newton steps.
-GROW = 3.0
+# It grows after a round of MAX_STEPS Newton steps.
 MAX_STEPS = 30
 # delta falls to the median residual if that is below this part of delta. Without it fits whose residuals are
 # 1e-6 of the target end with a gap as large as their objective.
 MIN_MEDIAN_RESIDUAL = 1e-3
-# A round makes progress if it reduces the gap to this part.
-MAX_GAP_REDUCTION = 0.7
-# Rounds without progress that end a run, before and after the gap is small enough.
-MAX_STALLED = 8
+# Rounds without progress that end a run whose gap is small enough.
 MAX_STALLED_CONVERGED = 2
 # Levenberg's ridge, in units of the curvature that all rows would have.
 RIDGE = 1e-6
@@ -118,7 +112,7 @@ def refine(run):
             inner = QuasiNewton(run)
             continue
         fell = not loss.has_kinks and run.primal < primal - run.allowed(NQNOptions.ftol)
-        stalled = 0 if run.gap < MAX_GAP_REDUCTION * gap or fell else stalled + 1
+        stalled = 0 if run.gap < MIN_REDUCTION * gap or fell else stalled + 1
         gap, primal = min(gap, run.gap), run.primal
         if not loss.has_kinks:
             continue
@@ -129,7 +123,7 @@ def refine(run):
             if typical < MIN_MEDIAN_RESIDUAL * envelope.smoothing:
                 envelope.smoothing = max(typical, ROUNDING * loss.spread)
         elif count >= MAX_STEPS:
-            envelope.smoothing *= GROW
+            envelope.smoothing /= SHRINK
         point.evaluate(problem, envelope)
 
 
@@ -163,11 +157,7 @@ class Newton:
             face = orthant(problem, point.w, point.gradient)
             slope_b = float(point.rows.u.sum()) if problem.fit_intercept else 0.0
             left = run.certificate.weigh(face.slope, face.free, slope_b)
-            if (
-                problem.loss.has_kinks
-                and count
-                and left <= max(FORCING * run.gap, run.allowed(OPTIMALITY_ROUNDING))
-            ):
+            if problem.loss.has_kinks and count and left <= max(FORCING * run.gap, run.allowed(ROUNDING)):
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count

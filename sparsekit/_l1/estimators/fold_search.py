@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import copy
 import itertools
-import time
 from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from ..._arrays import as_like, is_device, is_in_main_memory, to_host
+from ..._arrays import is_device, is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
@@ -25,7 +23,7 @@ from ..._estimator.cross_validation import (
 )
 from ..._linalg.as_design import THREAD_WORK
 from ..paths.coefficients import l1_weights
-from ..paths.scored_path import MOST_WIDENING, ScoredPath, start_between
+from ..paths.scored_path import MOST_WIDENING, ScoredPath, dense_solution
 from ..paths.settings import MAX_BYTES
 
 # Multiple of tol for the optimality measure of fits that are only scored.
@@ -133,20 +131,12 @@ class FoldSearchMixin(CrossValidationMixin):
         self._store_path(path, None if is_automatic else search.largest(ratio) / whole.scale, whole.columns)
 
         last = int(np.flatnonzero(penalties[chosen] == getattr(self, f"{self._penalty}_"))[0])
-        parts = [fold[last] for fold in path.solutions]
         if not self.refit:
-            coef = np.mean([part[0].toarray() for part in parts], axis=0).astype(X.dtype)
-            return coef, np.mean([part[1] for part in parts], axis=0).astype(X.dtype)
-        x, left, first = search.x_null, self.max_time, 0
-        if whole.starts_between:
-            x, first = as_like(start_between(whole, parts, x), X), last
-        for part, how in (lambdas[first:last], scored), (lambdas[last : last + 1], options):
-            begin = time.perf_counter()
-            for lam, result in zip(part, search.path(part, ratio, x, how, left)):
-                name = f"the fit to all rows at {self._penalty}={self._as_penalty(lam):.3g}"
-                search.add([result.status], [result.optimality], [name])
-                x = result.x
-            left = None if left is None else max(left - (time.perf_counter() - begin), 1e-9)
+            parts = [dense_solution(fold[last]) for fold in path.solutions]
+            return tuple(np.mean(values, axis=0).astype(X.dtype) for values in zip(*parts))
+        (result,) = search.path(lambdas[last : last + 1], ratio, search.x_null, options, self.max_time)
+        name = f"the fit to all rows at {self._penalty}={penalties[chosen][last]:.3g}"
+        search.add([result.status], [result.optimality], [name])
         return result
 
     def _refuse_nan(self, scores, ratios, penalties):
@@ -190,7 +180,7 @@ def _score_fold(
     score_params = _check_method_params(X=whole.X, params=score_params, indices=test)
     fold_scorer = whole.fold_scorer(test, y, copy.copy(model), scorer, score_params)
     n_iters, statuses, optimality, solutions = [], [], [], []
-    left = np.inf if keep_coefs else MAX_BYTES if whole.starts_between else 0
+    left = np.inf if keep_coefs else MAX_BYTES if whole.keeps_solutions else 0
     paths = (
         part.mixing(ratio).path(loss, l1, l1_weights(lambdas, part.scale), x_null, options, max_time)
         for ratio, lambdas in zip(ratios, grids)
@@ -203,8 +193,8 @@ def _score_fold(
         kept = None
         if left > 0:
             coef, intercept = part.unpacked(result.x)
-            # an entry takes its value and its column's number
-            left -= np.count_nonzero(coef) * (coef.itemsize + 4)
-            kept = (sp.csr_array(coef), intercept) if left >= 0 else None
+            at = np.flatnonzero(coef)
+            left -= len(at) * (coef.itemsize + at.itemsize)
+            kept = (coef.shape, at, coef.ravel()[at], intercept) if left >= 0 else None
         solutions.append(kept)
     return fold_scorer.scores(), np.array(n_iters), np.array(statuses), np.array(optimality), solutions

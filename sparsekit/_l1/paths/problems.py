@@ -68,7 +68,7 @@ class PathProblem:
     dispersion_is_known = True
     positive = False  # whether coefficients must be >= 0
     has_l1 = True  # whether one of its paths has an L1 penalty
-    starts_between = False  # whether the fit to all rows starts between the folds' solutions
+    keeps_solutions = False  # whether cross-validation keeps those of the folds
 
     def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
         self.X, self.values, self.weight = X, values, weight
@@ -237,7 +237,7 @@ class PathProblem:
 class LogisticProblem(PathProblem):
     """L1 logistic regression; ``values`` are codes of ``classes``."""
 
-    starts_between = True
+    keeps_solutions = True
 
     def __init__(self, X, codes, weight, penalty, fit_intercept, n_threads, classes, shift=None):
         super().__init__(X, codes, weight, penalty, fit_intercept, n_threads, shift=shift)

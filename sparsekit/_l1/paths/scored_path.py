@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from .coefficients import pack
-
 # Part of an automatic grid's weakest penalty down to which it goes on. On unscaled breast_cancer the grid
 # ends at C=0.0087 (accuracy 0.928), and the best of 5 folds is at C=87 (0.965), 1e4 times as large.
 MOST_WIDENING = 1e-6
@@ -62,37 +60,22 @@ class ScoredPath:
         every = [solution for fold in self.solutions for solution in fold]
         if any(solution is None for solution in every):
             return None
-        coef = every[0][0]
+        (n_outputs, _), _, values, _ = every[0]
         n_features = columns.n_features
-        shape = (*self.scores.shape, coef.shape[0], n_features + bool(fit_intercept))
-        if np.prod(shape, dtype=float) * coef.dtype.itemsize > most_bytes:
+        shape = (*self.scores.shape, n_outputs, n_features + bool(fit_intercept))
+        if np.prod(shape, dtype=float) * values.itemsize > most_bytes:
             return None
-        out = np.empty(shape, dtype=coef.dtype)
-        for row, (coef, intercept) in zip(out.reshape(-1, *shape[2:]), every):
-            row[:, :n_features] = columns.expand(coef.toarray())
+        out = np.empty(shape, dtype=values.dtype)
+        for row, solution in zip(out.reshape(-1, *shape[2:]), every):
+            coef, intercept = dense_solution(solution)
+            row[:, :n_features] = columns.expand(coef)
             row[:, n_features:] = np.asarray(intercept).reshape(-1, 1)[:, : int(fit_intercept)]
         return out[:, :, 0] if shape[2] == 1 else out
 
 
-def start_between(whole, solutions, x_null):
-    """The mean of the folds' solutions as the start of a fit to all rows, or the null model.
-
-    Their training parts share most of the rows, so that the fit begins near its end. The null model is taken
-    where a solution was not kept, or has no intercept for a class that its fold lacks.
-
-    Parameters
-    ----------
-    whole : PathProblem
-        The problem of all rows.
-    solutions : list
-        Of each fold ``(sparse array of shape (n_outputs, n_features), intercepts)``, or None.
-    x_null : ndarray of shape (n_variables,)
-
-    Returns
-    -------
-    ndarray of shape (n_variables,)
-    """
-    if any(found is None or not np.isfinite(found[1]).all() for found in solutions):
-        return x_null
-    coef = sum(coef.astype(np.float64) for coef, _ in solutions) / len(solutions)
-    return pack(coef, np.mean([intercept for _, intercept in solutions], axis=0), whole.fit_intercept)
+def dense_solution(solution):
+    """Coefficients (n_outputs, n_features) and intercepts of a solution that was kept by its non-zeros."""
+    shape, at, values, intercept = solution
+    coef = np.zeros(shape, dtype=values.dtype)
+    coef.ravel()[at] = values
+    return coef, intercept

@@ -41,12 +41,12 @@ class PathProblem:
         The features' own weights.
     fit_intercept : bool
     n_threads : int
-    l1_ratio : float
     shift : ndarray of shape (n,) or (n, n_classes) or None
         The rows' offset.
 
     Attributes
     ----------
+    l1_ratio : float
     n_outputs : int
         Values of each feature in the solver's variables.
     scale : float
@@ -61,6 +61,7 @@ class PathProblem:
         Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
 
+    l1_ratio = 1.0
     n_outputs = 1
     scale = 1.0
     base = 0.0
@@ -70,10 +71,10 @@ class PathProblem:
     has_l1 = True  # whether one of its paths has an L1 penalty
     keeps_solutions = False  # whether cross-validation keeps those of the folds
 
-    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, l1_ratio=1.0, shift=None):
+    def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, shift=None):
         self.X, self.values, self.weight = X, values, weight
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
-        self.l1_ratio, self.shift = l1_ratio, shift
+        self.shift = shift
         self.columns = UsedColumns(X.shape[1])
 
     def with_X(self, X):

@@ -7,7 +7,8 @@ from scipy.optimize import OptimizeResult
 
 from ._bounded.losses.nonsmooth_problems import nonsmooth_problems
 from ._bounded.solver.minimize_nqn import minimize_nqn
-from ._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from ._l1.losses.losses import LeastSquaresLoss, LogisticLoss
+from ._l1.losses.probit import ProbitLoss
 from ._l1.solver.oba import OBAOptions
 from ._l1.solver.oba import minimize_oba as _minimize_oba
 from ._typing import Hessian, SmoothLoss, SolverCallback

@@ -12,7 +12,8 @@ from reference_oba import problems, small_problem
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.preprocessing import StandardScaler
 
-from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss, ProbitLoss
+from sparsekit._l1.losses.losses import LeastSquaresLoss, LogisticLoss
+from sparsekit._l1.losses.probit import ProbitLoss
 from sparsekit._l1.solver.oba import minimize_oba
 
 LOSSES = {

@@ -31,6 +31,8 @@ MAX_STEPS = 30
 # delta falls to the median residual if that is below this part of delta. Without it fits whose residuals are
 # 1e-6 of the target end with a gap as large as their objective.
 MIN_MEDIAN_RESIDUAL = 1e-3
+# Rounds without progress that end a run whose gap is small enough.
+MAX_STALLED_CONVERGED = 2
 # Levenberg's ridge, in units of the curvature that all rows would have.
 RIDGE = 1e-6
 RIDGE_MAX = 1e3

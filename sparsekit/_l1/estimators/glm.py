@@ -27,7 +27,6 @@ from ..._typing import FloatArray, MatrixLike, Offset
 from ..losses.families.family import Family
 from ..losses.families.make import make_family
 from ..losses.family_loss import deviance, null_predictor
-from ..paths.family_problem import FamilyProblem
 from ..paths.family_settings import FAMILY_CONSTRAINTS, FamilyName, Link
 from ..paths.glm_path import glm_path
 from ..paths.inputs import problem_of_family
@@ -48,7 +47,7 @@ class GLMPredictionMixin(PenaltyNameMixin, OffsetRegressionMixin):
         given = {name: getattr(self, name) for name in FAMILY_PARAMETERS}
         return make_family(self.family, self.link, **given)
 
-    def _whole(self, given: Any) -> FamilyProblem:
+    def _whole(self, given: Any) -> Any:
         """The problem of all rows of `TrainingData`."""
         return problem_of_family(self, given, self._make_family(), self.positive)
 

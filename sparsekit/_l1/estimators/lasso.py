@@ -14,7 +14,6 @@ from ..._estimator.decorators import with_parameters
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.training_data import with_numbers
 from ..paths.inputs import problem_of_numbers
-from ..paths.least_squares_problem import LeastSquaresProblem
 from ..paths.path import lasso_path
 from .fit import CONSTRAINTS, OBAEstimatorMixin
 from .logistic import L1LogisticOBA
@@ -23,7 +22,7 @@ from .logistic import L1LogisticOBA
 class LassoPredictionMixin(OffsetRegressionMixin):
     """Prediction with a fitted Lasso."""
 
-    def _whole(self, given: Any) -> LeastSquaresProblem:
+    def _whole(self, given: Any) -> Any:
         """The problem of all rows of `TrainingData`."""
         return problem_of_numbers(self, given, self.positive, self.hessian)
 

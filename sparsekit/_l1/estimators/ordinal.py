@@ -229,7 +229,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         )
         order = declared_order(y) if self.categories is None else self.categories
         given = with_labels(self, X, y, sample_weight, offset=offset)
-        whole, _ = problem_of(self, given, given.values, PathProblem, None)
+        whole, _ = problem_of(self, given, given.values, PathProblem)
         X, weight, columns = whole.X, whole.weight, whole.columns
         whole.scale = whole.rows_and_weight()[1]
         whole.penalty = l1_weights(whole.penalty, self.alpha * whole.scale)

@@ -1,20 +1,14 @@
-"""Losses of a linear predictor z = X w + b: logistic, least squares, probit."""
+"""Losses of a linear predictor z = X w + b: logistic, least squares."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._linalg.special import entropies
-from ..._linalg.structure import check_sparse
 from ..._messages import shown
-from ..._typing import Array, FloatArray, SparseMatrix
-from .families.binomial import Probit
-from .family_loss import FamilyLoss
+from ..._typing import FloatArray
 from .linear_loss import LinearLoss
 from .rounding import GAP_ROUNDING
 
@@ -55,7 +49,7 @@ class LogisticLoss(LinearLoss):
     _kernel = "logistic"
 
     def _check_targets(self):
-        _check_signs(self.y)
+        check_signs(self.y)
 
     def behind(self, z: FloatArray) -> FloatArray:
         return -self.y * z
@@ -129,43 +123,7 @@ class LeastSquaresLoss(LinearLoss):
         return float(-np.dot(theta, self.y) - 0.5 * square.sum())
 
 
-@shares_entries(LogisticLoss)
-class ProbitLoss(FamilyLoss):
-    r"""Probit loss: Phi is the normal distribution function. There is no duality gap for it.
-
-    .. math:: f(x) = -\sum_i s_i \log \Phi(y_i (x_i^T w + b))
-
-    over the variables x = [w, b], the intercept b last and only where there is one. It is a loss for
-    :func:`~sparsekit.minimize_oba`, as a sum over the rows.
-
-    {Parameters}
-
-    {Attributes}
-
-    {Raises}
-
-    {See Also}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sparsekit.optimize import ProbitLoss
-    >>> loss = ProbitLoss(np.array([[0.0, 1.0], [1.0, 0.5], [2.0, 0.2]]), [-1, 1, 1])
-    >>> round(loss.value(np.zeros(2)), 4), loss.gradient(np.zeros(2)).round(4)
-    (2.0794, array([-2.3937,  0.2394]))
-    """
-
-    def __init__(
-        self, X: Array | SparseMatrix, y: ArrayLike, sample_weight: ArrayLike | None = None, **options: Any
-    ) -> None:
-        super().__init__(Probit(), check_sparse(X), y, sample_weight, **options)
-
-    def _check_targets(self):
-        _check_signs(self.y)
-        self.y = (self.y + 1.0) / 2.0  # shares of successes
-
-
-def _check_signs(y):
+def check_signs(y):
     wrong = np.flatnonzero(np.abs(y) != 1)
     if wrong.size:
         raise ValueError(f"y must be -1 or +1 in every row; row {wrong[0]} has {shown(to_host(y[wrong[0]]))}")

@@ -97,3 +97,11 @@ class FamilyBlockProblem(BlocksMixin, FamilyProblem):
             self.fit_intercept, offset=self.base, shifted=X.census.offset is not None, family=self.family
         )
         return spec, self.values, self.offset
+
+
+# of each kind of problem in main memory
+IN_BLOCKS = {
+    LogisticProblem: LogisticBlockProblem,
+    LeastSquaresProblem: LeastSquaresBlockProblem,
+    FamilyProblem: FamilyBlockProblem,
+}

@@ -29,7 +29,6 @@ from ..losses.multinomial import MultinomialLoss
 from ..solver.blockwise import mixed, solver_of
 from ..solver.centred_loss import CentredLoss
 from ..solver.few_rows import few_rows
-from ..solver.newton_session import NewtonSession
 from ..solver.oba import unit_of_tol
 from .coefficients import l1_weights
 from .magnitudes import check_result
@@ -220,6 +219,8 @@ def uses_hessian(loss, l1_ratio, options):
 
 def session_of(loss):
     """The solver of a path that `uses_hessian`, and the session behind it."""
+    from ..solver.newton_session import NewtonSession  # other fits don't pay for the import
+
     if isinstance(loss, CentredLoss):
         session = NewtonSession(loss.loss)
         return partial(loss.minimize, solver=session.minimize), session

@@ -23,7 +23,6 @@ from ..losses.null_intercept import null_intercept
 from ..solver.blockwise import null_model_on_blocks, solver_of
 from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
 from .coefficients import all_classes, l1_weights, pack, unpack
-from .fold_scorers import Accuracy, FoldScorer, is_accuracy
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
 
@@ -125,6 +124,8 @@ class PathProblem:
 
         scikit-learn's scorers get copies in main memory of rows on a GPU.
         """
+        from .fold_scorers import FoldScorer  # fits don't pay for the import
+
         offset = None if self.shift is None else to_host(self.shift[as_like(rows, self.X)])
         return FoldScorer(self, self.seen(rows), y[rows], model, scorer, score_params, offset)
 
@@ -265,6 +266,8 @@ class LogisticProblem(PathProblem):
             self.shift = shift[:, 1] - shift[:, 0] if len(present) == 2 else shift
 
     def fold_scorer(self, rows, y, model, scorer, score_params):
+        from .fold_scorers import Accuracy, is_accuracy
+
         if self.shift is not None or score_params or not is_accuracy(scorer):
             return super().fold_scorer(rows, y, model, scorer, score_params)
         return Accuracy(self._margins(rows), self.values[as_like(rows, self.values)])

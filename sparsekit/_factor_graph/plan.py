@@ -8,7 +8,7 @@ with scores from 1e-6 to 1e6.
 
 from dataclasses import dataclass
 
-from .factors.structure_rows import KINDS
+from .factors.structure_rows import ROWS
 
 PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 
@@ -70,7 +70,7 @@ def first_passes(layout, options):
 
 def has_rows(layout):
     """Whether the polytopes of all factors are known by rows, few enough, and the factors share variables."""
-    if any(factor["kind"] not in KINDS for factor in layout.structured):
+    if any(factor["kind"] not in ROWS for factor in layout.structured):
         return False
     if layout.structured and layout.is_separate:  # their answers are the solution
         return False

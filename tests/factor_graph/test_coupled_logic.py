@@ -106,7 +106,7 @@ def test_weak_with_strong_scores():
 
 
 def test_linear_programs_without_the_private_module(monkeypatch):
-    """`linprog` finds what HiGHS finds where it is asked directly, where SciPy has it in another module."""
+    """`milp` finds what HiGHS finds where it is asked directly, where SciPy has it in another module."""
     if linear_program._core() is None:
         pytest.skip("SciPy has HiGHS in another module")
     graphs = [random_graph(seed, 60, 80)[0] for seed in range(3)]

@@ -25,8 +25,8 @@ from ..._typing import MatrixLike, SolverCallback
 from ..factors.linear_factors import Xor
 from ..graphs.graph import FactorGraph
 from ..labels.coupled_hinge import minimize_coupled_hinge
-from ..labels.independent import are_independent, minimize_independent
-from ..labels.label_loss import LOSSES, LabelLoss, Labels
+from ..labels.independent import ROWS, are_independent, minimize_independent
+from ..labels.label_loss import LabelLoss, Labels
 from ..labels.label_solver import minimize_labels
 from ..labels.label_strengths import count_and_spectrum, strengths
 from .label_prediction import LabelSetsMixin, warn_of_unsolved
@@ -163,7 +163,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
 
     _parameter_constraints: ClassVar[dict] = {
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(set(ROWS))],
         "pairs": [StrOptions({"all"}), Interval(Integral, 0, None, closed="left"), "array-like", None],
         "pair_alpha": [Interval(Real, 0, None, closed="left"), None],
         "factors": [list, tuple, callable, None],
@@ -331,7 +331,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         if self.loss == "logistic" and self.factors is not None:
             raise ValueError("factors need loss='sparsemap' or 'hinge'; 'logistic' takes labels one by one")
         pairs = np.zeros((0, 2)) if self.loss == "logistic" else choose_pairs(self.pairs, Y)
-        labels = Labels(K, pairs, logic(self.factors, K)[1])
+        labels = Labels(K, pairs, logic(self.factors, K))
         wrong = labels.violated(Y)
         if wrong is not None:
             raise ValueError(f"row {wrong[0]} of y breaks a factor, {type(wrong[1]).__name__}")

@@ -30,7 +30,7 @@ from ..._linalg.class_design import design_of
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import CrossValidation, MatrixLike, Scoring
-from ..labels.label_loss import LOSSES
+from ..labels.independent import ROWS
 from ..labels.label_strengths import count_and_spectrum, strengths
 from .classifier import LPSparseMAPClassifier
 from .label_prediction import LabelSetsMixin
@@ -38,14 +38,6 @@ from .label_sets import with_indicator
 
 # factors of the strength chosen by generalised cross-validation
 _MULTIPLES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-_THRESHOLDS = ("auto", "expected_f1", 0.5)
-_SHARED = (
-    "loss", "pairs", "pair_alpha", "factors", "fit_intercept", "never_empty", "tol", "max_iter", "max_time",
-)  # fmt: skip
-_FITTED = (
-    "coef_", "intercept_", "pairs_", "pair_coef_", "never_empty_", "pair_alpha_", "threshold_share_",
-    "optimality_", "objective_", "dual_gap_",
-)  # fmt: skip
 
 
 def _example_f1(estimator, X, y, sample_weight=None):
@@ -129,7 +121,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         "thresholds": [list, tuple],
         "cv": ["cv_object"],
         "scoring": [StrOptions(set(get_scorer_names())), callable, None],
-        "loss": [StrOptions(set(LOSSES))],
+        "loss": [StrOptions(set(ROWS))],
         "pairs": [StrOptions({"all"}), Interval(Integral, 0, None, closed="left"), "array-like", None],
         "pair_alpha": [Interval(Real, 0, None, closed="left"), None],
         "factors": [list, tuple, callable, None],
@@ -142,7 +134,7 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         self,
         alphas: ArrayLike | None = None,
         *,
-        thresholds: Sequence[float | str] = _THRESHOLDS,
+        thresholds: Sequence[float | str] = ("auto", "expected_f1", 0.5),
         cv: CrossValidation = None,
         scoring: Scoring = None,
         loss: Literal["sparsemap", "hinge", "logistic"] = "sparsemap",
@@ -231,13 +223,16 @@ class LPSparseMAPClassifierCV(CrossValidationMixin, CallbackSupportMixin, LabelS
         final = self._part(self.alpha_, self.n_jobs).set_params(threshold=self.threshold_)
         with _said_once():
             final.fit(X, target, sample_weight=weight)
-        for name in _FITTED:
-            setattr(self, name, getattr(final, name))
+        for name, value in vars(final).items():
+            if name.endswith("_") and name != "n_iter_":
+                setattr(self, name, value)
         monitor.end()
         return self
 
     def _part(self, alpha, n_jobs):
-        return LPSparseMAPClassifier(alpha, n_jobs=n_jobs, **{name: getattr(self, name) for name in _SHARED})
+        own, shared = self.get_params(deep=False), LPSparseMAPClassifier().get_params()
+        part = LPSparseMAPClassifier(**{name: own[name] for name in own.keys() & shared.keys()})
+        return part.set_params(alpha=alpha, n_jobs=n_jobs)
 
     def _alphas(self, given, X):
         if self.alphas is not None:

@@ -37,7 +37,7 @@ class LabelSetsMixin(FenchelYoungClassifierMixin):
         return self.threshold
 
     def _inference(self, scores, quadratic):
-        factors = logic(self.factors, len(self.classes_))[1]
+        factors = logic(self.factors, len(self.classes_))
         if not self.multilabel_:
             factors = [Xor(FactorGraph().variable((len(self.classes_),)))]
         labels = Labels(len(self.classes_), to_host(self.pairs_), factors)

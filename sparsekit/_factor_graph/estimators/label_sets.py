@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 from sklearn.utils.multiclass import type_of_target
 
 from ..._arrays import is_sparse, namespace, to_host
@@ -18,8 +19,6 @@ from ..labels.label_loss import Labels
 from ..plan import MARGINAL_TOL
 from ..solver.layout import GraphOptions
 
-# largest number of linear programs of a row: 10 ms each for hundreds of labels
-_NODES = 50
 _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
 
@@ -98,7 +97,7 @@ def choose_pairs(pairs, Y):
 
 
 def logic(factors, n_labels):
-    """Factors over a graph of the labels: FactorGraph, list of Factor."""
+    """List of factors over a graph of the labels."""
     graph = FactorGraph()
     labels = graph.variable((n_labels,))
     made = made_factors(factors, labels)
@@ -108,7 +107,7 @@ def logic(factors, n_labels):
         if factor.graph is not graph or factor.index.max() >= n_labels:
             raise ValueError("factors must be over the labels that they are given, and no other variables")
         graph.add(factor)
-    return graph, list(made)
+    return list(made)
 
 
 def made_factors(factors, labels):
@@ -152,58 +151,30 @@ def _factor(given, labels):
 def nearest_sets(scores, factors, n_threads):
     """Sets of labels (n, K) of large score that obey all factors: the largest where the relaxation is tight.
 
-    LP-MAP answers most rows; what it leaves between 0 and 1 is decided label by label (`_decide`).
+    LP-MAP answers most rows; the rows that it leaves between 0 and 1 are mixed-integer programs.
     """
-    graph, made = logic(factors, scores.shape[1])
-    labels = Labels(scores.shape[1], np.zeros((0, 2)), made)
+    labels = Labels(scores.shape[1], np.zeros((0, 2)), logic(factors, scores.shape[1]))
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
     mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
     # sets are decided one by one, in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
     # tied sets give a mixture: rounding it may obey all factors and be far from optimal
-    wrong = labels.breaking(out) | to_host(_between(mu).any(axis=1))
-    for i in np.flatnonzero(wrong):
-        found = _decide(graph, labels, scores[i])
-        if found is None:
-            raise ValueError("factors: no set of labels satisfies all of them")
-        out[i] = found
+    between = (mu > MARGINAL_TOL) & (mu < 1.0 - MARGINAL_TOL)
+    for i in np.flatnonzero(labels.breaking(out) | to_host(between.any(axis=1))):
+        out[i] = _best_set(labels.polytope, scores[i])
     return xp.asarray(out)
 
 
-def _between(mu):
-    """Which labels are neither on nor off, up to what LP-MAP leaves of them."""
-    return (mu > MARGINAL_TOL) & (mu < 1.0 - MARGINAL_TOL)
-
-
-def _decide(graph, labels, scores):
-    """Set of labels of the largest score, or None where factors allow none: branch and bound by LP-MAP.
-
-    After `_NODES` linear programs it is the best set found till then, or the first one after them.
-    """
-    best, value, nodes = None, -np.inf, 0
-    left: list[dict[int, int]] = [{}]  # decided labels of the open problems
-    while left and (best is None or nodes < _NODES):
-        fixed = left.pop()
-        nodes += 1
-        given = scores.copy()
-        for j, on in fixed.items():
-            given[j] = 10.0 * (1.0 + np.abs(scores).sum()) if on else -np.inf
-        graph.set_scores(graph.all_variables(), given)
-        found = graph.map()
-        if not found.success or any(found.x[j] < 0.5 for j, on in fixed.items() if on):
-            continue
-        if found.x @ scores <= value + 1e-9 * (1.0 + abs(value)) and best is not None:
-            continue
-        near = (found.x > 0.5).astype(np.int64)
-        free = [j for j in range(len(scores)) if j not in fixed]
-        if not free or not _between(found.x).any():
-            if not labels.breaking(near[None])[0]:
-                if best is None or near @ scores > value:
-                    best, value = near, near @ scores
-                continue
-            if not free:
-                continue
-        j = max(free, key=lambda j: 0.5 - abs(found.x[j] - 0.5))
-        # the likelier of the two comes first
-        left += [fixed | {j: int(found.x[j] < 0.5)}, fixed | {j: int(found.x[j] >= 0.5)}]
-    return best
+def _best_set(p, scores):
+    """Set of labels (K,) of the largest score among those that obey a polytope's rows, by HiGHS."""
+    least = np.where(np.arange(len(p.right)) < p.n_upper, -np.inf, p.right)
+    found = milp(
+        -scores / (np.abs(scores).max(initial=0.0) or 1.0),
+        integrality=np.ones(len(scores)),
+        bounds=Bounds(0.0, 1.0),
+        constraints=LinearConstraint(p.rows, least, p.right),
+        options={"mip_rel_gap": 0.0},
+    )
+    if found.x is None:
+        raise ValueError("factors: no set of labels satisfies all of them")
+    return np.round(found.x).astype(np.int64)

@@ -11,7 +11,6 @@ import numpy as np
 from ..._cython.factor_graph._structures import sets_that_lack
 from .factors import DENSE, MATCHING, SEQUENCE, TREE
 
-KINDS = (DENSE, SEQUENCE, MATCHING, TREE)
 # largest violation of a set's constraint
 LACK = 1e-11
 
@@ -58,7 +57,7 @@ def own_indices(layout):
 
 
 def add_structures(specs, n_slots, sets, upper, equal):
-    """Rows of factors of `KINDS`.
+    """Rows of factors of the kinds in `ROWS`.
 
     Parameters
     ----------
@@ -73,10 +72,8 @@ def add_structures(specs, n_slots, sets, upper, equal):
     """
     own = n_slots
     for k, spec in enumerate(specs):
-        if spec["kind"] == TREE:
-            _tree(spec, sets[k], upper, equal)
-        else:
-            {DENSE: _dense, SEQUENCE: _sequence, MATCHING: _matching}[spec["kind"]](spec, own, upper, equal)
+        first = sets[k] if spec["kind"] == TREE else own
+        ROWS[spec["kind"]](spec, first, upper, equal)
         own += spec["n_add"]
 
 
@@ -130,3 +127,7 @@ def _tree(spec, sets, upper, equal):
     for words in sets:
         into = slot[entering(words)]
         upper.add(np.zeros(len(into), dtype=np.intp), into, -np.ones(len(into)), [-1.0])
+
+
+# the kinds whose polytopes are known
+ROWS = {DENSE: _dense, SEQUENCE: _sequence, MATCHING: _matching, TREE: _tree}

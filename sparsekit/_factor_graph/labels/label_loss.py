@@ -24,7 +24,6 @@ from ..solver.layout import GraphOptions, Layout
 from ..solver.polytope import polytope_of
 from . import device_labels
 
-LOSSES = ("sparsemap", "hinge", "logistic")
 # largest number of rows times pairs in one call: some tenths of a second
 _PAIRS_A_CALL = 2**26
 

@@ -87,7 +87,7 @@ class _Rows:
 
 
 def polytope_of(layout, additional, off, off_additional, sets=None):
-    """Rows of a graph whose factors with an oracle, if there are any, are of `structure_rows.KINDS`.
+    """Rows of a graph whose factors with an oracle, if there are any, are of `structure_rows.ROWS`.
 
     Parameters
     ----------

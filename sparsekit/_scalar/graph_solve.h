@@ -1,5 +1,5 @@
 /* Solves of a factor graph around one run of ADMM and Newton's method: the first step size, marginals at their bounds,
- * ties of pairs, and LP-MAP by proximal points. For one thread of a processor, or for the threads of a GPU's block. All
+ * and LP-MAP by proximal points. For one thread of a processor, or for the threads of a GPU's block. All
  * threads hold the same fg_report and take the same branches.
  *
  * The including file has closed.h, and the types fg_plan, fg_state, fg_options and fg_report. It defines:
@@ -101,26 +101,6 @@ FG_SHARED void fg_snap_to_bounds(const fg_plan *g, const fg_state *t, double res
         t->mu[j] = mu;
     }
     FG_TEAM_WAIT;
-}
-
-/* The Jacobian of a pair with answers a and b becomes that of its smallest face: x = y or x = 1 - y. With a score of 0
- * they are not tied. way_a, way_b: -1 where negated; q = 1 / (d1 + d2). */
-FG_SHARED void fg_complete_pair(const fg_plan *g, const fg_state *t, fg_count i, double q, double a, double b,
-                                double way_a, double way_b) {
-    const fg_count o = (fg_count)g->n_pair + i;
-    const double share = g->deg[i] * g->deg[o] * q;
-    const int turn = t->c[i] < 0.0;
-    if (t->c[i] != 0.0 && FG_INSIDE(a) && fabs(a - (turn ? 1.0 - b : b)) <= FG_TIED) {
-        t->f[i] = t->f[o] = 0.0;
-        t->e[i] = way_a;
-        t->e[o] = turn ? -way_b : way_b;
-        t->coef[i] = share;
-        t->n1[i] = turn ? 0.0 : way_a * share;
-        t->n2[i] = turn ? 0.0 : way_b * share;
-        return;
-    }
-    if (!FG_INSIDE(a)) t->f[i] = t->n1[i] = t->coef[i] = 0.0;
-    if (!FG_INSIDE(b)) t->f[o] = t->n2[i] = t->coef[i] = 0.0;
 }
 
 /* Rescales the multipliers, which are in units of rho. */

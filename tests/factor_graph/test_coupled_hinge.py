@@ -42,6 +42,12 @@ def problem(K=3, n=10, p=2, pairs="all", logic=None, seed=0, weighted=False, spa
     return LabelLoss("hinge", labels, sp.csr_matrix(X) if sparse else X, Y, w / w.sum(), **options), X
 
 
+def faces(labels):
+    """Constraints a @ mu <= b of the relaxed factors, and whether they hold with equality."""
+    p = labels.polytope
+    return zip(p.rows.toarray(), p.right, np.arange(len(p.right)) >= p.n_upper)
+
+
 def by_quadratic_program(loss, X):
     """The dual's maximum: of marginals, most and least of pairs, and what the pairs' sums are short of."""
     (n, K), pairs, P, w, Y = loss.Y.shape, loss.labels.pairs, loss.n_pairs, loss.weight, loss.Y
@@ -56,8 +62,8 @@ def by_quadratic_program(loss, X):
         rows.append(row), limits.append(limit), equal.append(always)
 
     for i in range(n):
-        for index, a, b, always in loss.labels.faces():
-            at_most([(i * K + j, c) for j, c in zip(index, a)], b, always)
+        for a, b, always in faces(loss.labels):
+            at_most([(i * K + j, c) for j, c in enumerate(a)], b, always)
         for e, (j, k) in enumerate(pairs):
             most, least = m + i * P + e, m + n * P + i * P + e
             at_most([(most, 1.0), (i * K + j, -1.0)], 0.0)
@@ -187,8 +193,8 @@ def test_marginals_of_the_right_means_obey_factors(logic):
     near = means_restored(loss, mu)
     np.testing.assert_allclose(loss.weight @ near, loss.weight @ loss.Y, atol=1e-12)
     assert near.min() >= -1e-12 and near.max() <= 1.0 + 1e-12
-    for index, a, b, always in loss.labels.faces():
-        excess = near[:, index] @ a - b
+    for a, b, always in faces(loss.labels):
+        excess = near @ a - b
         assert excess.max() <= 1e-7 and (not always or abs(excess).max() <= 1e-7)
     loss.Y[:] = 0.0  # a corner: only the corner itself has these means
     if logic in ("budget", "orout"):

@@ -5,41 +5,12 @@
 
 #include "factor_graph/factor_face.h"
 
-/* d (n_var) becomes J' d = J d, the limit of Algorithm 2. It is the projection on the fixed points of B, d - (I - B)^+
- * (I - B) d, by conjugate gradients. */
-static void fg_project_direction(const fg_plan *g, fg_state *t, double *d) {
-    double *right = t->cg + 3 * g->n_var, *y = right + g->n_var, size = 0.0;
-    if (g->is_separate) { /* B is the projection itself */
-        memcpy(right, d, (size_t)g->n_var * sizeof(double));
-        fg_multiply_mean_jacobian(g, t, right, d, t->z, t->s);
-        for (sk_size j = 0; j < g->n_var; j++)
-            if (g->var_start[j] == g->var_start[j + 1] && !FG_FREE(t->mu[j])) d[j] = 0.0;
-        return;
-    }
-    for (sk_size j = 0; j < g->n_var; j++) {
-        right[j] = d[j];
-        size += d[j] * d[j];
-    }
-    fg_multiply_mean_jacobian(g, t, d, right, t->z, t->s);
-    for (sk_size j = 0; j < g->n_var; j++) right[j] = d[j] - right[j];
-    /* a smaller residual is rounding, which directions of little curvature amplify */
-    fg_cg(g, t, 0.0, right, 1e-13 * sqrt(size), y, t->z, t->s);
-    for (sk_size j = 0; j < g->n_var; j++) {
-        d[j] -= y[j];
-        if (g->var_start[j] == g->var_start[j + 1] && !FG_FREE(t->mu[j])) d[j] = 0.0;
-    }
-}
-
 /* gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add). Whether it failed, as fg_answer says it. */
 static int fg_vjp(const fg_plan *g, fg_state *t, double *to_eta, double *to_add) {
     int status = fg_complete_all(g, t);
     if (status) return status;
     fg_project_direction(g, t, to_eta);
-    for (sk_size i = 0; i < g->n_pair; i++) {
-        sk_size second = g->n_pair + i;
-        to_add[g->pair_add[i]] = t->n1[i] * g->w[i] * to_eta[g->var[i]] +
-                                 t->n2[i] * g->w[second] * to_eta[g->var[second]];
-    }
+    fg_vjp_pairs(g, t, to_eta, to_add);
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
         if (p->n_add == 0) continue;

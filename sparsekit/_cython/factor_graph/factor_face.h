@@ -255,19 +255,6 @@ static int fg_complete(const fg_spec *f, fg_active *t, const double *v, const do
     return status;
 }
 
-static void fg_complete_pairs(const fg_plan *g, fg_state *t) {
-    const sk_size np = g->n_pair;
-    double *way = t->s; /* -1: negated */
-    for (sk_size s = 0; s < 2 * np; s++) way[s] = 1.0;
-    for (sk_size k = 0; k < g->n_flip; k++)
-        if (g->flip[k] < 2 * np) way[g->flip[k]] = -1.0;
-    for (sk_size i = 0; i < np; i++) {
-        const sk_size o = np + i;
-        const double a = way[i] < 0.0 ? 1.0 - t->x[i] : t->x[i], b = way[o] < 0.0 ? 1.0 - t->x[o] : t->x[o];
-        fg_complete_pair(g, t, i, t->q[i], a, b, way[i], way[o]);
-    }
-}
-
 /* Jacobians of all factors become those of the smallest faces; once a solve */
 static int fg_complete_all(const fg_plan *g, fg_state *t) {
     const sk_size np = g->n_pair;

@@ -177,7 +177,7 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
         if (steps++ == most) return 0;
         start = fg_proximal_direction(t, miss, watch);
         if (!(start < 0.0)) return 0;
-        if (fg_line_search(t, fg_proximal_at, start, tol, DBL_MAX, 40, &step, &miss) != FG_SEARCH_FOUND) return 0;
+        if (!fg_line_search(t, fg_proximal_at, start, tol, DBL_MAX, 40, &step, &miss)) return 0;
     }
     return 0;
 }

@@ -41,7 +41,7 @@ typedef struct {
     const int32_t *relation;            /* (n_linear) */
     const double *bound;                /* (n_linear) */
     const sk_size *orout;               /* (n_orout + 1): slots */
-    const int32_t *negated;             /* (n_slot), read for OrOut */
+    const int32_t *negated;             /* (n_slot), for pairs and OrOut */
     sk_size n_flip;                     /* slots of negated variables of pairs */
     const int32_t *flip;
     const fg_spec *spec;                /* (n_struct) */

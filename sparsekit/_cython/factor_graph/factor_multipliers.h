@@ -312,9 +312,7 @@ static int fg_multipliers_newton(fg_multipliers *t, double *tol, fg_watch *watch
         if (it == FG_MULTIPLIER_STEPS || fg_stopped(watch, work) || fg_late(watch)) return 0;
         slope = fg_multipliers_direction(t, fg_ridge(1e-2, miss), &most);
         if (!(slope < 0.0)) return 0;
-        if (fg_line_search(t, fg_multipliers_trial, slope, rounding, most, FG_MULTIPLIER_TRIALS, &step, &miss) !=
-            FG_SEARCH_FOUND)
-            return 0;
+        if (!fg_line_search(t, fg_multipliers_trial, slope, rounding, most, FG_MULTIPLIER_TRIALS, &step, &miss)) return 0;
         t->y = t->to; /* the last trial */
         t->to = swap;
     }

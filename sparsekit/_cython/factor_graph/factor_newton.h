@@ -11,14 +11,12 @@
 /* largest pivot, relative to the diagonal, that counts as rounding */
 #define FG_PIVOT_TOLERANCE 1e-10
 
-/* Evaluates a problem at a step along its direction: returns the residual, or -1 to stop. The slope increases with the
- * step. */
+/* Evaluates a problem at a step along its direction: returns the residual. The slope increases with the step. */
 typedef double (*fg_trial)(void *problem, double step, double *slope);
 
-enum { FG_SEARCH_ENDED = -1, FG_SEARCH_FAILED, FG_SEARCH_FOUND };
-
 /* Line search: a step of at most `most` that shrinks the slope, `start` < 0 at 0, to a tenth, or the residual to `tol`.
- * It expands by factors of four until the slope changes its sign, then takes secant steps in the bracket. */
+ * Whether there is one. It expands by factors of four until the slope changes its sign, then takes secant steps in the
+ * bracket. */
 static int fg_line_search(void *problem, fg_trial at, double start, double tol, double most, int trials, double *step,
                           double *miss) {
     double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, slope;
@@ -26,12 +24,11 @@ static int fg_line_search(void *problem, fg_trial at, double start, double tol, 
     for (int trial = 0; trial < trials; trial++) {
         double margin, next;
         *miss = at(problem, *step, &slope);
-        if (*miss < 0.0) return FG_SEARCH_ENDED;
-        if (fabs(slope) <= -0.9 * start || *miss <= tol) return FG_SEARCH_FOUND;
+        if (fabs(slope) <= -0.9 * start || *miss <= tol) return 1;
         if (slope > 0.0) hi = *step, at_hi = slope;
         else lo = *step, at_lo = slope;
         if (hi == 0.0) {
-            if (!(*step < most)) return FG_SEARCH_FOUND;
+            if (!(*step < most)) return 1;
             *step = 4.0 * *step < most ? 4.0 * *step : most;
             continue;
         }
@@ -40,7 +37,7 @@ static int fg_line_search(void *problem, fg_trial at, double start, double tol, 
         next = next > lo + margin ? next : lo + margin;
         *step = next < hi - margin ? next : hi - margin;
     }
-    return FG_SEARCH_FAILED;
+    return 0;
 }
 
 /* Residual after the last step, and the number of successive steps that did not halve it. */

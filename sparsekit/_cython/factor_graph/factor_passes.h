@@ -69,7 +69,7 @@ static int fg_all_solved(const fg_plan *g, const fg_state *t) {
 }
 
 /* y = J u over the slots; y may not be u */
-static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *y) {
+static void fg_jacobian(const fg_plan *g, const fg_state *t, const double *u, double *y) {
     const sk_size np = g->n_pair, closed = np + g->n_linear + g->n_orout;
     const double *f = t->f, *e = t->e, *w = g->w;
     if (np) fg_pairs_product(np, f, e, w, t->coef, u, y);
@@ -85,69 +85,9 @@ static void fg_jacobian(const fg_plan *g, fg_state *t, const double *u, double *
     }
 }
 
-/* out = B in = mean J (copies of in): C~' J C~ of eq. (13). u, y: n_slot doubles each. */
-static void fg_multiply_mean_jacobian(const fg_plan *g, fg_state *t, const double *in, double *out, double *u, double *y) {
-    fg_copies(g, in, u);
-    fg_jacobian(g, t, u, y);
-    fg_mean(g, y, out);
-}
-
-/* Solves ((1 + eps) I - B) solution = right, (n_var), by conjugate gradients until the residual is at most `tol`. With
- * eps = 0 the matrix is singular: `right` is in its range, and the solution has least norm. */
-static sk_size fg_cg(const fg_plan *g, fg_state *t, double eps, const double *right, double tol, double *solution,
-                     double *u, double *y) {
-    const sk_size n = g->n_var;
-    double *r = t->cg, *p = r + n, *ap = p + n, rr = 0.0;
-    sk_size most = 2 * n + 50, it;
-    for (sk_size j = 0; j < n; j++) {
-        solution[j] = 0.0;
-        /* variables in no factor are left out */
-        r[j] = p[j] = g->var_start[j] < g->var_start[j + 1] ? right[j] : 0.0;
-        rr += r[j] * r[j];
-    }
-    for (it = 0; it < most && rr > tol * tol && !fg_stopped(t->watch, 8 * g->n_slot) && !fg_late(t->watch); it++) {
-        double curvature = 0.0, square = 0.0, step, next = 0.0;
-        for (sk_size j = 0; j < n; j++) ap[j] = p[j];
-        fg_multiply_mean_jacobian(g, t, p, ap, u, y);
-        for (sk_size j = 0; j < n; j++) {
-            ap[j] = (1.0 + eps) * p[j] - ap[j];
-            curvature += p[j] * ap[j];
-            square += p[j] * p[j];
-        }
-        /* the remainder is in the null space, where products are rounding */
-        if (!(curvature > 1e-9 * square)) break;
-        step = rr / curvature;
-        for (sk_size j = 0; j < n; j++) {
-            solution[j] += step * p[j];
-            r[j] -= step * ap[j];
-            next += r[j] * r[j];
-        }
-        for (sk_size j = 0; j < n; j++) p[j] = r[j] + next / rr * p[j];
-        rr = next;
-    }
-    return it;
-}
-
-/* Whether the vector r over the slots, of mean 0 over each variable's copies, certifies infeasibility. Any mu has <r,
- * copies of mu> = 0, so the factors' maxima of <r_f, x_f> must sum to at least 0. */
-static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
-    double total = 0.0, size = 0.0, *rho = t->s, best;
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        rho[s] = g->w[s] * r[s];
-        size += fabs(rho[s]);
-    }
-    /* Forbidden variables are 0 in every mu, so r is arbitrary there. A loss just above the possible gain of all others
-     * costs no digits. */
-    for (sk_size s = 0; s < g->n_slot; s++)
-        if (t->off[g->var[s]]) rho[s] = -2.0 * size;
-    for (sk_size i = 0; i < g->n_flip; i++) { /* of 1 - x: subtract the constant */
-        total += rho[g->flip[i]];
-        rho[g->flip[i]] = -rho[g->flip[i]];
-    }
-    for (sk_size i = 0; i < g->n_pair; i++) {
-        double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g->n_pair + i] > 0.0 ? rho[g->n_pair + i] : 0.0;
-        total += t->off_add[g->pair_add[i]] ? (a > b ? a : b) : a + b;
-    }
+/* The largest <rho_f, x_f> of all factors but pairs; infinite if an oracle failed. A score of -2 size forbids. */
+static double fg_supports(const fg_plan *g, const fg_state *t, const double *rho, double size) {
+    double total = 0.0, best;
     for (sk_size i = 0; i < g->n_linear; i++) {
         sk_size s = g->linear[i];
         total += fg_linear_support(g->linear[i + 1] - s, rho + s, g->a + s, g->relation[i], g->bound[i]);
@@ -160,11 +100,26 @@ static int fg_is_infeasible(const fg_plan *g, fg_state *t, const double *r) {
         const fg_spec *p = g->spec + i;
         double *c = t->work;
         for (sk_size k = 0; k < p->n_add; k++) c[k] = t->off_add[p->add + k] ? -2.0 * size : 0.0;
-        if (fg_call_oracle(p, t->active + i, rho + p->slot, c, t->work + p->n_add, &best)) return 0;
+        if (fg_call_oracle(p, t->active + i, rho + p->slot, c, t->work + p->n_add, &best)) return INFINITY;
         total += best;
     }
-    return total < -1e-9 * size;
+    return total;
 }
+
+#define FG_SHARED static
+#define FG_TEAM
+#define FG_SAME_TEAM
+#define FG_SHARE(j, n) for (sk_size j = 0; j < (n); j++)
+#define FG_TEAM_SUM(x) (x)
+#define FG_TEAM_SUMS(a, b)
+#define FG_TEAM_MOST(x) (x)
+#define FG_TEAM_WAIT
+#define FG_TEAM_ENDS(g, t) (fg_stopped(t->watch, 8 * g->n_slot) || fg_late(t->watch))
+#define FG_MULTIPLY(g, t, in, y) (fg_copies(g, in, t->s), fg_jacobian(g, t, t->s, y))
+#define FG_MEAN(g, x, out) fg_mean(g, x, out)
+#define FG_SUPPORTS(g, t, rho, size) fg_supports(g, t, rho, size)
+
+#include "graph_passes.h"
 
 /* Allocates one graph's state; whether there was memory. work: as large as the largest factor needs. */
 static int fg_allocate(const fg_plan *g, fg_state *t) {

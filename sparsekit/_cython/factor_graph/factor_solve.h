@@ -9,19 +9,11 @@
 #ifndef SPARSEKIT_FACTOR_SOLVE_H
 #define SPARSEKIT_FACTOR_SOLVE_H
 
-#include "factor_graph/factor_newton.h"
 #include "factor_graph/factor_passes.h"
 
 typedef fg_state fg_report;
 static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double first);
 
-#define FG_SHARED static
-#define FG_TEAM
-#define FG_SAME_TEAM
-#define FG_SHARE(j, n) for (sk_size j = 0; j < (n); j++)
-#define FG_TEAM_SUM(x) (x)
-#define FG_TEAM_MOST(x) (x)
-#define FG_TEAM_WAIT
 #define FG_SOLVE(g, t, o, first, r) fg_solve(g, r, &o, first)
 
 #include "graph_solve.h"
@@ -71,18 +63,6 @@ SK_MULTI(void, fg_dual_scores,
     SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) v[s] = eta[var[s]] + l[s] + step * d[s];
 }
 
-/* s = (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps), minus its means; r is in v, J r in z */
-SK_MULTI(void, fg_newton_step,
-         (const fg_plan *g, const double *restrict v, const double *restrict z, double eps,
-          double *restrict mean, double *restrict d),
-         (g, v, z, eps, mean, d)) {
-    const int32_t *restrict var = g->var;
-    const double inner = 1.0 / eps, along = 1.0 / (1.0 + eps);
-    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) d[s] = (v[s] - z[s]) * inner + z[s] * along;
-    fg_mean(g, d, mean);
-    SK_SIMD for (sk_size s = 0; s < g->n_slot; s++) d[s] -= mean[var[s]];
-}
-
 /* answers, means and residual at l + step s; the dual's slope along s */
 static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope) {
     int status;
@@ -96,85 +76,11 @@ static int fg_dual_at(const fg_plan *g, fg_state *t, double step, double *slope)
     return status;
 }
 
-/* Scale of rounding errors in the answers. */
-static double fg_dual_rounding(const fg_plan *g, const fg_state *t) {
-    double size = 1.0;
-    for (sk_size s = 0; s < g->n_slot; s++) {
-        const double eta = fabs(t->eta[g->var[s]]), l = fabs(t->l[s]);
-        if (!(t->x[s] > 0.0 && t->x[s] < 1.0)) continue;
-        size = eta > size ? eta : size;
-        size = l > size ? l : size;
-    }
-    return 64.0 * DBL_EPSILON * sqrt((double)g->n_slot) * size;
-}
+#define FG_MULTIPLY_LESS(g, t, in, x, y) (fg_disagreement(g, in, x, t->v), fg_jacobian(g, t, t->v, y))
+#define FG_DUAL_AT(g, t, r, step, slope) fg_dual_at(g, r, step, slope)
+#define FG_ALL_SOLVED(g, t) fg_all_solved(g, t)
 
-/* The Newton direction s, and its slope: (P J P + eps) s = mu - x, where P subtracts the means of copies. Let nu solve
- * the n_var equations ((1 + eps) I - B) nu = -mean J r. Then s = (J + eps)^-1 (r - nu), and (J + eps)^-1 = (I - J) /
- * eps + J / (1 + eps) since J is a projection. If J is 0, answers are at their bounds, and a small eps moves l far
- * enough to free them. */
-static double fg_dual_direction(const fg_plan *g, fg_state *t) {
-    const double last = t->residual, eps = last > 1e-2 ? 1e-2 : (last < 1e-4 ? 1e-4 : last);
-    double *nu = t->cg + 3 * g->n_var, *right = nu + g->n_var;
-    fg_disagreement(g, t->mu, t->x, t->v);
-    fg_jacobian(g, t, t->v, t->z);
-    memset(right, 0, (size_t)g->n_var * sizeof(double));
-    fg_mean(g, t->z, right);
-    for (sk_size j = 0; j < g->n_var; j++) right[j] = -right[j];
-    fg_cg(g, t, eps, right, 1e-2 * eps * last, nu, t->z, t->s);
-    for (sk_size j = 0; j < g->n_var; j++) right[j] = t->mu[j] - nu[j];
-    fg_disagreement(g, right, t->x, t->v);
-    fg_jacobian(g, t, t->v, t->z);
-    fg_newton_step(g, t->v, t->z, eps, right, t->s);
-    fg_disagreement(g, t->mu, t->x, t->v);
-    t->n_newton++;
-    return -fg_dot(g, t->s, t->v);
-}
-
-/* a line search on the dual: `status` of the answers, and the passes at which it ends */
-typedef struct {
-    const fg_plan *g;
-    fg_state *t;
-    sk_size most;
-    int status;
-} fg_dual;
-
-static double fg_dual_trial(void *problem, double step, double *slope) {
-    fg_dual *d = problem;
-    if (d->t->n_iter >= d->most || (d->status = fg_dual_at(d->g, d->t, step, slope))) return -1.0;
-    return d->t->residual;
-}
-
-/* Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged with optimal answers. l
- * is then the solution, else the best iterate. */
-static int fg_newton(const fg_plan *g, fg_state *t, double tol, sk_size most, int *status) {
-    const double rounding = fg_dual_rounding(g, t);
-    fg_dual dual = {g, t, most, 0};
-    double slope;
-    int slow = 0;
-    tol = tol > rounding ? tol : rounding;
-    memset(t->s, 0, (size_t)g->n_slot * sizeof(double));
-    if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
-    for (sk_size it = 0; it < 50 && t->n_iter < most; it++) {
-        const double last = t->residual;
-        double start, step, miss;
-        int found;
-        if (last <= tol) return fg_all_solved(g, t);
-        if (fg_late(t->watch)) return 0;
-        start = fg_dual_direction(g, t);
-        if (!(start < 0.0)) return 0;
-        found = fg_line_search(&dual, fg_dual_trial, start, tol, DBL_MAX, 12, &step, &miss);
-        if (found != FG_SEARCH_FOUND) {
-            *status = dual.status;
-            if (found == FG_SEARCH_ENDED || t->n_iter >= most) return 0;
-            if ((*status = fg_dual_at(g, t, 0.0, &slope))) return 0;
-            return t->residual <= tol && fg_all_solved(g, t);
-        }
-        for (sk_size s = 0; s < g->n_slot; s++) t->l[s] += step * t->s[s];
-        slow = t->residual > 0.5 * last ? slow + 1 : 0;
-        if (slow == 4) return 0;
-    }
-    return t->residual <= tol && fg_all_solved(g, t);
-}
+#include "graph_newton.h"
 
 /* No factors share a variable: their answers are the solution. */
 static int fg_solve_separate(const fg_plan *g, fg_state *t, const fg_options *o) {
@@ -226,7 +132,7 @@ static int fg_has_ended(fg_state *t, const fg_options *o) {
 static int fg_try_newton(const fg_plan *g, fg_state *t, const fg_options *o) {
     int status;
     fg_admm_end(g, t, t->gamma, o->relaxation);
-    if (fg_newton(g, t, o->tol_primal, o->max_iter, &status)) {
+    if (fg_newton(g, t, t, o->tol_primal, o->max_iter, &status)) {
         t->primal = t->residual;
         t->dual = 0.0;
         t->status = FG_CONVERGED;

@@ -183,6 +183,7 @@ static int fg_solve_open(const fg_labels *g, const fg_label_row *r, const fg_opt
     if (!fg_make_arrays(g, r, &t)) return FG_NO_MEMORY;
     memset(&plan, 0, sizeof plan);
     fg_open_pairs(g, r, &t);
+    memset(t.negated, 0, (size_t)(2 * r->n_pair) * sizeof(int32_t));
     plan.n_linear = fg_open_factors(g, r, &t);
     fg_open_slots(r, &t);
     plan.n_var = r->n, plan.n_slot = r->n_slot, plan.n_add = plan.n_pair = r->n_pair, plan.n_orout = g->factors->n_orout;

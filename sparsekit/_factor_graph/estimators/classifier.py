@@ -273,7 +273,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         if isinstance(loss, LabelLoss):
             loss.alpha, loss.pair_alpha = alpha, pair_alpha
         else:
-            minimize = partial(_minimize_classes, alpha=alpha)
+            minimize = partial(minimize_fenchel_young, alpha=alpha, penalize_intercept=False)
         # with one class y is never empty
         some = not multilabel or bool((Y.any(axis=1) | (weight == 0)).all())
         never_empty = some if self.never_empty is None else self.never_empty
@@ -345,7 +345,3 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         known = dict(zip(map(tuple, to_host(self.pairs_)), to_host(self.pair_coef_)))
         s = np.array([known.get(tuple(pair), 0.0) for pair in labels.pairs]) if loss.n_pairs else np.zeros(0)
         return np.concatenate([table.ravel(), np.maximum(s, 0.0), np.maximum(-s, 0.0)])
-
-
-def _minimize_classes(loss, *, alpha, x0, **options):
-    return minimize_fenchel_young(loss, alpha, x0, penalize_intercept=False, **options)

@@ -40,12 +40,7 @@ def indicator(y):
     if y.ndim == 1:
         classes, codes = encode_labels(y, stacklevel=6)
         return np.eye(len(classes))[codes], classes, False
-    dense = y.toarray() if is_sparse(y) else np.asarray(y)
-    if dense.dtype.kind not in "biuf" or not ((dense == 0) | (dense == 1)).all():
-        raise ValueError(
-            f"Unknown label type: {shown(type_of_target(y))}; y must be an indicator of zeros and ones"
-        )
-    return dense.astype(np.float64), np.arange(dense.shape[1]), True
+    return (*_checked(y.toarray() if is_sparse(y) else np.asarray(y), np), True)
 
 
 def device_indicator(X, y):
@@ -59,10 +54,15 @@ def device_indicator(X, y):
         raise ValueError(
             f"y must have one row of labels for each row of X; got {y.shape} for {X.shape[0]} rows"
         )
-    dense = check_sparse(y, "y").toarray() if hasattr(y, "nnz") else y
+    return (*_checked(check_sparse(y, "y").toarray() if hasattr(y, "nnz") else y, xp), True)
+
+
+def _checked(dense, xp):
+    """An indicator as float64, and the numbers of its columns."""
     if dense.dtype.kind not in "biuf" or not bool(((dense == 0) | (dense == 1)).all()):
-        raise ValueError("Unknown label type: y must be an indicator of zeros and ones")
-    return dense.astype(np.float64), xp.arange(dense.shape[1]), True
+        kind = f" {shown(type_of_target(dense))}" if xp is np else ""
+        raise ValueError(f"Unknown label type:{kind}; y must be an indicator of zeros and ones")
+    return dense.astype(np.float64), xp.arange(dense.shape[1])
 
 
 def choose_pairs(pairs, Y):

@@ -29,13 +29,3 @@ def marginals(pairs, factors, eta, plus, minus, options):
         kernels.solve([states], asdict(options), False)
         mu[at : at + step], statuses[at : at + step] = states.marginals(), states.report()["status"]
     return mu, statuses
-
-
-def pair_sums(pairs, mu, weight, high, low):
-    """high, low (P,) += sums over rows of weight times min(mu_j, mu_k), max(0, mu_j + mu_k - 1)."""
-    first, second = np.asarray(pairs.T, like=mu)
-    step = max(1, DEVICE_BLOCK // max(1, len(pairs)))
-    for at in range(0, len(mu), step):
-        a, b = mu[at : at + step, first], mu[at : at + step, second]
-        high += weight[at : at + step] @ np.minimum(a, b)
-        low += weight[at : at + step] @ np.maximum(a + b - 1.0, 0.0)

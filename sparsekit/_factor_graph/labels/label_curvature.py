@@ -12,8 +12,6 @@ from scipy.sparse.csgraph import connected_components
 
 # largest distance from a kink that counts as on it: marginals are exact to 1e-8
 _ROUNDING = 1e-7
-# largest number of entries (rows by pairs) of a block
-_TOGETHER = 2**22
 
 
 class MarginalCurvature:
@@ -43,19 +41,13 @@ class MarginalCurvature:
         self.G, self.row = self._ways(*self._ties(plus, minus))
         self.shares = self._shares(free)
 
-    def _by_pairs(self, which):
-        """Pairs in blocks: their numbers, first and second labels, and the marginals of these."""
-        step = max(1, _TOGETHER // max(1, len(self.mu)))
-        for at in range(0, len(which), step):
-            e = which[at : at + step]
-            first, second = self.labels.pairs[e].T
-            yield e, first, second, self.mu[:, first], self.mu[:, second]
-
     def _ties(self, plus, minus):
         """Numbers i K + j of labels that move together, and whether the same way."""
         K = self.mu.shape[1]
         ones, others, same = [], [], []
-        for e, first, second, a, b in self._by_pairs(np.flatnonzero((plus > 0.0) | (minus > 0.0))):
+        for e, (first, second), a, b in self.labels.pair_blocks(
+            np.flatnonzero((plus > 0.0) | (minus > 0.0)), self.mu
+        ):
             both = self.open[:, first] & self.open[:, second]
             equal = both & (plus[e] > 0.0) & (abs(a - b) <= _ROUNDING)
             whole = both & (minus[e] > 0.0) & (abs(a + b - 1.0) <= _ROUNDING)
@@ -71,7 +63,8 @@ class MarginalCurvature:
     def _ways(self, ones, others, same):
         n, K = self.mu.shape
         at = np.flatnonzero(self.open.ravel())
-        held = self._held_rows()
+        # rows of mu with an open label in a factor that holds with equality
+        held = (self._active_faces(self.mu) & ((self.labels.polytope.rows != 0) @ self.open.T).T).any(axis=1)
         free = at[~held[at // K]]
         number = np.full(n * K, -1)
         number[free] = np.arange(len(free))
@@ -99,21 +92,16 @@ class MarginalCurvature:
         row[rows] = columns // K
         return sp.csr_array((values, (rows, columns)), shape=(count, n * K)), row
 
-    def _held_rows(self):
-        """Rows with an open label in a factor that holds with equality."""
-        held = np.zeros(len(self.mu), dtype=bool)
-        for index, a, b, always in self.labels.faces():
-            some = self.open[:, index].any(axis=1)
-            held |= some & (always | (abs(self.mu[:, index] @ a - b) <= _ROUNDING * (1.0 + abs(b))))
-        return held
+    def _active_faces(self, mu):
+        """Which rows of the relaxed factors hold with equality at marginals mu (n, K), (n, n_rows)."""
+        p = self.labels.polytope
+        over = abs((p.rows @ mu.T).T - p.right)
+        return (np.arange(len(p.right)) >= p.n_upper) | (over <= _ROUNDING * (1.0 + abs(p.right)))
 
     def _of_factors(self, held, ones, others, same):
         """Of each row that factors hold: its open labels' numbers, and a basis of the ways they can move."""
         K = self.mu.shape[1]
-        p = self.labels.polytope
-        faces, always = p.rows.toarray(), np.arange(len(p.right)) >= p.n_upper
-        over = abs((p.rows @ self.mu[held].T).T - p.right)
-        active = always | (over <= _ROUNDING * (1.0 + abs(p.right)))
+        faces, active = self.labels.polytope.rows.toarray(), self._active_faces(self.mu[held])
         tied, among = {}, np.isin(ones // K, held)
         for one, other, way in zip(ones[among], others[among], same[among]):
             tied.setdefault(one // K, []).append((one % K, other % K, -1.0 if way else 1.0))
@@ -141,11 +129,11 @@ class MarginalCurvature:
             columns.append(number[e[keep]])
             values.append(np.full(int(keep.sum()), value))
 
-        for e, first, second, a, b in self._by_pairs(np.flatnonzero(free[:P])):
+        for e, (first, second), a, b in self.labels.pair_blocks(np.flatnonzero(free[:P]), self.mu):
             least = np.where(a <= b, first, second)
             i, at = np.nonzero(np.take_along_axis(self.open, least, axis=1))
             add(i, least[i, at], e[at], 1.0)
-        for e, first, second, a, b in self._by_pairs(np.flatnonzero(free[P:])):
+        for e, (first, second), a, b in self.labels.pair_blocks(np.flatnonzero(free[P:]), self.mu):
             i, at = np.nonzero(a + b > 1.0 + _ROUNDING)
             for j in (first, second):
                 add(i, j[at], P + e[at], -1.0)

@@ -8,7 +8,6 @@ smooth in them as in the scores. It is at least that of s, so with a penalty one
 
 from dataclasses import asdict, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from ..solver.layout import GraphOptions, Layout
 from ..solver.polytope import polytope_of
 from . import device_labels
 
-# largest number of rows times pairs in one call: some tenths of a second
-_PAIRS_A_CALL = 2**26
+# Rows times pairs that are worked at together: arrays of 32 MB, calls of some milliseconds.
+PAIR_BLOCK = 2**22
 
 
 class Labels:
@@ -106,12 +105,6 @@ class Labels:
         none = np.zeros(0)
         return polytope_of(self._layout, none, np.zeros(self.n_labels, dtype=bool), none.astype(bool))
 
-    def faces(self):
-        """Constraints a . mu[index] <= b of the relaxed factors: index, a, b, whether with equality."""
-        p = self.polytope
-        for r, (begin, end) in enumerate(pairwise(p.rows.indptr)):
-            yield p.rows.indices[begin:end], p.rows.data[begin:end], p.right[r], r >= p.n_upper
-
     def longest(self, start, step):
         """Largest t, at most 1e300, at which start + t step (K,) obeys the relaxed factors; start does."""
         start, step, p = to_host(start), to_host(step), self.polytope
@@ -145,14 +138,23 @@ class Labels:
         _refuse_infeasible(statuses)
         return mu, statuses
 
+    def pair_blocks(self, which, mu):
+        """Pairs in blocks: numbers, labels (2, m), where mu (n, K) is, and the marginals of these."""
+        step = max(1, PAIR_BLOCK // max(1, len(mu)))
+        for at in range(0, len(which), step):
+            e = np.asarray(which[at : at + step], like=mu)
+            first, second = ends = np.asarray(self.pairs[which[at : at + step]].T, like=mu)
+            yield e, ends, mu[:, first], mu[:, second]
+
     def pair_sums(self, mu, weight):
         """Sums over the rows, (P,) each, of weight times the most and the least that both can be on."""
         high, low = (np.zeros(len(self.pairs) + 1, like=mu) for _ in range(2))
         if namespace(mu=mu) is not np:
-            device_labels.pair_sums(self.pairs, mu, weight, high[:-1], low[:-1])
+            for e, _, a, b in self.pair_blocks(np.arange(len(self.pairs)), mu):
+                high[e], low[e] = weight @ np.minimum(a, b), weight @ np.maximum(a + b - 1.0, 0.0)
             return high[:-1], low[:-1]
         # signals are handled between calls
-        step = max(1, _PAIRS_A_CALL // len(high))
+        step = max(1, PAIR_BLOCK // len(high))
         for at in range(0, len(mu), step):
             self._graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]
@@ -259,14 +261,10 @@ class LabelLoss:
 
     def hinge_rows(self, eta, plus, minus, mu):
         """Hinge losses (n,) of rows with scores eta, were mu (n, K) their worst marginals."""
-        xp, Y = self.xp, self.Y
+        Y = self.Y
         rows = (mu * (eta + 1.0 - 2.0 * Y) + Y - Y * eta).sum(axis=1)
         live = np.flatnonzero(to_host((plus > 0.0) | (minus > 0.0)))
-        step = max(1, _PAIRS_A_CALL // (16 * max(len(Y), 1)))
-        for at in range(0, len(live), step):
-            e = xp.asarray(live[at : at + step])
-            first, second = xp.asarray(self.labels.pairs[live[at : at + step]].T)
-            a, b = mu[:, first], mu[:, second]
+        for e, (first, second), a, b in self.labels.pair_blocks(live, mu):
             rows += np.minimum(a, b) @ plus[e] - (a + b - 1.0).clip(0.0, None) @ minus[e]
             rows -= (Y[:, first] * Y[:, second]) @ (plus[e] - minus[e])
         return rows

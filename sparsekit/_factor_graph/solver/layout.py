@@ -102,7 +102,7 @@ class Layout:
     arrays : dict
         Of the kernels, fg_plan in factor_graph.h, each with an entry more than it needs.
     structured : list of dict
-        Fields of fg_spec of the factors with an oracle.
+        Fields of fg_spec of the factors with an oracle, and names for messages.
     plan_arguments : tuple
         Of a kernels' Plan.
     """
@@ -139,7 +139,7 @@ class Layout:
             first += len(factor.index)
             scores.append(self.add_start[id(factor)] + np.arange(len(factor.index)))
         self.n_pairs = len(ends)
-        slots.add(np.ascontiguousarray(ends.T))
+        slots.add(ends.T, negated=flips.T)
         return {
             "pair_add": _padded(np.concatenate([*scores, []]), np.int32),
             "flip": _padded(np.flatnonzero(flips.T), np.int32),
@@ -180,8 +180,8 @@ class Layout:
         for factor in factors:
             self.slot_start[id(factor)] = slots.count
             fields = dict(
-                flag=0, sizes=None, offsets=None, oracle=None, slot=slots.count, d=factor.index.shape[1],
-                add=self.add_start[id(factor)], n_add=factor.n_additional,
+                name=type(factor).__name__, flag=0, sizes=None, offsets=None, oracle=None, slot=slots.count,
+                d=factor.index.shape[1], add=self.add_start[id(factor)], n_add=factor.n_additional,
             )  # fmt: skip
             found.append(fields | factor._structured())
             slots.add(factor.index)

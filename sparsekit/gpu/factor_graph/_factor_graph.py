@@ -18,7 +18,6 @@ from ..shared._compile import grid1d, kernel, largest_shared
 SHARED_STATE = 96 * 1024
 # length of a linear factor or an OrOut from which a warp works at one, else a thread
 WARP_FROM = 24
-_STRUCTURED = ("Dense", "Sequence", "DepTree", "DepTree", "Matching", "Factor.maximize")
 
 
 def shared_bytes() -> int:
@@ -53,17 +52,13 @@ class Plan:
         import cupy
 
         if structured:
-            names = sorted({_STRUCTURED[given["kind"]] for given in structured})
+            names = sorted({given["name"] for given in structured})
             raise TypeError(
                 f"factors with a MAP oracle are not solved on a GPU; got {', '.join(names)}. Pass NumPy "
                 "scores (cupy.asnumpy), which are solved in main memory."
             )
         # all arrays but those of counts have one entry more than they need
-        ints = {
-            name: arrays[name][:-1] for name in ("var", "var_slot", "pair_add", "relation", "negated", "flip")
-        }
-        negated = ints["negated"].copy()
-        negated[ints["flip"]] = 1
+        ints = {name: arrays[name][:-1] for name in ("var", "var_slot", "pair_add", "relation", "negated")}
         deg, n_pair = arrays["deg"][:-1], len(ints["pair_add"])
         linear, orout = arrays["linear"], arrays["orout"]
         lengths = np.concatenate([np.diff(linear), np.diff(orout)])
@@ -82,7 +77,7 @@ class Plan:
         ]
         parts = [
             ints["var"], arrays["var_start"], ints["var_slot"], ints["pair_add"], linear, ints["relation"],
-            orout, negated,
+            orout, ints["negated"],
         ]  # fmt: skip
         reals = [arrays[name][:-1] for name in ("deg", "w", "a", "ad")]
         reals += [1.0 / (deg[:n_pair] + deg[n_pair : 2 * n_pair]), arrays["bound"][:-1]]

@@ -7,37 +7,11 @@
 
 namespace factors {
 
-// d (n_var) becomes J' d = J d: the projection on the directions that all factors leave as they are.
-// d - (I - B)^+ (I - B) d by conjugate gradients. Ends with a barrier.
-static __device__ __forceinline__ void project(Team& team, const Plan& g, const State& t, double* d) {
-    double *right = t.cg + 3 * g.n_var, *y = right + g.n_var, size = 0.0;
-    product(g, t, d, nullptr, t.z);
-    __syncthreads();
-    if (g.is_separate) { // B is the projection itself
-        SK_SHARE(j, g.n_var) if (is_alone(g, j) && !FG_FREE(t.mu[j])) d[j] = 0.0;
-        mean(g, t.z, [&](int j, double b) { d[j] = b; });
-        __syncthreads();
-        return;
-    }
-    SK_SHARE(j, g.n_var) {
-        size += d[j] * d[j];
-        if (is_alone(g, j)) right[j] = 0.0;
-    }
-    mean(g, t.z, [&](int j, double b) { right[j] = d[j] - b; });
-    size = team.sum(size);
-    conjugate_gradients(team, g, t, 0.0, right, 1e-14 * sqrt(size), y);
-    SK_SHARE(j, g.n_var) d[j] = is_alone(g, j) && !FG_FREE(t.mu[j]) ? 0.0 : d[j] - y[j];
-    __syncthreads();
-}
-
 // gradients of <d, mu>: to_eta (n_var) starts as d, to_add (n_add)
 static __device__ __forceinline__ void vjp(Team& team, const Plan& g, const State& t, double* to_eta, double* to_add) {
     complete_all(g, t);
-    project(team, g, t, to_eta);
-    SK_SHARE(i, g.n_pair) {
-        const int o = g.n_pair + i;
-        to_add[g.pair_add[i]] = t.n1[i] * g.w[i] * to_eta[g.var[i]] + t.n2[i] * g.w[o] * to_eta[g.var[o]];
-    }
+    fg_project_direction(team, &g, &t, to_eta);
+    fg_vjp_pairs(&g, &t, to_eta, to_add);
 }
 
 // mu moves by out (n_var) as the scores move by d_eta (n_var) and d_add (n_add)
@@ -52,7 +26,7 @@ static __device__ __forceinline__ void jvp(Team& team, const Plan& g, const Stat
     __syncthreads();
     mean(g, t.z, [&](int j, double b) { out[j] = d_eta[j] + b; });
     __syncthreads();
-    project(team, g, t, out);
+    fg_project_direction(team, &g, &t, out);
 }
 
 }  // namespace factors

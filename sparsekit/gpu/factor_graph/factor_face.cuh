@@ -11,12 +11,7 @@ namespace factors {
 static __device__ __forceinline__ void complete_all(const Plan& g, const State& t) {
     const Lanes lanes = {g.lanes};
     const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
-    SK_SHARE(i, g.n_pair) {
-        const int o = g.n_pair + i;
-        const bool not1 = g.negated[i], not2 = g.negated[o];
-        const double a = not1 ? 1.0 - t.x[i] : t.x[i], b = not2 ? 1.0 - t.x[o] : t.x[o];
-        fg_complete_pair(&g, &t, i, g.q[i], a, b, not1 ? -1.0 : 1.0, not2 ? -1.0 : 1.0);
-    }
+    fg_complete_pairs(&g, &t);
     for (int i = team; i < g.n_linear + g.n_orout; i += teams) {
         const bool line = i < g.n_linear;
         const int* start = line ? g.linear + i : g.orout + (i - g.n_linear);

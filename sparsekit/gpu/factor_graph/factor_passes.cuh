@@ -1,5 +1,4 @@
-// Passes over all factors of a graph by the threads of a block: their answers, products with their Jacobians, conjugate
-// gradients, certificates of infeasibility. The GPU version of _cython/factor_graph/factor_passes.h. No pass begins
+// Passes over all factors of a graph by the threads of a block: their answers, and products with their Jacobians. The GPU version of _cython/factor_graph/factor_passes.h. No pass begins
 // with a barrier; each says whether it ends with one.
 #ifndef SK_FACTOR_PASSES_CUH
 #define SK_FACTOR_PASSES_CUH
@@ -115,46 +114,6 @@ static __device__ __forceinline__ void product(const Plan& g, const State& t, co
     product_closed(g, t, in, less, y);
 }
 
-// solution (n_var) of ((1 + eps) I - B) solution = right, with B = mean J (copies of .), to a residual of `tol`. With
-// eps = 0 the matrix is singular; then it is the solution of least norm, for a right side in the range. Ends with a
-// barrier.
-static __device__ __forceinline__ void conjugate_gradients(Team& team, const Plan& g, const State& t, double eps,
-                                                        const double* right, double tol, double* solution) {
-    const int n = g.n_var;
-    double *r = t.cg, *p = r + n, *ap = p + n, rr = 0.0;
-    SK_SHARE(j, n) {
-        solution[j] = 0.0;
-        // variables in no factor have no part in it
-        r[j] = p[j] = is_alone(g, j) ? 0.0 : right[j];
-        ap[j] = 0.0;
-        rr += r[j] * r[j];
-    }
-    rr = team.sum(rr);
-    for (int it = 0; it < 2 * n + 50 && rr > tol * tol; it++) {
-        double curvature = 0.0, square = 0.0, next = 0.0;
-        product(g, t, p, nullptr, t.z);
-        __syncthreads();
-        mean(g, t.z, [&](int j, double b) {
-            ap[j] = (1.0 + eps) * p[j] - b;
-            curvature += p[j] * ap[j];
-            square += p[j] * p[j];
-        });
-        team.sum(curvature, square);
-        // what is left is in the null space, where products are rounding
-        if (!(curvature > 1e-9 * square)) break;
-        const double step = rr / curvature;
-        SK_SHARE(j, n) {
-            solution[j] += step * p[j];
-            r[j] -= step * ap[j];
-            next += r[j] * r[j];
-        }
-        next = team.sum(next);
-        SK_SHARE(j, n) p[j] = r[j] + next / rr * p[j];
-        rr = next;
-        __syncthreads();
-    }
-}
-
 static __device__ __forceinline__ double support_closed(const Plan& g, const double* rho) {
     const Lanes lanes = {g.lanes};
     const int team = threadIdx.x / g.lanes, teams = blockDim.x / g.lanes;
@@ -169,31 +128,23 @@ static __device__ __forceinline__ double support_closed(const Plan& g, const dou
     return lanes.lane() == 0 ? total : 0.0;
 }
 
-// Whether the slots' vector r certifies that no mu satisfies all factors. r has mean 0 over every variable's copies, so
-// any mu has <r, copies of mu> = 0. The graph is infeasible if the factors' largest <r_f, x_f> sum to less. Overwrites
-// s.
-static __device__ __forceinline__ bool is_infeasible(Team& team, const Plan& g, const State& t, const double* r) {
-    double size = 0.0, total = 0.0, *rho = t.s;
-    SK_SHARE(s, g.n_slot) size += fabs(g.w[s] * r[s]);
-    size = team.sum(size);
-    SK_SHARE(s, g.n_slot) {
-        // Forbidden variables are 0 in every mu: there the direction may be anything. More than all others can gain is
-        // enough, and costs no digits.
-        double x = t.off[g.var[s]] ? -2.0 * size : g.w[s] * r[s];
-        if (s < 2 * g.n_pair && g.negated[s]) { // of 1 - x, less what x counts for
-            total += x;
-            x = -x;
-        }
-        rho[s] = x;
-    }
-    __syncthreads();
-    SK_SHARE(i, g.n_pair) {
-        const double a = rho[i] > 0.0 ? rho[i] : 0.0, b = rho[g.n_pair + i] > 0.0 ? rho[g.n_pair + i] : 0.0;
-        total += t.off_add[g.pair_add[i]] ? (a > b ? a : b) : a + b;
-    }
-    total += support_closed(g, rho);
-    return team.sum(total) < -1e-9 * size;
-}
+typedef Plan fg_plan;
+typedef State fg_state;
+
+#define FG_SHARED static __device__ __forceinline__
+#define FG_TEAM Team& team,
+#define FG_SAME_TEAM team,
+#define FG_SHARE SK_SHARE
+#define FG_TEAM_SUM(x) team.sum(x)
+#define FG_TEAM_SUMS(a, b) team.sum(a, b)
+#define FG_TEAM_MOST(x) team.most(x)
+#define FG_TEAM_WAIT __syncthreads()
+#define FG_TEAM_ENDS(g, t) false
+#define FG_MULTIPLY(g, t, in, y) (product(*g, *t, in, nullptr, y), __syncthreads())
+#define FG_MEAN(g, x, out) (mean(*g, x, [&](int variable, double by) { out[variable] = by; }), __syncthreads())
+#define FG_SUPPORTS(g, t, rho, size) support_closed(*g, rho)
+
+#include "graph_passes.h"
 
 }  // namespace factors
 #endif

@@ -8,21 +8,12 @@
 
 namespace factors {
 
-typedef Plan fg_plan;
-typedef State fg_state;
 typedef Options fg_options;
 typedef Report fg_report;
 
 static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
                                                  double first, Report& report);
 
-#define FG_SHARED static __device__ __forceinline__
-#define FG_TEAM Team& team,
-#define FG_SAME_TEAM team,
-#define FG_SHARE SK_SHARE
-#define FG_TEAM_SUM(x) team.sum(x)
-#define FG_TEAM_MOST(x) team.most(x)
-#define FG_TEAM_WAIT __syncthreads()
 #define FG_SOLVE(g, t, o, first, r) solve_once(team, *g, *t, o, first, *r)
 
 #include "graph_solve.h"
@@ -77,95 +68,11 @@ static __device__ __forceinline__ double dual_at(Team& team, const Plan& g, cons
     return slope;
 }
 
-// The direction s of Newton's method at l, with r = mu - x. s is (r - nu - J (r - nu)) / eps + J (r - nu) / (1 + eps)
-// minus its means. Returns the dual's slope along s.
-static __device__ __forceinline__ double newton_step(Team& team, const Plan& g, const State& t, double residual) {
-    double *nu = t.cg + 3 * g.n_var, *right = nu + g.n_var, slope = 0.0;
-    const double eps = residual > 1e-2 ? 1e-2 : (residual < 1e-4 ? 1e-4 : residual);
-#pragma unroll 1
-    for (bool solved = false;; solved = true) { // once with r, and with r - nu: one copy of the code
-        product(g, t, solved ? right : t.mu, t.x, t.z);
-        __syncthreads();
-        if (solved) break;
-        SK_SHARE(j, g.n_var) if (is_alone(g, j)) right[j] = 0.0;
-        mean(g, t.z, [&](int j, double b) { right[j] = -b; });
-        __syncthreads();
-        conjugate_gradients(team, g, t, eps, right, 1e-2 * eps * residual, nu);
-        SK_SHARE(j, g.n_var) right[j] = t.mu[j] - nu[j];
-        __syncthreads();
-    }
-    SK_SHARE(s, g.n_slot) {
-        const double r = right[g.var[s]] - t.x[s];
-        t.s[s] = (r - t.z[s]) * (1.0 / eps) + t.z[s] * (1.0 / (1.0 + eps));
-    }
-    __syncthreads();
-    mean(g, t.s, [&](int j, double b) { right[j] = b; });
-    __syncthreads();
-    SK_SHARE(s, g.n_slot) {
-        const int j = g.var[s];
-        t.s[s] -= right[j];
-        slope -= g.w[s] * t.s[s] * (t.mu[j] - t.x[s]);
-    }
-    return team.sum(slope);
-}
+#define FG_MULTIPLY_LESS(g, t, in, x, y) (product(*g, *t, in, x, y), __syncthreads())
+#define FG_DUAL_AT(g, t, r, step, slope) (*(slope) = dual_at(team, *g, *t, *r, step), 0)
+#define FG_ALL_SOLVED(g, t) true
 
-// Newton's method on the dual from l, until the residual is `tol`. Returns whether it converged; l is then the
-// solution's, else the best one so far. Every pass begins with an answer. It belongs to l before the first s, to the
-// line search along s, or to the end of a search that failed.
-static __device__ __forceinline__ bool newton(Team& team, const Plan& g, const State& t, Report& report, double tol,
-                                              long long most) {
-    enum { FIRST, SEARCH, LAST } phase = FIRST;
-    double size = 1.0, last = 0.0, start = 0.0, step = 0.0, lo = 0.0, hi = 0.0, at_lo = 0.0, at_hi = 0.0;
-    int slow = 0, it = 0, trial = 0;
-    SK_SHARE(s, g.n_slot) {
-        if (t.x[s] > 0.0 && t.x[s] < 1.0) {
-            const double eta = fabs(t.eta[g.var[s]]), l = fabs(t.l[s]);
-            size = eta > size ? eta : size;
-            size = l > size ? l : size;
-        }
-        t.s[s] = 0.0;
-    }
-    // rounding of what answers are made of
-    size = team.most(size) * 64.0 * EPSILON * sqrt((double)g.n_slot);
-    tol = tol > size ? tol : size;
-    for (;;) {
-        const double slope = dual_at(team, g, t, report, step);
-        if (phase == LAST) return report.residual <= tol;
-        if (phase == SEARCH) {
-            // the slope rises along the way and is 0 at the best step: secants in a bracket
-            if (!(fabs(slope) <= -0.9 * start || report.residual <= tol)) {
-                if (slope > 0.0) hi = step, at_hi = slope;
-                else lo = step, at_lo = slope;
-                if (hi == 0.0) step *= 4.0;
-                else {
-                    const double next = lo - at_lo * (hi - lo) / (at_hi - at_lo), margin = 0.05 * (hi - lo);
-                    step = next > lo + margin ? next : lo + margin;
-                    step = step < hi - margin ? step : hi - margin;
-                }
-                if (report.n_iter >= most) return false;
-                if (++trial == 12) {
-                    phase = LAST;
-                    step = 0.0;
-                }
-                continue;
-            }
-            SK_SHARE(s, g.n_slot) t.l[s] += step * t.s[s];
-            slow = report.residual > 0.5 * last ? slow + 1 : 0;
-            if (slow == 4) return false;
-            it++;
-        }
-        if (report.residual <= tol) return true;
-        if (it >= 50 || report.n_iter >= most) return false;
-        phase = SEARCH;
-        last = report.residual;
-        start = at_lo = newton_step(team, g, t, last);
-        report.n_newton++;
-        if (!(start < 0.0)) return false;
-        step = 1.0;
-        lo = hi = 0.0;
-        trial = 0;
-    }
-}
+#include "graph_newton.h"
 
 // first: gamma where nothing is known
 static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, const State& t, const Options& o,
@@ -222,8 +129,9 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 continue;
             }
         } else if (primal + moved < enough && report.n_iter < o.max_iter) {
+            int failed;
             fg_admm_end(&g, &t, report.gamma, o.relaxation);
-            if (newton(team, g, t, report, o.tol_primal, o.max_iter)) {
+            if (fg_newton(team, &g, &t, &report, o.tol_primal, o.max_iter, &failed)) {
                 report.primal = report.residual;
                 report.dual = 0.0;
                 fg_snap_to_bounds(&g, &t, report.residual);
@@ -241,7 +149,7 @@ static __device__ __forceinline__ int solve_once(Team& team, const Plan& g, cons
                 __syncthreads();
                 SK_SHARE(s, g.n_slot) t.e[s] = t.h[g.var[s]] - t.x[s]; // e holds nothing until the end
                 __syncthreads();
-                if (is_infeasible(team, g, t, t.e)) return report.status = FG_INFEASIBLE;
+                if (fg_is_infeasible(team, &g, &t, t.e)) return report.status = FG_INFEASIBLE;
                 set_h(g, t, o, report.gamma);
                 __syncthreads();
             }

@@ -106,7 +106,7 @@ def refine(run):
     point.evaluate(problem, envelope)
     inner = Newton(run)
     stalled, gap, primal = 0, np.inf, np.inf
-    while stalled < MAX_STALLED:
+    while stalled < (MAX_STALLED_CONVERGED if run.is_done else MAX_STALLED):
         count = inner.solve(point, envelope)
         if count is None:  # too large for Newton's matrix
             inner = QuasiNewton(run)

@@ -10,7 +10,7 @@
 
 namespace factors {
 
-static constexpr double MOST_DOUBLE = 1.7976931348623157e308, EPSILON = 2.220446049250313e-16;
+static constexpr double EPSILON = 2.220446049250313e-16;
 
 // of variables in slots; pairs first (all first variables, then all second ones), then linear factors, then OrOut
 struct Plan {

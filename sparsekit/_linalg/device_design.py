@@ -17,7 +17,7 @@ from .._messages import shown
 from .._typing import CompressedParts, DeviceArray, DeviceMatrix
 from ..gpu.shared import _dense, _sparse
 from ..gpu.shared._operators import MAX_FACTOR_SIDE, GramOperator
-from ..gpu.shared._rows import DenseOperator, ModelRows, RowOperator
+from ..gpu.shared._rows import DenseOperator, RowOperator
 from ..gpu.shared._sparse import Lines
 from .cost import DEVICE
 from .matrix import Columns, Matrix, is_all
@@ -131,16 +131,11 @@ class DeviceSparse(_Device):
         self, cols: DeviceArray, d: DeviceArray, intercept: bool, ridge: float
     ) -> tuple[GramOperator | RowOperator, Columns]:
         """Operator on columns ``cols`` (and the intercept), and the design of their moves."""
-        rows = ModelRows(self.shape[0])
-        rows.fill(self.indptr, self.indices, self.data, self._position(cols), len(cols))
-        size = len(cols) + bool(intercept)
-        gram, product = self.shape[0] * size**2 * DEVICE.dense, 2.0 * rows.nnz * DEVICE.entry
+        A, size = self.select(cols), len(cols) + bool(intercept)
+        gram, product = self.shape[0] * size**2 * DEVICE.dense, 2.0 * A.nnz * DEVICE.entry
         if 0 < size <= MAX_FACTOR_SIDE and DEVICE.gram_pays(gram, size, product):
-            G = np.empty((1, size, size), like=d)
-            rows.gram(d, intercept, G)
-            return GramOperator(G[0], ridge), Columns(self, cols)
-        columns = _sparse.gather(*self.by_columns.parts, cols, rows.nnz)
-        return RowOperator(rows, d, intercept, ridge, columns), Columns(self, cols)
+            return GramOperator(A.sandwich(d, intercept=bool(intercept)), ridge), Columns(self, cols)
+        return RowOperator(A.by_rows, A.by_columns, d, intercept, ridge), Columns(self, cols)
 
     def norm_bound(self, d: DeviceArray, intercept: bool) -> float:
         """As `CSRDesign.norm_bound`: Collatz-Wielandt ratios of |A|^T D |A|, A = X or [X, 1]."""
@@ -208,9 +203,8 @@ class DeviceDense(_Device):
         m = len(cols)
         size = m + bool(intercept)
         if 0 < size <= MAX_FACTOR_SIDE:
-            G = np.empty((1, size, size), like=d)
-            _dense.dense_gram(self.X, cols, d, G)
-            return GramOperator(G[0], ridge), Columns(self, cols)
+            G = self.sandwich(d, cols, intercept=bool(intercept), dtype=self.X.dtype)
+            return GramOperator(G, ridge), Columns(self, cols)
         part = self.X
         if not is_all(cols, self.shape[1]):
             part = np.take(self.X, cols, axis=1).astype(np.float32, copy=False)

@@ -11,11 +11,12 @@ classes share entries, is added to atomically: its last bits change from run to 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..._typing import DeviceArray
 from ..shared._compile import kernel
-from ._step_arguments import Noise, Options, Rows, State, Work
 
 # drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
@@ -62,14 +63,14 @@ class _Rounds:
         self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
 
 
-def _parts(noise: Noise | None) -> tuple[DeviceArray | None, ...]:
+def _parts(noise: Any) -> tuple[DeviceArray | None, ...]:
     """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
     return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
 
 
 def run_steps(
-    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Rows, state: State,
-    work: Work, options: Options, eta: float, begin: int, end: int,
+    data: DeviceArray, indices: DeviceArray, indptr: DeviceArray, W: DeviceArray, rows: Any, state: Any,
+    work: Any, options: Any, eta: float, begin: int, end: int,
 ) -> int:  # fmt: skip
     """Steps of length eta over the examples work.examples[begin : end], options.n_threads parts at a time.
 

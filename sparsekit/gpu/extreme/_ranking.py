@@ -50,26 +50,15 @@ def _insert(scores: DeviceArray, lo: int, best: DeviceArray, codes: DeviceArray)
     """Put the highest scores among the best; of equal ones the smaller codes. NaN is never among them."""
     import cupy
 
-    (n, m), k = scores.shape, best.shape[1]
-    chosen = ~np.isnan(scores)
-    if k < m:
-        lowest = -np.partition(-np.fmax(scores, -np.inf), k - 1, axis=1)[:, k - 1 : k]
-        above, equal = scores > lowest, scores == lowest
-        chosen = above | (equal & (np.cumsum(equal, axis=1) <= k - above.sum(axis=1)[:, None]))
-    rows, columns = np.nonzero(chosen)
-    places = np.arange(len(rows), like=rows) - np.searchsorted(rows, rows)
-    every = cupy.concatenate([best, cupy.full((n, min(k, m)), -np.inf, dtype=best.dtype)], axis=1)
-    every_code = cupy.concatenate(
-        [codes, cupy.full((n, min(k, m)), np.iinfo(np.int64).max, dtype=np.int64)], axis=1
-    )
-    every[rows, k + places] = scores[rows, columns]
-    every_code[rows, k + places] = columns + lo
-    # by falling score, of equal ones by code: two sorts that keep the order of what is equal
-    order = np.argsort(every_code, axis=1, kind="stable")
-    every, every_code = np.take_along_axis(every, order, 1), np.take_along_axis(every_code, order, 1)
-    order = np.argsort(-every, axis=1, kind="stable")[:, :k]
-    best[:] = np.take_along_axis(every, order, 1)
-    codes[:] = np.take_along_axis(every_code, order, 1)
+    nobody = np.iinfo(np.int64).max
+    here = np.arange(lo, lo + scores.shape[1], dtype=np.int64, like=codes)
+    every = cupy.concatenate([np.where(codes == nobody, np.nan, best), scores], axis=1)
+    every_code = cupy.concatenate([codes, cupy.broadcast_to(here, scores.shape)], axis=1)
+    # NaN is sorted to the end, and of equal scores the earlier class comes first
+    order = np.argsort(-every, axis=1, kind="stable")[:, : best.shape[1]]
+    found = np.take_along_axis(every, order, 1)
+    best[:] = np.where(np.isnan(found), -np.inf, found)
+    codes[:] = np.where(np.isnan(found), nobody, np.take_along_axis(every_code, order, 1))
 
 
 def sparse_scores(X: DeviceArray, coef: DeviceArray, dtype: DTypeLike) -> DeviceArray:

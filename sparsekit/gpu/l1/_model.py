@@ -9,7 +9,7 @@ would cross zeros brings its vectors, for the crossings are sorted in main memor
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,23 +23,13 @@ from ..shared._reduce import block_of, finish, over, reduced
 _STEPS_A_CHECK = 4
 
 
-class Effort(Protocol):
-    """How well a model is minimised."""
-
-    max_cycles: int
-    forcing: float
-    cg_tol: float
-    cg_max: int
-    holds: int
-
-
 def solve_model(
     op: QuadOperator,
     x0: DeviceArray,
     g0: DeviceArray,
     l1: DeviceArray,
     x: DeviceArray,
-    effort: Effort,
+    effort: Any,
     one_sided: bool = False,
 ) -> tuple[float, int, int, int, int]:
     """Minimise q(x) = g0.(x - x0) + 1/2 (x - x0).H(x - x0) + sum l1 |x| from x0 over m variables.

@@ -6,6 +6,7 @@ Every sum has one order, none is by atomic additions.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,8 @@ class _ClassOperator(QuadOperator):
     Without an index it multiplies tables of all variables only.
     """
 
-    def __init__(self, features, P, top, weight, index, diagonal, intercept, ridge):
+    def __init__(self, forward, back, features, P, top, weight, index, diagonal, intercept, ridge):
+        self._forward, self._back = forward, back  # A x and A^T x into their second arguments
         self.P, self.top, self.weight, self.index = P, top, weight, index
         self.diagonal, self.size = diagonal, len(index)
         self.intercept, self.ridge, self.features = bool(intercept), float(ridge), int(features)
@@ -33,9 +35,9 @@ class _ClassOperator(QuadOperator):
     def multiply(self, V: DeviceArray, out: DeviceArray) -> DeviceArray:
         """out = H V for tables of all variables, without the ridge."""
         F = self.features
-        self._scores(V[:F])
+        self._forward(V[:F], self.scores)
         curve_scores(self.scores, self.P, self.top, self.weight, V[F] if self.intercept else None)
-        self._sums(out[:F])
+        self._back(self.scores, out[:F])
         if self.intercept:
             out[F] = self.scores.sum(axis=0, dtype=np.float64)
         return out
@@ -52,14 +54,6 @@ class _ClassOperator(QuadOperator):
         sums = self.multiply(self.table, np.empty_like(self.table))
         out[:] = sums.reshape(-1)[self.index] * scale + self.ridge * self.diagonal * v
 
-    def _scores(self, table: DeviceArray) -> None:
-        """scores = A table."""
-        raise NotImplementedError(f"{type(self).__name__} multiplies nothing: dense and sparse ones do")
-
-    def _sums(self, out: DeviceArray) -> None:
-        """out = A^T scores."""
-        raise NotImplementedError(f"{type(self).__name__} multiplies nothing: dense and sparse ones do")
-
 
 class ClassRowOperator(_ClassOperator):
     """H v over compressed float32 rows, and the same entries by columns.
@@ -68,25 +62,15 @@ class ClassRowOperator(_ClassOperator):
     """
 
     def __init__(self, rows: CompressedParts, columns: CompressedParts, F: int, *model: Any) -> None:
-        super().__init__(F, *model)
-        self.rows, self.columns = rows, columns
-
-    def _scores(self, table: DeviceArray) -> None:
-        multiply(*self.rows, table, self.scores)
-
-    def _sums(self, out: DeviceArray) -> None:
-        multiply(*self.columns, self.scores, out)
+        super().__init__(partial(multiply, *rows), partial(multiply, *columns), F, *model)
 
 
 class ClassDenseOperator(_ClassOperator):
     """H v over a dense float32 copy of the features, by two matrix products."""
 
     def __init__(self, A: DeviceArray, *model: Any) -> None:
-        super().__init__(A.shape[1], *model)
-        self.A = A
+        super().__init__(partial(_multiply_dense, A), partial(_multiply_dense, A.T), A.shape[1], *model)
 
-    def _scores(self, table: DeviceArray) -> None:
-        self.scores[:] = self.A @ table
 
-    def _sums(self, out: DeviceArray) -> None:
-        out[:] = self.A.T @ self.scores
+def _multiply_dense(A: DeviceArray, x: DeviceArray, out: DeviceArray) -> None:
+    out[:] = A @ x

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._typing import DeviceArray
-from ._sparse import multiply
-
-
-def matmat(
-    indptr: DeviceArray, indices: DeviceArray, data: DeviceArray, W: DeviceArray, Z: DeviceArray
-) -> None:
-    """Z = A W for A in compressed rows, W (p, K), Z (n, K)."""
-    multiply(indptr, indices, data, W, Z)
+from ._sparse import multiply as matmat
 
 
 def value_and_derivative(Z: DeviceArray, codes: DeviceArray, s: DeviceArray, U: DeviceArray) -> float:

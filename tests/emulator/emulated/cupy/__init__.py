@@ -67,7 +67,6 @@ from ._sorting import (
     isneginf,
     ix_,
     may_share_memory,
-    partition,
     searchsorted,
     size,
     sort,

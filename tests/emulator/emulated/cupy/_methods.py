@@ -149,10 +149,6 @@ class Methods:
         check_kind(kind)
         return new(np.argsort(self._array, axis=axis, kind="stable"))
 
-    def partition(self, kth, axis=-1):
-        self._check_kth(kth, axis)
-        self._array.sort(axis=axis, kind="stable")
-
     def argpartition(self, kth, axis=-1):
         self._check_kth(kth, axis)
         return new(np.argsort(self._array, axis=axis, kind="stable"))

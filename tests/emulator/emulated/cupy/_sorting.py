@@ -12,12 +12,6 @@ def sort(a, axis=-1, kind=None):
     return new(np.sort(host(a), axis=axis, kind="stable"))
 
 
-def partition(a, kth, axis=-1):
-    made = a.flatten() if axis is None else a.copy()
-    made.partition(kth, axis=-1 if axis is None else axis)
-    return made
-
-
 def searchsorted(a, v, side="left", sorter=None):
     if not is_array(a):
         raise NotImplementedError("Only int or ndarray are supported for a")

@@ -166,7 +166,7 @@ def test_outliers_do_not_loosen_the_tolerance():
         result = minimize_bounded(problem, np.zeros(8), 0.0, BoundedOptions(tol=1e-6))
         assert result.status == 0
         run = BoundedRun(problem, BoundedOptions(), Certificate(problem), w=np.zeros(8))
-        run.begin_at(np.zeros(8), 0.0)
+        run.begin(np.zeros(8), 0.0)
         assert run.allowed(1e-6) < 1e-5  # and not a millionth of 10^7
         ends.append(np.mean(np.abs(X[5:] @ result.x[:-1] + result.x[-1] - y[5:])))
     assert abs(ends[1] - ends[0]) < 1e-3 * ends[0]

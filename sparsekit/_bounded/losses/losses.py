@@ -15,14 +15,13 @@ import numpy as np
 
 from ..._arrays import kernel_module
 from ..._linalg.special import entropies, largest
+from ..._solver.tolerances import ROUNDING
 
 INF = np.inf
 # A residual above this many spreads of the targets is an outlier's.
 OUTLIER_SPREADS = 1e3
 # Larger parts of the weight than this are not outliers.
 MAX_OUTLIER_WEIGHT = 0.1
-# A spread below this part of the values is rounding.
-SPREAD_ROUNDING = 1e-10
 
 
 @dataclass
@@ -59,10 +58,10 @@ def robust_spread(values, weight):
     """
     size = largest(np.where(weight > 0, np.abs(values), 0.0))
     low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
-    if high - low > SPREAD_ROUNDING * max(abs(low), abs(high)):
+    if high - low > ROUNDING * max(abs(low), abs(high)):
         return (high - low) / 1.349
     spread = spread_of(values, weight)
-    return spread if spread > SPREAD_ROUNDING * size else size or 1.0
+    return spread if spread > ROUNDING * size else size or 1.0
 
 
 def natural_size(values, weight, centred):

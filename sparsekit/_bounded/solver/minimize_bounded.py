@@ -37,18 +37,16 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     Returns
     -------
     OptimizeResult
-        x = (w, b), fun, dual_gap, optimality, nit, n_newton, nfev, status, message, success, history.
-        optimality is the gap relative to the objective. nfev counts passes over X, one or two an
-        evaluation.
+        x = (w, b), fun, dual_gap, optimality, nit, nfev, status, message, success, history. optimality is the
+        gap relative to the objective. nfev counts passes over X, one or two an evaluation.
     """
     opts, b = opts or BoundedOptions(), float(b)
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
-            if run.is_small:
-                run.begin_at(w, b)
-            else:
+            run.begin(w, b)
+            if not run.is_small:
                 Descent(run).approach(w, b)
             refine(run)
             status = outcome.NO_PROGRESS
@@ -58,6 +56,6 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         status = outcome.CONVERGED
     return OptimizeResult(
         x=np.append(run.w, run.b), fun=run.primal, dual_gap=max(run.gap, 0.0), optimality=run.measure(),
-        nit=run.nit, n_newton=run.n_newton, nfev=problem.n_passes, status=status, message=MESSAGES[status],
+        nit=run.nit, nfev=problem.n_passes, status=status, message=MESSAGES[status],
         success=status == outcome.CONVERGED, history=run.history.columns(),
     )  # fmt: skip

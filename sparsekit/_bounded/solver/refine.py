@@ -161,7 +161,6 @@ class Newton:
                 return count
             if left == 0.0 or not self._step(point, envelope, face, slope_b):
                 return None if self.too_large else count
-            run.n_newton += 1
             certify(run, point)
             run.iteration("newton")
         return MAX_STEPS
@@ -256,21 +255,18 @@ class QuasiNewton:
         descent.smoothing, descent.previous = envelope.smoothing, envelope.previous
         done = False
 
-        def callback(report):
+        def visit(w, b, z, gradient, slope):
             nonlocal done
-            w, b, z, gradient, slope, f = descent.last
-            if f == report.fun:
-                point.w, point.b, point.z, point.gradient = w, b, z, gradient
-                for name in ("u", "dual", "curvature"):
-                    getattr(point.rows, name)[:] = getattr(descent.rows, name)
-                point.rows.f = descent.rows.f
-                certify(run, point)
-                face = orthant(problem, w, gradient)
-                slope_b = slope if problem.fit_intercept else 0.0
-                left = run.certificate.weigh(face.slope, face.free, slope_b)
-                done = problem.loss.has_kinks and left <= FORCING * run.gap
-            run.iteration("nqn")
+            point.w, point.b, point.z, point.gradient = w, b, z, gradient
+            for name in ("u", "dual", "curvature"):
+                getattr(point.rows, name)[:] = getattr(descent.rows, name)
+            point.rows.f = descent.rows.f
+            certify(run, point)
+            face = orthant(problem, w, gradient)
+            slope_b = slope if problem.fit_intercept else 0.0
+            left = run.certificate.weigh(face.slope, face.free, slope_b)
+            done = problem.loss.has_kinks and left <= FORCING * run.gap
             return done
 
-        descent.minimize(point.w, point.b, -1.0, callback)
+        descent.minimize(point.w, point.b, -1.0, visit)
         return 0 if done else QUICK_STEPS

@@ -44,31 +44,23 @@ class BoundedRun:
     callback: object = None
     keep: bool = False
     nit: int = 0
-    n_newton: int = 0
     excess: float = 0.0
     primal: float = np.inf
     w: np.ndarray | None = None
     b: float = 0.0
-    begun: bool = False
     spare: LossRows | None = None  # for the objective itself, while `rows` has its envelope
 
     def __post_init__(self):
         self.limits = Limits(self.options.max_iter, self.options.max_time)
         self.history = History(("time", "fun", "optimality", "nnz", "method"), self.keep)
 
-    def begin_at(self, w, b):
-        """Evaluate the first point."""
-        rows = LossRows.empty(self.problem.n, w)
-        z, gradient = self.problem.evaluate(w, b, rows)
-        self.begin(w, b, z, rows, gradient)
-
-    def begin(self, w, b, z, rows, gradient):
-        """Take the first point, which may be the solution."""
-        self.begun = True
-        primal = rows.f + self.problem.penalty(w)
-        self.excess = self.problem.loss.excess(z)
-        self.update_best(w, b, primal)
-        self.certificate.update(w, b, z, rows, gradient, primal)
+    def begin(self, w, b):
+        """Evaluate the first point, which may be the solution."""
+        problem, rows = self.problem, LossRows.empty(self.problem.n, w)
+        z, gradient = problem.evaluate(w, b, rows)
+        self.excess = problem.loss.excess(z)
+        self.update_best(w, b, rows.f + problem.penalty(w))
+        self.certificate.update(w, b, z, rows, gradient, self.primal)
         if self.within(ROUNDING):
             self.iteration("start")
 

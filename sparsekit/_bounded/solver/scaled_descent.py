@@ -7,11 +7,10 @@ exact.
 
 import numpy as np
 
+from ..._solver.tolerances import F_ROUNDING
 from ..losses.losses import LossRows
 from . import nqn
 
-# A coefficient this close to its bound, relative to it, is at the bound.
-BOUND_DISTANCE = 1e-14
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
@@ -45,21 +44,15 @@ class Descent:
         self.smoothing = self.previous = None
         self.last = None
 
-    def _linear_part(self, v):
-        p = self.problem.p
-        w = v[:p].copy()
-        w[self.split] -= v[p : p + len(self.split)]
-        w *= self.scale
-        return w, float(v[-1] - self.mean @ w) if self.problem.fit_intercept else 0.0
-
     def point(self, v):
         """(w, b) of v, w in the box."""
-        problem = self.problem
-        w, _ = self._linear_part(v)
-        w = np.clip(w, problem.lower, problem.upper)
+        problem, p = self.problem, self.problem.p
+        w = v[:p].copy()
+        w[self.split] -= v[p : p + len(self.split)]
+        w = np.clip(w * self.scale, problem.lower, problem.upper)
         for side in (problem.lower, problem.upper):
             # scaling a bound and back may have a rounding error
-            w = np.where(np.isfinite(side) & (np.abs(w - side) <= BOUND_DISTANCE * np.abs(side)), side, w)
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= F_ROUNDING * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):
@@ -76,8 +69,6 @@ class Descent:
         w, b = self.point(v)
         z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
         slope = float(rows.u.sum())
-        if not self.run.begun:
-            self.run.begin(w, b, z, rows, gradient)
         g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
         parts = [g, -g[self.split]]
         full = np.concatenate([*parts, _one(slope, g)] if problem.fit_intercept else parts)
@@ -85,9 +76,18 @@ class Descent:
         self.last = (w, b, z, gradient, slope, f)
         return f, full + self.linear
 
-    def minimize(self, w, b, ftol, callback, max_iter=np.inf):
-        """Iterations of NQN from (w, b) on."""
-        left = self.run.options.max_time - self.run.limits.seconds
+    def minimize(self, w, b, ftol, visit, max_iter=np.inf):
+        """Iterations of NQN from (w, b) on, until ``visit(w, b, z, gradient, slope)`` of one is true."""
+        run = self.run
+
+        def callback(report):
+            *point, f = self.last
+            # the last evaluation is mostly the iterate's
+            done = f == report.fun and visit(*point)
+            run.iteration("nqn")
+            return done
+
+        left = run.options.max_time - run.limits.seconds
         opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
         nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=callback)
 
@@ -102,27 +102,18 @@ class Descent:
         run, problem = self.run, self.problem
         kinks = problem.loss.has_kinks
 
-        def callback(report):
-            self.record_iterate(report, certify=not kinks)
+        def visit(w, b, z, gradient, slope):
+            run.update_best(w, b, self.rows.f + problem.penalty(w))
+            if not kinks:
+                run.certificate.update(w, b, z, self.rows, gradient, run.primal)
             return False
 
         # Newton's method replaces NQN when ten iterations decrease the objective by little
         if kinks:
-            self.minimize(w, b, run.options.kinked_ftol, callback)
+            self.minimize(w, b, run.options.kinked_ftol, visit)
         else:
             limit = int(run.options.patience + newton_price(problem))
-            self.minimize(w, b, nqn.NQNOptions.ftol, callback, limit)
-
-    def record_iterate(self, report, certify):
-        """Add an iterate to the run; with ``certify`` its gap is computed as well."""
-        run, problem = self.run, self.problem
-        w, b, z, gradient, _, f = self.last
-        if f == report.fun:  # the last evaluation is mostly the iterate's
-            primal = self.rows.f + problem.penalty(w) if self.smoothing is None else np.inf
-            run.update_best(w, b, primal)
-            if certify:
-                run.certificate.update(w, b, z, self.rows, gradient, run.primal)
-        run.iteration("nqn")
+            self.minimize(w, b, nqn.NQNOptions.ftol, visit, limit)
 
 
 def _one(value, like):

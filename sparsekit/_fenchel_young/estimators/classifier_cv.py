@@ -147,7 +147,7 @@ class _FenchelYoungClassifierCV(
         final = minimize_fenchel_young(
             loss, self.alpha_, penalize_intercept=self.penalize_intercept, **options
         )
-        vars(self).update(coefficients_of(final.x, columns, self.fit_intercept, X.dtype))
+        self.__dict__.update(coefficients_of(final.x, columns, self.fit_intercept, X.dtype))
         self.n_iter_ = np.array([sum(r.nit for r in run) for run in results], dtype=np.int32)
         self.optimality_, self.objective_ = float(final.optimality), float(final.fun)
         self.dual_gap_ = float(final.dual_gap)
@@ -194,7 +194,7 @@ class _FenchelYoungClassifierCV(
         X_test, y_test = columns.widen(X[test]), for_scorers(y[test])
         scores, results = [], []
         for result in solve_path(loss, self.alphas_, None, self.penalize_intercept, options):
-            vars(part).update(coefficients_of(result.x, columns, self.fit_intercept, X.dtype))
+            part.__dict__.update(coefficients_of(result.x, columns, self.fit_intercept, X.dtype))
             scores.append(scorer(part, X_test, y_test, **score_params))
             # tables of all folds and alphas would be many times the data
             del result["x"], result["grad"]

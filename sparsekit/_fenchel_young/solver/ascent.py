@@ -33,8 +33,6 @@ _NEWTON_STEPS = 30
 _CG_PRODUCTS = 60
 # part of the estimated time of Newton's method that sweeps may always take
 _FREE_PART = 0.1
-# a block makes no progress if it leaves more than this part of the gap
-_SLOW_RATIO = 0.8
 
 
 class Ascent:
@@ -92,7 +90,7 @@ class Ascent:
             return False
         if self.spent <= _FREE_PART * self.newton:
             return True
-        if ratio > _SLOW_RATIO:
+        if ratio >= 1.0:
             return False
         blocks = math.log(max(gap / self.enough, 1.0)) / -math.log(max(ratio, 1e-300))
         return self.spent + blocks * _BLOCK * _SWEEP_COST <= self.newton

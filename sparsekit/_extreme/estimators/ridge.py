@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
-from ..solver.epochs import minimize_sampled_softmax
-from ..solver.state import SoftmaxState
-from .objective import Evaluation, SampledObjective
+from ..solver.epochs import OneBlock, minimize_sampled_softmax
+from .objective import SampledObjective
 from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
 from .settings import CENTROIDS_C
 from .targets import count_labels, take_rows, used_rows
@@ -27,9 +26,9 @@ def begin_at_centroids(run):
     """The state of a `Run` at the centroids, or after its first epochs, which choose C of the ridge.
 
     These are epochs on all rows but some set aside. By the strongest ridge a row's score of its label has its
-    own part in the centroids or not: the lower log-loss of the rows set aside after one epoch decides. The
-    ridge gets weaker as long as this log-loss falls, with own parts by more than its standard error, since
-    more epochs then fit to noise. ``run`` goes on with the ridge chosen, whose center moves to the centroids
+    own part in the centroids or not: the lower log-loss of the rows set aside decides. The ridge gets weaker
+    as long as this log-loss falls, with own parts by more than its standard error, since more epochs then fit
+    to noise. ``run`` goes on with the ridge chosen, whose center moves to the centroids
     of all rows. The weights of the centroids stay those of the first epochs. These take at most
     ``max_time``. A callback that stops them leaves ``run`` without epochs.
     """
@@ -61,61 +60,45 @@ def begin_at_centroids(run):
 
     if model.alpha is not None:
         return start()
+    state, chosen, was_stopped = None, (CENTROIDS_C[0], True), False
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
     sample = rows_aside(model, targets, every[aside], counts_kept)
-    judge = SampledObjective(sample, take_rows(X, sample.rows), 0.0)
-    limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
-    callback = None if model.callback is None else partial(_call, model.callback)
-    was_stopped = False
-
-    def advance(trial, last, best=None):
-        """Run epochs of a `_Trial` up to ``last``, if there is time; whether ``best`` has a higher loss."""
-        nonlocal was_stopped
-        if was_stopped or limits.reached() is not None:
-            return False
-        own = replace(options, alpha=1.0 / (trial.C * counts.sum()), max_iter=last)
-        result = minimize_sampled_softmax(
-            run.source, trial.state, own, rng, partial(run.work, order=kept), first_epoch=trial.n_done + 1,
-            callback=callback, max_time=limits.max_time - limits.seconds, seconds=limits.seconds,
-        )  # fmt: skip
-        was_stopped, trial.n_done = result.status == outcome.STOPPED, result.nit
-        trial.found = judge.evaluate(result.nit, trial.state, own)
-        if model.verbose:
-            loss, error = judge.value(trial.found)
-            print(f"{type(model).__name__} {trial}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
-        if best is None:
-            return True
-        fall, error = judge.fall(best.found, trial.found)
-        return fall > (error if trial.C > best.C and not trial.leaves_out else 0.0)
-
-    best = _Trial(CENTROIDS_C[0], True, start())
     if len(sample.codes) > 1:  # the loss of one says nothing
-        advance(best, 1)
-        with_own = _Trial(best.C, False, start(False))
-        best = with_own if advance(with_own, 1, best) else best
-        advance(best, n_epochs)
-        for C in CENTROIDS_C[1:]:
-            other = _Trial(C, best.leaves_out, start(best.leaves_out))
-            if not advance(other, n_epochs, best):
+        judge, best = SampledObjective(sample, take_rows(X, sample.rows), 0.0), None
+        limits = Limits(max_time=np.inf if model.max_time is None else model.max_time)
+        callback = None if model.callback is None else partial(_call, model.callback)
+        for number, C in enumerate((CENTROIDS_C[0], *CENTROIDS_C)):
+            left = limits.max_time - limits.seconds
+            if left <= 0.0:
                 break
-            best = other
-        run.n_done, run.seconds = best.n_done, limits.seconds
+            leave_out = number == 0 or (number > 1 and chosen[1])
+            trial = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs)
+            other = start(leave_out)
+            result = minimize_sampled_softmax(
+                OneBlock(rows), other, trial, rng, partial(run.work, order=kept), callback=callback,
+                max_time=left, seconds=limits.seconds,
+            )  # fmt: skip
+            was_stopped = result.status == outcome.STOPPED
+            found = judge.evaluate(0, other, trial)
+            loss, error = judge.value(found)
+            if model.verbose:
+                name = f"{type(model).__name__} C {C:g} {'without' if leave_out else 'with'} rows' own parts"
+                print(f"{name}: log-loss {loss:.5f} +- {error:.5f}, rows set aside")
+            # the first one may be not finite: not a number is no fall
+            fall, error = (np.inf - loss, 0.0) if best is None else judge.fall(best, found)
+            is_better = fall > (0.0 if leave_out or number < 2 else error)
+            if is_better:
+                state, best, chosen, run.n_done = other, found, (C, leave_out), result.nit
+            if was_stopped or (number > 1 and not is_better):
+                break
+        run.seconds = limits.seconds
         if was_stopped:
             options.max_iter = run.n_done
-    options.alpha = 1.0 / (best.C * counts.sum())
-    move_center(best.state, options.plan, _scoring(center(weight)[0], best.leaves_out))
-    return best.state
-
-
-@dataclass
-class _Trial:
-    """Epochs with one ridge: their state, their number and the `Evaluation` after them."""
-
-    C: float
-    leaves_out: bool
-    state: SoftmaxState = field(repr=False)
-    n_done: int = 0
-    found: Evaluation | None = field(default=None, repr=False)
+    C, leave_out = chosen
+    options.alpha = 1.0 / (C * counts.sum())
+    state = start() if state is None else state
+    move_center(state, options.plan, _scoring(center(weight)[0], leave_out))
+    return state
 
 
 def _scoring(center, leave_out):

@@ -53,7 +53,7 @@ def corrections(problem, lam):
     from sparsekit._l1.losses.losses import LogisticLoss
 
     solver = peers.Liblinear()
-    fit = solver.fit(solver.design(problem), problem, 1.0 / lam, LIBLINEAR_TOL, 1000)
+    fit = solver.fit(solver.design(problem), problem, 1.0 / lam, LIBLINEAR_TOL)
     target = lam * problem.objective(fit.coef, 0.0, 1.0 / lam)
     loss = LogisticLoss(_data.by_rows(problem), problem.y)
     for tol in TOLERANCES:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import zipfile
+import zlib
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -58,14 +60,18 @@ def save(model: BaseEstimator, path: str | os.PathLike[str], *, compress: bool =
     if isinstance(model, DeviceEstimatorMixin) and model._on_device():
         raise TypeError(f"this {name} is on a GPU: save(model.to_cpu(), path).")
     skops = _skops()
-    with replacing(path) as part:
-        skops.dump(model, part, compression=zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED)
-        refused = sorted(set(skops.get_untrusted_types(file=part)) - _trusted())
-        if refused:
-            raise TypeError(
-                f"this {name} holds {', '.join(refused)}, which load refuses. Set such parameters to values "
-                "(callback=None, cv=5, factors as tuples), save best_estimator_ of a search, or use skops."
-            )
+    data = skops.dumps(model, compression=zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED)
+    refused = sorted(set(skops.get_untrusted_types(data=data)) - _trusted())
+    if refused:
+        raise TypeError(
+            f"this {name} holds {', '.join(refused)}, which load refuses. Set such parameters to values "
+            "(callback=None, cv=5, factors as tuples), save best_estimator_ of a search, or use skops."
+        )
+    with replacing(path) as part, open(part, "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        with contextlib.suppress(OSError):  # a pipe has no disk
+            os.fsync(stream.fileno())
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -119,8 +125,8 @@ def load(path: str | os.PathLike[str]) -> Any:
                 "an earlier version of sparsekit wrote it. Load it with that version, and write it there by "
                 "skops.io.dump"
             )
-    except zipfile.BadZipFile as error:
-        problem = str(error)
+    except (zipfile.BadZipFile, zlib.error, AttributeError, EOFError, KeyError) as error:
+        problem = f"damaged ({error})"
     raise ValueError(f"{shown(path)} is no file of sparsekit.save: {problem}.")
 
 

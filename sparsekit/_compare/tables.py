@@ -77,7 +77,8 @@ def read_table(path, kind, target, drop):
     dropped = [_column(frame, name, path) for name in drop]
     if out in dropped:
         raise DataError(f"{path}: column {shown(out)} is the target and cannot be left out")
-    frame, notes = _complete_rows(frame.drop(columns=dropped), path)
+    frame, notes = _without_index(frame.drop(columns=dropped), out)
+    frame, more = _complete_rows(frame, path)
     labels = frame.pop(out)
     is_numeric = pd.api.types.is_numeric_dtype(labels)
     for name, column in frame.items():
@@ -85,7 +86,7 @@ def read_table(path, kind, target, drop):
     labels = labels.to_numpy(np.float64) if is_numeric else labels.astype(str).to_numpy().astype(str)
     if is_numeric and not np.isfinite(labels).all():
         raise DataError(f"{path}: the target holds NaN or inf")
-    return frame, labels, notes
+    return frame, labels, notes + more
 
 
 def _read_csv(pd, path):
@@ -127,6 +128,20 @@ def _column(frame, name, path):
     if name.isdigit() and 1 <= int(name) <= frame.shape[1]:
         return frame.columns[int(name) - 1]
     raise DataError(f"{path}: no column {shown(name)}; columns are {listed(frame.columns)}")
+
+
+def _without_index(frame, out):
+    """The frame without the unnamed column that pandas writes to number the rows."""
+    first = frame.columns[0]
+    if first != out and first in ("Unnamed: 0", "index") and frame[first].is_unique:
+        values = frame[first]
+        if (
+            values.dtype.kind in "iu"
+            and values.min() in (0, 1)
+            and values.max() - values.min() == len(values) - 1
+        ):
+            return frame.drop(columns=first), [f"left out: column {first}, which counts the rows"]
+    return frame, []
 
 
 def _complete_rows(frame, path):

@@ -139,6 +139,7 @@ def encode_device_labels(
             "sklearn.preprocessing.LabelEncoder and pass cupy.asarray(codes)"
         )
     y, xp = _one_a_row(y, X, stacklevel), namespace(X=X)
+    check_finite(y, "y")
     refuse_real_labels(y)
     classes, codes = np.unique(y, return_inverse=True)
     return xp.asarray(classes), xp.asarray(codes.reshape(-1))

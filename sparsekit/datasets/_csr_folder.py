@@ -47,15 +47,15 @@ def _read_manifest(folder: str) -> dict[str, Any]:
     try:
         counts = [found["n_features"], found["n_labels"]]
         counts += [block[name] for block in found["blocks"] for name in ("rows", "nnz")]
-        sound = (
+        is_valid = (
             all(type(count) is int and 0 <= count < 2**62 for count in counts)
             and found["dtype"] in ("float32", "float64")
             and found["y"] in (None, "indicator", "float32", "float64", "int32", "int64")
             and found["first_index"] in (0, 1)
         )
     except (KeyError, TypeError):
-        sound = False
-    if not sound:
+        is_valid = False
+    if not is_valid:
         raise ValueError(f"{path}: damaged (it holds {shown(found)})")
     return found
 
@@ -128,7 +128,8 @@ class CSRFolder(BlocksOnDisk):
         self.starts = np.append(0, np.cumsum(rows)).astype(np.int64)
         self.shape = int(self.starts[-1]), manifest["n_features"]
         self.dtype = np.dtype(manifest["dtype"])
-        self.nnz = sum(block["nnz"] for block in manifest["blocks"])
+        self._block_nnz = [block["nnz"] for block in manifest["blocks"]]
+        self.nnz = sum(self._block_nnz)
         self._y, self._n_labels = manifest["y"], manifest["n_labels"]
         self._first_index = manifest["first_index"]
 
@@ -140,8 +141,11 @@ class CSRFolder(BlocksOnDisk):
 
     def _read_block(self, i: int) -> csr_matrix:
         indices, indptr, data = self._arrays(i, "indices", "indptr", "data")
-        if data.dtype != self.dtype:
-            raise ValueError(f"{block_path(self.path, i)}: data is {data.dtype}, and not {self.dtype}")
+        if data.dtype != self.dtype or len(data) != self._block_nnz[i]:
+            raise ValueError(
+                f"{block_path(self.path, i)}: holds {len(data)} values of {data.dtype}, and not "
+                f"{self._block_nnz[i]} of {self.dtype}"
+            )
         return self._matrix(i, "X", (data, indices, indptr), self.shape[1], self._first_index)
 
     def _read_y(self, i: int) -> Array | csr_matrix | None:
@@ -166,6 +170,9 @@ class CSRFolder(BlocksOnDisk):
         path = block_path(self.path, i)
         try:
             with np.load(path, allow_pickle=False) as archive:
+                # what is not compressed is no larger than its file
+                if any(member.compress_type != zipfile.ZIP_STORED for member in archive.zip.infolist()):
+                    raise ValueError("its arrays are compressed")
                 return [archive[name] for name in names]
         except _DAMAGE as error:
             # errors of the operating system have a number
@@ -178,8 +185,8 @@ class CSRFolder(BlocksOnDisk):
     ) -> csr_matrix:
         """The matrix of a block; a ValueError that names its file where the arrays are none."""
         try:
-            if any(array.dtype.kind != "i" for array in arrays[1:]):
-                raise ValueError("its indices are no whole numbers")
+            if any(array.dtype not in (np.int32, np.int64) for array in arrays[1:]):
+                raise ValueError("its indices are neither int32 nor int64")
             arrays[1][...] -= first_index
             X = check_sparse(csr_matrix(arrays, shape=(self._n_rows(i), n_columns), copy=False), kind)
             if not X.has_canonical_format:

@@ -196,27 +196,26 @@ class FolderWriter:
     def _clear(self) -> None:
         self.waiting: list[Any] = []
         self._y: list[Any] = []
-        self._room = self.most - 4  # without the first 0 of indptr
+        self._free_bytes = self.most - 4  # without the first 0 of indptr
 
     def add(self, X: Any, y: Any) -> None:
         """Add rows, and targets where there are any; blocks that get full are written."""
         self.kind = _kind(y)
-        ends = 4 * np.arange(X.shape[0] + 1) + X.indptr * np.int64(
-            4 + self.dtype.itemsize
-        )  # bytes before rows
+        # bytes before each row
+        ends = 4 * np.arange(X.shape[0] + 1) + X.indptr * np.int64(4 + self.dtype.itemsize)
         if self.kind == "indicator":
             ends += 4 * np.arange(len(ends)) + y.indptr * np.int64(4)
         elif self.kind is not None:
             ends += y.dtype.itemsize * np.arange(len(ends))
         start = 0
         while start < X.shape[0]:
-            stop = int(np.searchsorted(ends, ends[start] + self._room, side="right")) - 1
+            stop = int(np.searchsorted(ends, ends[start] + self._free_bytes, side="right")) - 1
             if stop <= start and self.waiting:
                 self._write()
                 continue
             stop = max(stop, start + 1)  # a row larger than a block has its own
             self._append(X[start:stop], None if y is None else y[start:stop])
-            self._room -= int(ends[stop] - ends[start])
+            self._free_bytes -= int(ends[stop] - ends[start])
             start = stop
 
     def _append(self, X: Any, y: Any) -> None:

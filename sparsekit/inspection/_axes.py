@@ -93,10 +93,10 @@ def draw_paths(ax, position, paths, names, options, n_dark=0):
     return lines
 
 
-def draw_legend_beside(ax):
+def draw_outer_legend(ax, title=None):
     """A legend to the right of the axes, if anything has a label."""
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        ax.legend(title=title, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
 
 
 def as_label(name: object) -> str:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from .._docstrings import shares_entries
 from .._l1.paths.path_solver import RegularizationPath
 from .._messages import shown
-from ._axes import Display, draw_legend_beside, draw_paths, draws, penalty_axis
+from ._axes import Display, draw_outer_legend, draw_paths, draws, penalty_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ class RegularizationPathDisplay(Display):
             ax.axvline(
                 penalty_axis(ax, name, chosen), color="0.2", ls="--", lw=1.0, label=f"{name} = {chosen:.3g}"
             )
-        draw_legend_beside(ax)
+        draw_outer_legend(ax)
         ax.set_ylabel("coefficient")
         ax.set_title(self._title(len(nonzero), target))
         return self

@@ -14,7 +14,7 @@ from .._docstrings import shares_entries
 from .._estimator.linear_model import feature_names_of
 from .._messages import shown
 from .._stability.selection import StabilitySelection
-from ._axes import Display, as_texts, draw_legend_beside, draw_paths, draws, penalty_axis
+from ._axes import Display, as_texts, draw_outer_legend, draw_paths, draws, penalty_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +143,7 @@ class StabilityPathDisplay(Display):
         self.threshold_line_ = ax.axhline(
             self.selection.threshold, color="black", linestyle="--", linewidth=0.8
         )
-        draw_legend_beside(ax)
+        draw_outer_legend(ax, "selected")
         ax.set_ylim(-0.02, 1.02)
         ax.set_ylabel("share of the halves that use the feature")
         false = f"at most {self.selection.expected_false_:.2g} false to be expected"

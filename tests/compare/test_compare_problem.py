@@ -44,7 +44,7 @@ def test_lower_bound_is_below_every_value_and_tight_at_the_optimum():
     problem = make_problem(n=80, p=12)
     C = 1 / (0.1 * problem.lambda_max)
     solver = peers.Liblinear()
-    fit = solver.fit(problem.X, problem, C, 1e-12, 10000)
+    fit = solver.fit(problem.X, problem, C, 1e-12)
     best = problem.objective(fit.coef, 0.0, C)
     rng = np.random.default_rng(0)
     assert problem.lower_bound(np.zeros(12), 0.0, C) <= best

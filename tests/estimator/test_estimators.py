@@ -18,7 +18,7 @@ from sparsekit import BoundedClassifier, BoundedRegressor, L1LogisticOBA, L1Logi
 
 @pytest.mark.parametrize("container", [np.ascontiguousarray, np.asfortranarray, sp.csr_array, sp.csc_array])
 def test_data_reach_the_loss_without_a_copy(cancer, container, monkeypatch):
-    import sparsekit._l1.paths.data_losses as module
+    import sparsekit._l1.paths.problems as module
 
     X, y = cancer
     X = container(X)

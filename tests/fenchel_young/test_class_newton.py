@@ -26,7 +26,7 @@ def system(transform, make, intercept, n=60):
 @pytest.mark.parametrize("transform", MAPS)
 @pytest.mark.parametrize("intercept, free", [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix])
-@pytest.mark.parametrize("side", ["rows", "variables"])
+@pytest.mark.parametrize("side", ["rows", "variables", "scattered"])
 def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypatch):
     loss, Z, G, H = system(transform, make, intercept)
     if free:
@@ -36,6 +36,8 @@ def test_steps_solve_the_system(transform, intercept, free, make, side, monkeypa
     H[np.arange(len(H)), np.arange(len(H))] += np.repeat(
         np.where(np.arange(len(G)) < len(G) - free, ALPHA, hold), 4
     )
+    if side == "scattered":
+        monkeypatch.setattr(_class_newton, "_ROOM", 0)
     costs = {"rows": (0.0, np.inf)}.get(side, (np.inf, 0.0))
     monkeypatch.setattr(_class_newton.NewtonSystem, "_costs", lambda self, rows, P: costs)
     D = loss.newton_step(Z, G, ALPHA, free, np.inf)

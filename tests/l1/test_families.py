@@ -53,6 +53,23 @@ def test_values_and_derivatives_are_those_of_mpmath(name, link, parameters, targ
             assert_allclose(d[k], float(mp.diff(f, z[k], 2)), rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.parametrize("z", [-29.0, -31.0, -1e4, -1e6])
+def test_probit_far_from_zero_is_that_of_mpmath(z):
+    value, u, d = make_family("binomial", "probit", **PARAMETERS).evaluate(np.array([z]), np.ones(1), None)
+    with mp.workdps(60):
+        ratio = mp.npdf(z) / mp.ncdf(z)
+        assert_allclose(value, float(-mp.log(mp.ncdf(z))), rtol=1e-14)
+        assert_allclose(u, float(-ratio), rtol=1e-12)
+        assert_allclose(d, float(ratio * (ratio + z)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("y", [0.0, 1.0])
+def test_probit_of_a_right_row_at_the_end_of_the_range_is_zero(y):
+    loss = FamilyLoss(make_family("binomial", "probit", **PARAMETERS), np.empty((1, 0)), np.array([y]))
+    value, u, d = loss.derivatives(np.array([(2.0 * y - 1.0) * 1e160]))
+    assert (value, u[0], d[0]) == (0.0, 0.0, 0.0)
+
+
 @each_case
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses_of_many_rows_are_sums_over_blocks_of_them(name, link, parameters, targets, weighted):

@@ -131,6 +131,33 @@ def test_data_that_are_taken_for_others(monkeypatch, form):
         assert_allclose(one.objective_, other.objective_, rtol=40 * TOL)
 
 
+def test_other_orders_of_the_classes_are_other_data():
+    X, score = problem()
+    y = np.digitize(score, [-0.5, 0.8])
+    orders = [0, 1, 2], [1, 0, 2], [0, 2, 1]
+
+    def fits():
+        return [sk.OrdinalOBA(alpha=0.01, categories=order, tol=TOL).fit(X, y) for order in orders]
+
+    alone = fits()
+    with sk.shared_fits():
+        shared = fits()
+    for one, other in zip(shared, alone):
+        assert_allclose(one.objective_, other.objective_, rtol=1e-7)
+        assert_allclose(one.coef_, other.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["poisson", "gamma", "huber"])
+def test_families_find_the_same(family):
+    X, score = problem()
+    y = score if family == "huber" else np.exp(np.clip(score, -2.0, 2.0))
+    models = [sk.GLMOBA(family, alpha=alpha, tol=TOL) for alpha in (0.3, 0.03, 0.1)]
+    alone = [copy.copy(model).fit(X, y).coef_ for model in models]
+    with sk.shared_fits():
+        shared = [model.fit(X, y).coef_ for model in models]
+    assert_allclose(shared, alone, atol=1e-5)
+
+
 def test_nothing_is_shared_outside():
     X, y = problem()
     first = sk.LassoOBA(0.01).fit(X, y)

@@ -23,7 +23,7 @@ DISTRIBUTIONS = {
     "cupyx": "cupy-cuda12x",
 }
 # solvers to compare with that no extra names: source only, or for dense data alone
-BY_HAND = {"adelie", "blitzl1", "glmnet", "glmnetrs"}
+BY_HAND = {"adelie", "blitzl1", "glmnet", "glmnetrs", "pybiglasso"}
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ print("works")
         ["cupy"],
         ["torch"],
         ["matplotlib"],
-        ["cupy", "torch", "matplotlib", "pandas", "liblinear", "skglm", "celer", "glum", *sorted(BY_HAND)],
+        ["cupy", "torch", "matplotlib", "pandas", "skops", "liblinear", "skglm", "celer", "glum", *BY_HAND],
     ],
     ids=" ".join,
 )

@@ -21,8 +21,8 @@ FIRST_SMOOTHING, WARM_SMOOTHING = 1.0, 0.1
 # Factor of sigma from step to step; the least sigma.
 SHRINK = 0.2
 MIN_SMOOTHING = 1e-6
-# Largest number of successive steps that leave more than this part of the gap, each more accurate than the
-# last.
+# Largest number of successive steps that leave more than this part of the gap. The refinement of one output
+# ends by it too.
 MIN_REDUCTION, MAX_STALLED = 0.8, 6
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")

@@ -98,7 +98,8 @@ class Shortlist:
             if n * self.q.shape[1] > MAX_BYTES:
                 return False
             if n > len(self.q):
-                size = min(len(self.slots), max(n, 2 * len(self.q)))
+                most = MAX_BYTES // self.q.shape[1]
+                size = min(len(self.slots), max(n, 2 * len(self.q)), most)
                 self.q, self.steps = (_enlarged(one, size) for one in (self.q, self.steps))
             if len(missing):
                 made = slice(self.n_made, n)

@@ -8,6 +8,8 @@ from ..._arrays import full, is_device
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
 
+# Entries of the weights that are copied at once when lazy scales are multiplied in.
+SETTLED_ENTRIES = 2**20
 # their numbers in the kernels
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
@@ -170,9 +172,12 @@ def settle(state):
     scale = state.scale.astype(state.W.dtype)
     if is_device(state.W):
         state.W *= scale[:, None]
-    else:  # class by class: a copy of the lazy ones might be as large as W
-        for k in np.flatnonzero(scale != 1.0):
-            state.W[k] *= scale[k]
+    else:  # in parts: a copy of the lazy ones might be as large as W
+        lazy = np.flatnonzero(scale != 1.0)
+        step = max(1, SETTLED_ENTRIES // max(state.W.shape[1], 1))
+        for begin in range(0, len(lazy), step):
+            some = lazy[begin : begin + step]
+            state.W[some] *= scale[some, None]
     if state.bias is not None:
         state.bias *= scale
     state.scale[...] = 1.0

@@ -19,6 +19,8 @@ from ..labels.label_loss import Labels
 from ..plan import MARGINAL_TOL
 from ..solver.layout import GraphOptions
 
+# Most nodes of HiGHS' tree for one row, so that a prediction ends; 150 labels with 400 pairs take a few.
+MAX_NODES = 10_000
 _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
 
@@ -173,8 +175,10 @@ def _best_set(p, scores):
         integrality=np.ones(len(scores)),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(p.rows, least, p.right),
-        options={"mip_rel_gap": 0.0},
+        options={"mip_rel_gap": 0.0, "node_limit": MAX_NODES},
     )
     if found.x is None:
-        raise ValueError("factors: no set of labels satisfies all of them")
+        is_proven = found.status == 2
+        problem = "no set of labels satisfies all of them" if is_proven else f"no set was found: {found.message}"
+        raise ValueError(f"factors: {problem}")
     return np.round(found.x).astype(np.int64)

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from .label_loss import PAIR_BLOCK
+
 # largest distance from a kink that counts as on it: marginals are exact to 1e-8
 _ROUNDING = 1e-7
 
@@ -63,8 +65,7 @@ class MarginalCurvature:
     def _ways(self, ones, others, same):
         n, K = self.mu.shape
         at = np.flatnonzero(self.open.ravel())
-        # rows of mu with an open label in a factor that holds with equality
-        held = (self._active_faces(self.mu) & ((self.labels.polytope.rows != 0) @ self.open.T).T).any(axis=1)
+        held = self._held_rows()
         free = at[~held[at // K]]
         number = np.full(n * K, -1)
         number[free] = np.arange(len(free))
@@ -91,6 +92,15 @@ class MarginalCurvature:
         row = np.zeros(count, dtype=np.int64)
         row[rows] = columns // K
         return sp.csr_array((values, (rows, columns)), shape=(count, n * K)), row
+
+    def _held_rows(self):
+        """Rows of mu with an open label in a factor that holds with equality, (n,)."""
+        uses = self.labels.polytope.rows != 0
+        held, step = np.zeros(len(self.mu), dtype=bool), max(1, PAIR_BLOCK // max(1, uses.shape[0]))
+        for begin in range(0, len(held), step):
+            some = slice(begin, begin + step)
+            held[some] = (self._active_faces(self.mu[some]) & (uses @ self.open[some].T).T).any(axis=1)
+        return held
 
     def _active_faces(self, mu):
         """Which rows of the relaxed factors hold with equality at marginals mu (n, K), (n, n_rows)."""

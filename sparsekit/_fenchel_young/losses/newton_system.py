@@ -11,7 +11,6 @@ from scipy.linalg import LinAlgError
 
 from ..._cython.shared import _curvature
 from ..._linalg import class_products as _class_model
-from ..._linalg.class_products import FACTOR_BUFFER
 from ..._linalg.cost import CHEAP, HOST
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
@@ -24,6 +23,10 @@ _LEFT_OUT = 0.02
 _HOLD = 1e-3
 # smallest alpha, relative to a system's largest curvature
 _ROUNDING = 1e-14
+# largest number of entries of rows that are made dense: 256 MB
+_ROOM = 2**25
+# largest share of rows with curvature for which they are copied
+_FEW = 0.7
 
 
 @dataclass
@@ -148,20 +151,30 @@ class NewtonSystem:
         a, r, m, K = float(len(rows.active)), float(len(rows.row)), float(self.variables), self.K
         by_rows = by_variables = np.inf
         if m <= self.largest:
-            by_variables = self._pairing(rows) + (m**3 / 3.0) * HOST.factor + 4.0 * m * m
+            form = self._pairing(rows)
+            if not self.dense:
+                form = min(form, self._scattering(rows))
+            by_variables = form + (m**3 / 3.0) * HOST.factor + 4.0 * m * m
         if r <= self.largest:
             form = 0.5 * a * a * p * HOST.dense
             if not self.dense:
-                form = min(form, HOST.class_pair * self._shared(rows))
+                form = min(form if a * p <= _ROOM else np.inf, HOST.class_pair * self._shared(rows))
             by_rows = form + r * r * (0.5 * K * HOST.dense + _ENTRY) + (r**3 / 3.0) * HOST.factor
         return by_rows, by_variables
 
     def _pairing(self, rows):
-        """Nanoseconds of products for each pair of a row's classes."""
+        """Nanoseconds of products for each pair of a row's classes, of rows that are made dense."""
         if not len(rows.row):
             return 0.0
+        if not self.dense and len(rows.active) * float(self.q) > _ROOM:
+            return np.inf
         size = np.add.reduceat(np.ones(len(rows.row)), rows.start) + 1.0
         return 0.25 * float(size @ (size - 1.0)) * self.q**2 * HOST.dense
+
+    def _scattering(self, rows):
+        """Nanoseconds of pairs of a compressed row's entries, each of them for every class."""
+        entries = (np.diff(self.design.indptr)[rows.active] + self.intercept) * float(self.K)
+        return 0.5 * HOST.class_pair * float(entries @ entries)
 
     def _shared(self, rows):
         """Pairs of entries of a column in rows with curvature."""
@@ -175,7 +188,7 @@ class NewtonSystem:
     def _by_variables(self, parts, weight, G, alpha, free, rows=None):
         m, K, q = self.variables, self.K, self.q
         # variables of a class are adjacent
-        turned = not self.device
+        turned = rows is not None and (self.dense or self._pairing(rows) <= self._scattering(rows))
         b = -(G.T if turned else G).ravel()
         last = np.arange(q - 1, m, q) if turned else np.arange(m - K, m)
         penalty = np.full(m, alpha)
@@ -209,17 +222,17 @@ class NewtonSystem:
         return np.ascontiguousarray(D.reshape(K, q).T) if turned else D.reshape(G.shape)
 
     def _paired(self, parts, weight, rows):
-        """The Hessian, variables of a class side by side, by pairs of classes of the rows with curvature."""
         P, rest, top = parts
-        H, part = np.zeros((2, self.variables, self.variables))
-        step = max(1, FACTOR_BUFFER // max(self.q, 1))
-        for lo in range(0, len(rows.active), step):
-            at = rows.active[lo : lo + step]
-            X = self.design.X[at]
-            X = np.ascontiguousarray(X) if self.dense else X.toarray()
-            U = np.ascontiguousarray(_full(P[at], rest[at], top[at]).T)
-            _curvature.pair_gram(X, U, weight[at], self.intercept, part)
-            H += part
+        active = rows.active
+        if not self.dense or len(active) < _FEW * len(P):
+            P, rest, top, weight = P[active], rest[active], top[active], weight[active]
+            X = self.design.X[active] if self.dense else self.design.X[active].toarray()
+        else:
+            X = self.design.X
+        if not (X.shape[1] <= 1 or X.strides[1] == X.itemsize):
+            X = np.ascontiguousarray(X)
+        H = np.empty((self.variables, self.variables))
+        _curvature.pair_gram(X, np.ascontiguousarray(_full(P, rest, top).T), weight, self.intercept, H)
         return H
 
     def _by_rows(self, rows, parts, weight, G, alpha, free):
@@ -265,7 +278,7 @@ class NewtonSystem:
             A = self.design.X[rows.active].astype(np.float64, copy=False)
             return A, A @ A.T
         A = self.design.X[rows.active].astype(np.float64)
-        if 0.5 * a * a * p * HOST.dense < HOST.class_pair * self._shared(rows):
+        if a * p <= _ROOM and 0.5 * a * a * p * HOST.dense < HOST.class_pair * self._shared(rows):
             A = A.toarray()
             return A, A @ A.T
         return A, (A @ A.T).toarray()

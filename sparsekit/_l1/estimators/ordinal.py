@@ -234,6 +234,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         whole.scale = whole.rows_and_weight()[1]
         whole.penalty = l1_weights(whole.penalty, self.alpha * whole.scale)
         classes, ranks, codes = ordered_classes(given.classes, given.values, weight, order)
+        whole.values = codes
         p, dtype = X.shape[1], X.dtype
         # thresholds take what is subtracted from columns far from zero, as an intercept does
         centre = centre_of(X, weight)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..._arrays import full, is_in_main_memory
 from ..._messages import shown
+from ..._typing import FloatArray
 from .families.family import Family
 from .linear_loss import LinearLoss
 from .null_intercept import find_root
@@ -70,10 +71,10 @@ class FamilyLoss(LinearLoss):
         d *= s
         return float(s @ values)
 
-    def behind(self, z):
+    def behind(self, z: FloatArray) -> Any:
         return self.family.behind(z, self.y, self.zy)
 
-    def majorant(self, z, radius):
+    def majorant(self, z: FloatArray, radius: FloatArray) -> FloatArray:
         # a straight row has the curvature that leads its model to the middle of the curved part
         _, slope, own = self.derivatives(z)
         return np.where(radius > 0.0, np.abs(slope) / (self.family.bend * (1.0 + self.behind(z))), own)
@@ -81,12 +82,12 @@ class FamilyLoss(LinearLoss):
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))
 
-    def curvature_weights(self):
+    def curvature_weights(self) -> FloatArray:
         # the second derivative may have no bound: this is its value at zero, which failed steps double
         z = np.zeros_like(self.y) if self.offset is None else self.offset
         return np.maximum(self.derivatives(z)[2], np.finfo(np.float64).tiny)
 
-    def dual_value(self, theta):
+    def dual_value(self, theta: FloatArray) -> float | None:
         s = self.s if self.s.size else 1.0
         if self.counted is not None and theta[~self.counted].any():
             return -np.inf

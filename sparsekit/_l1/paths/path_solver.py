@@ -24,7 +24,7 @@ from ..._typing import FloatArray
 from .. import plan
 from ..losses.block_problem import BlockProblem
 from ..losses.linear_loss import LinearLoss
-from ..losses.losses import LogisticLoss
+from ..losses.losses import LeastSquaresLoss, LogisticLoss
 from ..losses.multinomial import MultinomialLoss
 from ..solver.blockwise import mixed, solver_of
 from ..solver.centred_loss import CentredLoss
@@ -205,7 +205,8 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
 def uses_hessian(loss, l1_ratio, options):
     """Whether a `NewtonSession` solves a path: losses of one score a row, ridges within limits of the plan.
 
-    It solves a single ridge too. Other ridges are not worth a Hessian that is kept.
+    It solves a single ridge too. Other ridges are not worth a Hessian that is kept. Coefficients must have
+    both signs; least squares have a session of their own.
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"
@@ -214,7 +215,9 @@ def uses_hessian(loss, l1_ratio, options):
     if getattr(loss, "one_sided", False):
         return False
     n, p = loss.design.shape
-    return l1_ratio > 0.0 or plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
+    if l1_ratio > 0.0:
+        return not isinstance(loss, LeastSquaresLoss)
+    return plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
 
 
 def session_of(loss):

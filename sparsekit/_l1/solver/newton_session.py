@@ -61,6 +61,7 @@ class NewtonSession:
         """The Hessian, without X, for `attach` of a session of an equal loss; or None."""
         if self.hessian is not None:
             self.hessian.detach()
+            self.hessian.is_new = False
         return self.hessian
 
     def attach(self, hessian):
@@ -212,9 +213,9 @@ class NewtonSession:
         if len(x) > m and (curvature := float(state.d.sum())) > 0.0:
             # a dual point needs an intercept that is optimal up to rounding
             step = -float(state.u.sum()) / curvature
-            state.try_step(np.full(self.n, step))
-            state.accept()
-            x[m] += step
+            if state.try_step(np.full(self.n, step)) <= self.problem.f:
+                state.accept()
+                x[m] += step
         self.x = self._whole(variables, x)
 
     def _report(self, x, run):

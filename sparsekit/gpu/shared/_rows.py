@@ -54,7 +54,7 @@ class RowOperator(_TwoPasses):
         m = len(columns.indptr) - 1
         super().__init__(by_rows.product, by_columns.product, d, intercept, ridge, m)
         self.diagonal = np.empty(self.size, like=d)
-        by_columns.with_values(np.square(by_columns.data)).product(d, self.diagonal)
+        by_columns.with_values(np.square(by_columns.data.astype(np.float64))).product(d, self.diagonal)
         if self.intercept:
             self.diagonal[m] = d.sum()
 

@@ -8,6 +8,9 @@ from ...._arrays import scipy_module
 from ...._linalg.special import expit
 from .family import Family, xlogx
 
+# Distance from zero from which five terms of Mills' ratio are exact to 1e-11. Its definition is up to there.
+TAIL = 30.0
+
 
 class Logit(Family):
     """Successes 0 and 1, or their shares with the trials as weights."""
@@ -49,11 +52,22 @@ class Probit(Logit):
         return scipy_module("special", z).ndtr(z)
 
     def evaluate(self, z, y, zy):
-        log_ndtr = scipy_module("special", z).log_ndtr
-        log_p, log_q, log_density = log_ndtr(z), log_ndtr(-z), -0.5 * (z * z + np.log(2 * np.pi))
-        up, down = np.exp(log_density - log_p), np.exp(log_density - log_q)
-        d = y * up * np.maximum(up + z, 0.0) + (1.0 - y) * down * np.maximum(down - z, 0.0)
-        return entropy(y) - y * log_p - (1.0 - y) * log_q, (1.0 - y) * down - y * up, d
+        (log_p, up, bend), (log_q, down, other) = log_and_ratio(z), log_and_ratio(-z)
+        d = y * up * bend + (1.0 - y) * down * other
+        # 0 times an infinite logarithm is 0
+        value = entropy(y) - np.where(y > 0.0, y * log_p, 0.0) - np.where(y < 1.0, (1.0 - y) * log_q, 0.0)
+        return value, (1.0 - y) * down - y * up, d
+
+
+def log_and_ratio(z):
+    """log Phi(z), r = phi(z) / Phi(z) and r + z >= 0; far below zero by Mills' ratio, where they cancel."""
+    log_p = scipy_module("special", z).log_ndtr(z)
+    ratio = np.exp(-0.5 * (z * z + np.log(2 * np.pi)) - log_p)
+    a = np.maximum(-z, TAIL)
+    b = 1.0 / (a * a)
+    excess = (1.0 - b * (2.0 - b * (10.0 - b * (74.0 - b * 706.0)))) / a
+    is_far = z < -TAIL
+    return log_p, np.where(is_far, a + excess, ratio), np.where(is_far, excess, np.maximum(ratio + z, 0.0))
 
 
 class Cloglog(Logit):

@@ -179,6 +179,8 @@ def _best_set(p, scores):
     )
     if found.x is None:
         is_proven = found.status == 2
-        problem = "no set of labels satisfies all of them" if is_proven else f"no set was found: {found.message}"
+        problem = (
+            "no set of labels satisfies all of them" if is_proven else f"no set was found: {found.message}"
+        )
         raise ValueError(f"factors: {problem}")
     return np.round(found.x).astype(np.int64)

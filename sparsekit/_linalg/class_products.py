@@ -162,7 +162,7 @@ def _gram_blas(design, positions, parts, s, has, exact=False):
     for lo in range(0, n, step):
         size = min(step, n - lo)
         U, V = U[:size], V[:size]
-        _factors(design, positions, parts, s, has, at, lo, U, V)
+        _factors(design, positions, parts, s, has, at, cuts, lo, U, V)
         shared += U.T @ U
         for k in np.flatnonzero(np.diff(cuts)):
             B = V[:, cuts[k] : cuts[k + 1]]
@@ -173,8 +173,11 @@ def _gram_blas(design, positions, parts, s, has, exact=False):
     return shared[np.ix_(at, at)]
 
 
-def _factors(design, positions, parts, s, has, at, lo, U, V):
-    """Rows lo .. of U = diag(s)^(1/2) [x_ij p_ik] and V = diag(s)^(1/2) [x_ij (p_ik (1 - p_ik))^(1/2)]."""
+def _factors(design, positions, parts, s, has, at, cuts, lo, U, V):
+    """Rows lo .. of U = diag(s)^(1/2) [x_ij p_ik] and V = diag(s)^(1/2) [x_ij (p_ik (1 - p_ik))^(1/2)].
+
+    Those of class k are the columns ``cuts[k]`` to ``cuts[k + 1]``, that of ``positions[i]`` is ``at[i]``.
+    """
     P, rest, top = parts
     p, K = design.shape[1], P.shape[1]
     rows, classes = np.divmod(positions, K)
@@ -190,7 +193,6 @@ def _factors(design, positions, parts, s, has, at, lo, U, V):
         return
     part = slice(lo, lo + size)
     features, rows = np.unique(rows, return_inverse=True)
-    rows, classes = xp.asarray(rows), xp.asarray(classes)
     A = xp.ones((size, len(features)), dtype=U.dtype)
     features = xp.asarray(features[features < p])
     A[:, : len(features)] = design.X[part][:, features] if is_dense else design.part(part, features).toarray()
@@ -201,9 +203,10 @@ def _factors(design, positions, parts, s, has, at, lo, U, V):
     weight[high] = full[high] * rest[part]
     root = np.sqrt(s[part])[:, None]
     full, weight = (root * full).astype(U.dtype), (root * np.sqrt(weight)).astype(U.dtype)
-    U[:, at] = V[:, at] = A[:, rows]
-    U[:, at] *= full[:, classes]
-    V[:, at] *= weight[:, classes]
+    for k in np.flatnonzero(np.diff(cuts)):
+        own, here = A[:, xp.asarray(rows[classes == k])], slice(int(cuts[k]), int(cuts[k + 1]))
+        np.multiply(own, full[:, k, None], out=U[:, here])
+        np.multiply(own, weight[:, k, None], out=V[:, here])
 
 
 def _diagonal(square, positions, parts, s, has):

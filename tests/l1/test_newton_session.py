@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sparsekit import GLMOBA, L1LogisticOBA, glm_path, l1_logistic_path, shared_fits
 from sparsekit._l1 import plan
 from sparsekit._l1.estimators import shared_fits as shared_fits_module
+from sparsekit._l1.losses.families.make import make_family
+from sparsekit._l1.losses.family_loss import FamilyLoss
 from sparsekit._l1.solver.newton_session import NewtonSession
 from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg.as_design import as_design
@@ -191,3 +193,23 @@ def test_the_working_hessian_is_dense_algebra(as_format, has_intercept):
     check(other)
     stored = (dense[:, [*kept.columns, 5]] != 0.0).sum() if sp.issparse(X) else None
     assert kept.count(np.append(kept.columns, 5)) == stored
+
+
+@pytest.mark.parametrize("seed", [0, 4, 86])
+def test_a_run_that_is_stopped_is_no_worse_than_its_last_iterate(seed):
+    """Few rows of Huber's loss have curvature: a Newton step of the intercept alone would go too far."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 30))
+    X, y = rng.standard_normal((n, 3)), 5.0 * rng.standard_t(1, n)
+    family = make_family("huber", "auto", power=1.5, dispersion=1.0, epsilon=0.3)
+    loss, seen = FamilyLoss(family, X, y, fit_intercept=True), []
+
+    def stop(intermediate_result):
+        seen.append(intermediate_result.fun)
+        return True
+
+    start = np.append(0.1 * rng.standard_normal(3), 6.0 * rng.standard_normal())
+    l1 = loss.l1_vector(0.1)
+    found = NewtonSession(loss).minimize(l1, start, tol=1e-8, max_iter=100, callback=stop)
+    assert len(seen) == 1 and found.fun <= seen[0] * (1.0 + 1e-12)
+    assert_allclose(found.fun, loss.value(found.x) + l1 @ abs(found.x), rtol=1e-12)

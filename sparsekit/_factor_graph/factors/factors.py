@@ -7,6 +7,7 @@ factors take views of one dimension, which are one factor, or of two, which are 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -116,6 +117,8 @@ class Factor:
     _kind = "structured"  # which part of the plan it belongs to
     _least = 1
     graph: Graph
+    # weights, structures and their additional parts of a factor that was solved without structures
+    _mixture: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
 
     def __init__(self, variables: VariablesLike, additional_scores: ArrayLike | None = None) -> None:
         index, self.graph = as_index(variables)
@@ -191,10 +194,6 @@ class Factor:
         """fg_spec's fields (factor_graph.h) that do not depend on the position in the graph."""
         d = self.index.shape[1]
         return dict(kind=CUSTOM, rows=1, columns=d, n_on=d, n_bonus=self.n_additional, oracle=_Oracle(self))
-
-    def _mixture(self, x, additional):
-        """Weights, structures and their additional parts of a mixture, where a solve has kept none."""
-        raise NotImplementedError(f"{type(self).__name__} is solved by structures")
 
 
 class _Oracle:

@@ -89,8 +89,9 @@ _is_open = False
 def shared_fits(max_bytes: int = 2**28) -> Iterator[None]:
     """Context in which fits to equal data share their work: for GridSearchCV and loops over penalties.
 
-    Within this context :class:`L1LogisticOBA` and :class:`LassoOBA` recognise data that they were fitted to
-    before, by checksums of X, y, weights, offset and penalty weights, and
+    Within this context :class:`L1LogisticOBA`, :class:`LassoOBA`, :class:`GLMOBA` and :class:`OrdinalOBA`
+    recognise data that they were fitted to before, by checksums of X, y, weights, offset and penalty weights.
+    Then they
 
     - start at the solution of the nearest penalty so far,
     - reuse the Gram matrix, or the Hessian, of the columns that were in use.

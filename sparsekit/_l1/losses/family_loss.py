@@ -77,7 +77,8 @@ class FamilyLoss(LinearLoss):
     def majorant(self, z: FloatArray, radius: FloatArray) -> FloatArray:
         # a straight row has the curvature that leads its model to the middle of the curved part
         _, slope, own = self.derivatives(z)
-        return np.where(radius > 0.0, np.abs(slope) / (self.family.bend * (1.0 + self.behind(z))), own)
+        with np.errstate(divide="ignore", invalid="ignore"):  # rows without a radius
+            return np.where(radius > 0.0, np.abs(slope) / (self.family.bend * (1.0 + self.behind(z))), own)
 
     def _curvature_along(self, dz, d):
         return float(dz @ (d * dz))

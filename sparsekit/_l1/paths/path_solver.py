@@ -1,7 +1,6 @@
-"""The path behind `l1_logistic_path` and `LassoOBA.path`: one loss, a falling penalty, warm starts.
+"""The path behind `l1_logistic_path`, `lasso_path` and `glm_path`: one loss, a falling penalty, warm starts.
 
-The logistic and the least-squares path are the same code; only the loss, the model without
-features and the scale of the penalty differ.
+All losses have the same code; only the loss, the model without features and the scale of the penalty differ.
 """
 
 from __future__ import annotations

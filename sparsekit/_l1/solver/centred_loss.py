@@ -104,7 +104,7 @@ class CentredLoss:
 
     Parameters
     ----------
-    loss : LogisticLoss or MultinomialLoss
+    loss : LogisticLoss, MultinomialLoss or FamilyLoss
         Of the centred columns, with an intercept.
     X : matrix of shape (n, p)
         The centred columns.

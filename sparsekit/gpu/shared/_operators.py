@@ -6,6 +6,7 @@ What ``solve_model`` asks of one: ``size``, ``ridge``, ``diagonal`` (without the
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..._typing import DeviceArray
 MAX_FACTOR_SIDE = 768
 
 
-class QuadOperator:
+class QuadOperator(ABC):
     """H restricted to m variables, plus ``ridge`` times its diagonal."""
 
     direct = False  # whether solve_face is there and cheap
@@ -29,13 +30,13 @@ class QuadOperator:
     n_products = 0
     crossed: int  # counted by `solve_model`
 
+    # Where ``direct``: H_ff^-1 rhs of (kind, rhs) on the face of kind 1 and 2, rhs 0 elsewhere.
+    # None where H_ff is not definite.
+    solve_face: Callable[[DeviceArray, DeviceArray], DeviceArray | None]
+
+    @abstractmethod
     def product(self, v: DeviceArray, out: DeviceArray) -> None:
         """out = (H + ridge diag H) v, all on the device."""
-        raise NotImplementedError(f"{type(self).__name__} says no product: each operator has its own")
-
-    def solve_face(self, kind: DeviceArray, rhs: DeviceArray) -> DeviceArray | None:
-        """H_ff^-1 rhs on the face of kind 1 and 2, rhs 0 elsewhere; None where H_ff is not definite."""
-        raise NotImplementedError(f"{type(self).__name__} has no direct solve: only those with ``direct`` do")
 
     def matvec(self, v: DeviceArray) -> DeviceArray:
         """H v, (m,), with the ridge."""

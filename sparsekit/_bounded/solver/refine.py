@@ -21,7 +21,7 @@ from ..._solver.tolerances import FORCING, ROUNDING
 from ..losses.losses import LossRows, weighted_quantile
 from .box_step import minimize_in_box
 from .nqn import NQNOptions
-from .proximal_points import MAX_STALLED, MIN_REDUCTION, SHRINK
+from .proximal_points import MAX_STALLED, MIN_REDUCTION, SHRINK, WARM_SMOOTHING
 from .scaled_descent import Descent
 
 # delta shrinks after a round of fewer Newton steps.
@@ -102,7 +102,8 @@ def refine(run):
     point = Point(run.w.copy(), run.b, z, LossRows.empty(problem.n, z))
     envelope = Envelope()
     if loss.has_kinks:
-        envelope = Envelope(loss.spread / (loss.hi - loss.lo), loss.first_multipliers(z))
+        delta = WARM_SMOOTHING * loss.spread / (loss.hi - loss.lo)
+        envelope = Envelope(delta, loss.first_multipliers(z))
     point.evaluate(problem, envelope)
     inner = Newton(run)
     stalled, gap, primal = 0, np.inf, np.inf

@@ -73,11 +73,12 @@ def scale(pairs, rows=None):
     """
     if not len(pairs):
         raise ValueError("no pair to take theta from; give theta")
-    s, y = pairs.newest()
-    parts = [(s, y)] if rows is None else [(s[rows], y[rows]), (s, y)]
-    for s, y in parts:
-        sy, yy = float(s @ y), float(y @ y)
-        if sy > MIN_COSINE * math.sqrt(float(s @ s) * yy):
+    products = [pairs.newest_products()]
+    if rows is not None:
+        s, y = (values[rows] for values in pairs.newest())
+        products.insert(0, (float(s @ s), float(s @ y), float(y @ y)))
+    for ss, sy, yy in products:
+        if sy > MIN_COSINE * math.sqrt(ss * yy):
             return yy / sy * pairs.unit
     raise np.linalg.LinAlgError("the newest pair has lost its curvature to rounding")
 

@@ -9,6 +9,7 @@ from ._blas cimport dgemv, dgesv
 from ._operators cimport QuadOperator
 
 cdef extern from "shared/pairs.h" nogil:
+    Py_ssize_t ROWS_AT_ONCE "SK_ROWS_AT_ONCE"
     void sk_pairs_put(Py_ssize_t, Py_ssize_t, double*, Py_ssize_t, Py_ssize_t, const double*, const double*,
                       const double*, const double*, double, double)
     void sk_pairs_products(Py_ssize_t, Py_ssize_t, const double*, Py_ssize_t, Py_ssize_t, const unsigned char*,
@@ -99,7 +100,7 @@ cdef class Pairs:
         four near the curvature y.s / s.s of the first pair. Products of any pairs stay finite, and no digit
         changes.
         """
-        cdef Py_ssize_t slot, a, b, j, m, c
+        cdef Py_ssize_t slot, a, b, j, m, c, rows, row = 0
         if self.most == 0:
             return
         if self.count == self.most:
@@ -116,11 +117,14 @@ cdef class Pairs:
         m, c = self.memory, self.c
         a, b = slot, m + slot
         with nogil:
-            sk_pairs_put(self.n, c, &self.W[0, 0], a, b, &x[0], &x_new[0], &g[0], &g_new[0], 1.0 / length,
-                         1.0 / (length * self.unit))
             self.on_off[:, :] = 0.0
-            sk_pairs_products(self.n, c, &self.W[0, 0], a, b, &self.free[0], &self.on_off[0, 0],
-                              &self.on_off[2, 0], &self.buffer[0])
+            while row < self.n:
+                rows = min(self.n - row, ROWS_AT_ONCE)
+                sk_pairs_put(rows, c, &self.W[row, 0], a, b, &x[row], &x_new[row], &g[row], &g_new[row], 1.0 / length,
+                             1.0 / (length * self.unit))
+                sk_pairs_products(rows, c, &self.W[row, 0], a, b, &self.free[row], &self.on_off[0, 0],
+                                  &self.on_off[2, 0], &self.buffer[0])
+                row += rows
             for j in range(m):
                 self.sts[slot, j] = self.sts[j, slot] = self.on_off[0, j] + self.on_off[2, j]
                 self.sty[slot, j] = self.on_off[0, m + j] + self.on_off[2, m + j]  # s_slot . y_j
@@ -142,6 +146,11 @@ cdef class Pairs:
             if least == 0.0 or t < least:
                 least = t
         return least * self.unit
+
+    def newest_products(self):
+        """(s.s, s.y, y.y) of the pair `newest`."""
+        cdef Py_ssize_t slot = self.slots[self.count - 1]
+        return self.sts[slot, slot], self.sty[slot, slot], self.yty[slot]
 
     def newest(self):
         """s and y (n,) of the last pair that was put, divided by its length, and y by ``unit``: views."""

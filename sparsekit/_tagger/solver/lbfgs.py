@@ -32,13 +32,17 @@ class State:
     f: float
     g: np.ndarray
     unit: np.ndarray
+    z: np.ndarray
     pairs: Any
     theta: float = 1.0
 
 
 def init_state(x, f, g, diagonal, memory):
     """The state before the first step; ``diagonal`` is that of the loss."""
-    return State(x, f, g, diagonal**-0.5, lbfgs.new_pairs(len(x), memory, x))
+    unit = diagonal**-0.5
+    pairs = lbfgs.new_pairs(len(x), memory, x)
+    pairs.set_free(np.ones(len(x), dtype=np.uint8))
+    return State(x, f, g, unit, x / unit, pairs)
 
 
 def direction(state):
@@ -46,12 +50,11 @@ def direction(state):
 
     None where the matrix is singular by rounding.
     """
-    pairs, slope = state.pairs, state.unit * state.g
-    if not len(pairs):
+    slope = state.unit * state.g
+    if not len(state.pairs):
         return state.unit * -slope
-    pairs.set_free(np.ones(len(slope), dtype=np.uint8))
     p = np.empty_like(slope)
-    return state.unit * p if pairs.direction(slope, state.theta, p) else None
+    return state.unit * p if state.pairs.direction(slope, state.theta, p) else None
 
 
 def step(value_and_gradient, state):
@@ -68,10 +71,10 @@ def step(value_and_gradient, state):
             return False
         state.pairs.clear()
     x, g = found.point
-    unit = state.unit
-    if lbfgs.add_pair(state.pairs, state.x / unit, x / unit, unit * state.g, unit * g):
+    z = x / state.unit
+    if lbfgs.add_pair(state.pairs, state.z, z, state.unit * state.g, state.unit * g):
         state.theta = lbfgs.scale(state.pairs)
-    state.x, state.f, state.g = x, found.f, g
+    state.x, state.f, state.g, state.z = x, found.f, g, z
     return True
 
 

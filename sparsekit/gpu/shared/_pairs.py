@@ -120,6 +120,11 @@ class Pairs:
                     least = t
         return least * self.unit
 
+    def newest_products(self) -> tuple[float, float, float]:
+        """(s.s, s.y, y.y) of the pair `newest`."""
+        slot = self.order[-1]
+        return float(self.sts[slot, slot]), float(self.sty[slot, slot]), float(self.yty[slot])
+
     def newest(self) -> tuple[DeviceArray, DeviceArray]:
         """s and y (n,) of the last pair that was put, divided by its length, and y by ``unit``: views."""
         return self.W[:, self.order[-1]], self.W[:, self.memory + self.order[-1]]

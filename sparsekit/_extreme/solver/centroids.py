@@ -93,12 +93,19 @@ def _scores_of_labels(X, y, weights):
     """x_i^T w_{y_i} (n_samples,) of CSR weights (n_classes, n_features)."""
     out, dense = np.empty(len(y)), np.zeros(X.shape[1])
     order = np.argsort(y, kind="stable")
-    classes, begin = np.unique(y[order], return_index=True)
-    for k, rows in zip(classes, np.split(order, begin[1:])):
-        part = slice(weights.indptr[k], weights.indptr[k + 1])
-        dense[weights.indices[part]] = weights.data[part]
-        out[rows] = X[rows] @ dense
-        dense[weights.indices[part]] = 0.0
+    step = max(1, BLOCK * len(y) // max(X.nnz, 1))
+    for at in range(0, len(y), step):
+        rows = order[at : at + step]
+        part, labels = X[rows], y[rows]
+        products = np.empty(part.nnz)
+        begin = np.flatnonzero(np.diff(labels, prepend=-1))
+        for first, end in zip(begin, np.append(begin[1:], len(rows))):
+            k, entries = labels[first], slice(part.indptr[first], part.indptr[end])
+            own = slice(weights.indptr[k], weights.indptr[k + 1])
+            dense[weights.indices[own]] = weights.data[own]
+            products[entries] = part.data[entries] * dense[part.indices[entries]]
+            dense[weights.indices[own]] = 0.0
+        out[rows] = sp.csr_array((products, part.indices, part.indptr), shape=part.shape).sum(axis=1)
     return out
 
 

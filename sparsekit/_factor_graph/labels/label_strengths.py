@@ -94,7 +94,7 @@ def _ridge_ratio(design, Y, share, n, centred):
     rng, p, K = np.random.default_rng(0), design.shape[1], Y.shape[1]
     if K > _LABELS and not exact:
         Y = Y @ xp.asarray(rng.choice([-1.0, 1.0], (K, _LABELS)))
-    residual = centre(Y)
+    residual = xp.ascontiguousarray(centre(Y))
     total, start = float((residual * Y).sum()), class_sums(design, residual, False)
     if exact:
         rows = design.X if isinstance(design, DenseDesign) else matmat(design, xp.eye(p))

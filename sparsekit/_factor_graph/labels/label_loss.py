@@ -18,6 +18,7 @@ from ..._linalg.class_design import design_of
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..factors.factors import Relation
 from ..plan import LINEAR_TOL
 from ..solver.layout import GraphOptions, Layout
 from ..solver.polytope import polytope_of
@@ -94,8 +95,8 @@ class Labels:
                 wrong = x[:, -1] != x[:, :-1].any(axis=1)
             else:
                 excess = Y[:, index] @ c - limit
-                wrong = excess > 1e-9 if factor._relation < 0 else excess < -1e-9
-                if factor._relation == 0:
+                wrong = excess > 1e-9 if factor._relation == Relation.AT_MOST else excess < -1e-9
+                if factor._relation == Relation.EQUAL:
                     wrong = np.abs(excess) > 1e-9
             yield factor, wrong
 

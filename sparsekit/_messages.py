@@ -15,7 +15,7 @@ from ._arrays import aligned
 from ._typing import DeviceArray, EitherArray
 
 # characters of a value in a message; what is longer ends in an ellipsis
-LONGEST = 200
+MAX_CHARACTERS = 200
 
 
 def plain(value: Any, most: int | None = None) -> Any:
@@ -40,10 +40,10 @@ def plain(value: Any, most: int | None = None) -> Any:
 
 
 def shown(value: object) -> str:
-    """``repr`` of a value for a message, cut to `LONGEST`: ``0.5``, where NumPy 2 has ``np.float64(0.5)``."""
+    """``repr`` of a value, cut to `MAX_CHARACTERS`: ``0.5``, where NumPy 2 has ``np.float64(0.5)``."""
     # an item has a character at least: what `plain` leaves out would stand beyond the end
-    text = repr(plain(value, LONGEST + 1))
-    return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+    text = repr(plain(value, MAX_CHARACTERS + 1))
+    return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "…"
 
 
 # Names that a message lists.

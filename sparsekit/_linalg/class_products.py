@@ -16,7 +16,8 @@ from .cost import DEVICE, HOST, is_single
 from .dense_design import DenseDesign
 from .sparse_design import CSCDesign
 
-# Entries of a block of rows of factors, or of predictions. BLAS threads spin, and larger blocks pay little.
+# Entries of a block of rows, of factors, predictions or pairs of labels. BLAS threads spin, and larger blocks
+# pay little.
 FACTOR_BUFFER = 2**22
 
 

@@ -12,13 +12,10 @@ from .._messages import shown
 from .ahead import read_ahead
 from .blocks import Block, RoundError, RowBlocks, check_length, sum_over
 from .recipes import as_recipes, made
-from .reduction import combine, group_size
+from .reduction import BLOCK_BYTES, combine, group_size
 
 # Groups of blocks for each thread and round: with the sums of pairs at most four tasks.
 GROUPS = 2
-# Bytes of a group whose blocks are all in memory before its task begins. With one block a task a fit takes
-# ten times as long if blocks are small: 300 of 400 rows in the memory of two workers, 266 s instead of 26 s.
-GROUP_BYTES = 2**28
 
 
 def is_dask(X: object) -> bool:
@@ -126,7 +123,7 @@ class DaskBlocks(RowBlocks):
             return size
         if self.n_bytes is None:  # the first round counts them
             return 1
-        while size > 1 and size * self.n_bytes > GROUP_BYTES * self.n_blocks:
+        while size > 1 and size * self.n_bytes > BLOCK_BYTES * self.n_blocks:
             size //= 2
         return size
 

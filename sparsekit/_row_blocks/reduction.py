@@ -7,6 +7,11 @@ therefore the same for any number of workers.
 
 import numpy as np
 
+# Bytes of rows that are in memory together: of a block on disk, or of a group of blocks that one task gets.
+# With groups of one small block a fit takes ten times as long: 300 blocks of 400 rows in the memory of two
+# workers, 266 s instead of 26 s.
+BLOCK_BYTES = 2**28
+
 
 def combine(left, right, own=False):
     """Sum of two results of a kernel: numbers and arrays are added, lists joined; None is zero.

@@ -40,7 +40,7 @@ from .make_source import make_source
 from .sources import FittedSource, first_features
 
 # smallest number of entries of X for halves in threads (measured: two threads gain time)
-_THREADED = 1.2e6
+MIN_THREADED_ENTRIES = 1.2e6
 
 
 @with_parameters
@@ -307,7 +307,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
         there = namespace(X=source.X) is not np  # each half uses the whole GPU
-        small = not there and is_small(source.X, _THREADED)
+        small = not there and is_small(source.X, MIN_THREADED_ENTRIES)
         return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
 
     def _set_penalties(self, source):

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .._messages import check_whole, shown
+from .._row_blocks.reduction import BLOCK_BYTES
 from .._typing import FileName
 from ._csr_folder import CSRFolder
 from ._files import FileFormatError, open_bytes
 from ._svmlight import Rules, chunks, read_rows
-from ._write_csr import BLOCK_BYTES, MOST, FolderWriter, check_format
+from ._write_csr import INT32_MAX, FolderWriter, check_format
 
 
 def convert_svmlight(
@@ -96,18 +97,17 @@ def convert_svmlight(
     if zero_based not in (True, False, "auto"):
         raise ValueError(f'zero_based must be True, False or "auto"; got {shown(zero_based)}')
     for name, value in (("n_features", n_features), ("n_labels", n_labels)):
-        if value is not None and check_whole(value, name, 1) > MOST:
-            raise ValueError(f"{name} must be at most {MOST}, got {shown(value)}")
+        if value is not None and check_whole(value, name, 1) > INT32_MAX:
+            raise ValueError(f"{name} must be at most {INT32_MAX}, got {shown(value)}")
     if n_labels is not None and not multilabel:
         raise ValueError("n_labels goes with multilabel=True")
     # with indices from 1 (always, or as "auto" finds it) index n_features is still a column
-    highest = (MOST if n_features is None else n_features) - (zero_based is True)
+    highest = (INT32_MAX if n_features is None else n_features) - (zero_based is True)
     if zero_based == "auto" and n_features is None:
         highest -= 1  # a column, wherever the indices begin
-    rules = Rules(
-        highest, int(zero_based is False), bool(multilabel), dtype, (n_labels or MOST) if multilabel else None
-    )
-    least, largest, largest_label = MOST, -1, -1
+    most_labels = (n_labels or INT32_MAX) if multilabel else None
+    rules = Rules(highest, int(zero_based is False), bool(multilabel), dtype, most_labels)
+    least, largest, largest_label = INT32_MAX, -1, -1
     for path in paths:
         os.stat(path)  # before anything is written
     writer = FolderWriter(folder, dtype, block_bytes)

@@ -16,9 +16,6 @@ from .._messages import shown
 from .._typing import Array, FileName, FloatArray
 from ._on_disk import BlocksOnDisk
 
-# rows that are turned from columns to rows at a time: they stay in the processor's caches
-BATCH = 4096
-
 
 class ParquetTable(BlocksOnDisk):
     """Numeric columns of a Parquet file or folder, of which one row group is read at a time.
@@ -149,7 +146,7 @@ class ParquetTable(BlocksOnDisk):
         out = np.empty((self.starts[i + 1] - self.starts[i], self.shape[1]), dtype=self.dtype)
         done = 0
         with self._open(file) as parquet:
-            for batch in parquet.iter_batches(BATCH, row_groups=[group], columns=self.columns):
+            for batch in parquet.iter_batches(row_groups=[group], columns=self.columns):
                 for j, name in enumerate(self.columns):
                     column = batch.column(name)
                     _no_nulls(column, file, group, name)

@@ -15,14 +15,13 @@ from scipy.sparse import csr_matrix
 
 from .._linalg.structure import check_sparse
 from .._messages import check_whole, shown
+from .._row_blocks.reduction import BLOCK_BYTES
 from .._storage.replacing import replacing
 from .._typing import FileName, MatrixLike
 from ._csr_folder import MANIFEST, SCHEMA, VERSION, CSRFolder, block_path
 
-# default size of a block in bytes: large against the cost of opening a file, small against the memory
-BLOCK_BYTES = 2**28
-# limit of int32: entries of a block, and columns
-MOST = 2**31 - 1
+# entries of a block, and columns
+INT32_MAX = np.iinfo(np.int32).max
 # files of an interrupted call
 _UNFINISHED = re.compile(r"\d{6,}\.csr\.npz|\.manifest\.\d+\.part\.json")
 
@@ -32,7 +31,7 @@ def check_format(dtype: DTypeLike, block_bytes: int) -> tuple[np.dtype[Any], int
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}")
-    return dtype, min(check_whole(block_bytes, "block_bytes", 1), MOST * (4 + dtype.itemsize))
+    return dtype, min(check_whole(block_bytes, "block_bytes", 1), INT32_MAX * (4 + dtype.itemsize))
 
 
 def write_csr(
@@ -103,8 +102,8 @@ def write_csr(
         if writer is None:  # the first chunk
             n_features, kind = part.shape[1], _kind(target)
             n_labels = target.shape[1] if kind == "indicator" else 0
-            if n_features > MOST:
-                raise ValueError(f"X has {n_features} columns; at most {MOST} can be written")
+            if n_features > INT32_MAX:
+                raise ValueError(f"X has {n_features} columns; at most {INT32_MAX} can be written")
             if dtype is None:
                 dtype = np.float32 if part.dtype == np.float32 else np.float64
             writer = FolderWriter(folder, *check_format(dtype, block_bytes))
@@ -223,7 +222,7 @@ class FolderWriter:
             X = _canonical(X).astype(self.dtype)
         if not np.isfinite(X.data).all():
             raise ValueError(f"a value is too large for {self.dtype}")
-        X.resize(X.shape[0], MOST)  # chunks of text differ in width
+        X.resize(X.shape[0], INT32_MAX)  # chunks of text differ in width
         self.waiting.append(X)
         if self.kind == "indicator":
             y = _canonical(y)

@@ -13,7 +13,7 @@ from .._messages import shown
 from .._typing import FileName
 from ._files import MAX_BYTES, FileFormatError, open_bytes
 from ._svmlight import Rules, chunks, read_rows
-from ._write_csr import MOST
+from ._write_csr import INT32_MAX
 
 
 def load_xc(
@@ -102,7 +102,7 @@ def _header(line, path):
         sizes = [int(field) for field in line.split()]
     except ValueError:
         sizes = []
-    if len(sizes) != 3 or not 0 <= min(sizes) <= max(sizes) <= MOST:
-        problem = f"the header must be three counts up to {MOST}, n_samples n_features n_labels; it is "
+    if len(sizes) != 3 or not 0 <= min(sizes) <= max(sizes) <= INT32_MAX:
+        problem = f"the header must be three counts up to {INT32_MAX}, n_samples n_features n_labels; it is "
         raise FileFormatError(path, 1, problem + shown(line.strip()))
     return sizes

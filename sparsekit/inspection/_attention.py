@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 # smallest value of a sequential colour map that differs visibly from the blank of a zero
-_FAINTEST = 0.18
+FAINTEST_COLOR = 0.18
 
 
 @shares_entries(Display)
@@ -176,8 +176,8 @@ def _weights_map(name):
     import matplotlib as mpl
     from matplotlib.colors import ListedColormap
 
-    colors = mpl.colormaps[name](np.linspace(_FAINTEST, 1.0, 256))
-    return ListedColormap(colors, name=f"{name}_from_{_FAINTEST}").with_extremes(bad="white")
+    colors = mpl.colormaps[name](np.linspace(FAINTEST_COLOR, 1.0, 256))
+    return ListedColormap(colors, name=f"{name}_from_{FAINTEST_COLOR}").with_extremes(bad="white")
 
 
 def _draw_cells(ax, weights, *, cmap, vmax, row_labels, column_labels):

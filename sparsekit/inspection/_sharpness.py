@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
-# smallest distance that an ascent must reach, relative to the box's half-width; else random points are tried
-_NEAR = 0.5
-
 
 def sharpness(
     fun: Callable[..., Any] | Module,
@@ -67,8 +64,8 @@ def sharpness(
     max_iter : int, default=10
         Iterations of the inner maximisation.
     n_starts : int, default=1
-        Runs of the maximisation: the first from z = 0, others from random points of the box. Where the first
-        stays near z = 0, since the gradient vanishes there, one from a random point is made anyway.
+        Runs of the maximisation: the first from z = 0, others from random points of the box. Where none
+        reaches the box's boundary, since the gradient vanishes at z = 0, one from a random point is added.
     jac : callable, bool or None, default=None
         For a callable ``fun``, as in SciPy: the gradient's function, or True if ``fun`` returns it as well.
         None or False: forward differences, at one evaluation for each variable (in a manifold, each
@@ -221,7 +218,8 @@ def _maximise(box, radii, max_iter, n_starts, rng):
         starts += [rng.uniform(-1.0, 1.0, box.p) for _ in range(n_starts - 1)]
         for v in starts:
             nit += _run(box, v, max_iter)
-        if np.max(np.abs(box.where) / (box.epsilon * box.reach)) < _NEAR:
+        # an ascent that ends inside the box may have begun where the gradient vanishes
+        if np.all(np.abs(box.where) < box.epsilon * box.reach):
             for _ in range(10):
                 done = _run(box, rng.uniform(-1.0, 1.0, box.p), max_iter)
                 nit += done

@@ -175,11 +175,11 @@ def test_systems_by_a_factor_and_by_products_agree(sparse, intercept, monkeypatc
     x[-2 * loss.n_pairs :] = x[-2 * loss.n_pairs :].clip(0.0)
     form = CoupledHinge(loss, x)
     form._put(x, *loss.value_and_gradient(x))
-    monkeypatch.setattr(coupled_problem, "_CURVATURE", 1e-9)  # which a factor has on the diagonal
+    monkeypatch.setattr(coupled_problem, "MIN_CURVATURE", 1e-9)  # which a factor has on the diagonal
+    monkeypatch.setattr(coupled_problem, "MAX_PRODUCTS", 500)
     steps = []
-    for worth in (np.inf, 0.0):
-        monkeypatch.setattr(coupled_problem, "_WORTH", worth)
-        monkeypatch.setattr(coupled_problem, "_PRODUCTS", 500)
+    for is_small in (True, False):
+        monkeypatch.setattr(form, "_is_small", lambda curved, answer=is_small: answer)
         steps.append(form._direction(1e-11))
     np.testing.assert_allclose(steps[0], steps[1], rtol=1e-5, atol=1e-7)
     assert not steps[0][~form.free].any() and (~form.free).any()

@@ -80,6 +80,14 @@ def test_fit_changes_no_parameter_and_no_data():
         np.testing.assert_array_equal(now, then)
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_order_of_indicators_in_memory_does_not_matter(make):
+    X, Y = rows()
+    expected = LPSparseMAPClassifier(pairs="all").fit(make(X), Y)
+    found = LPSparseMAPClassifier(pairs="all").fit(make(X), np.asfortranarray(Y, dtype=float))
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+
 def test_weights_are_routed():
     X, y = load_iris(return_X_y=True)
     with config_context(enable_metadata_routing=True):

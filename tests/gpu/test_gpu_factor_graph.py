@@ -113,7 +113,7 @@ def test_states_in_global_memory_give_the_same_bits(cupy, monkeypatch):
     assert both.gpu.plan.n_shared == both.gpu.plan.stride
     both.solve()
     mu, l = both.gpu.marginals().get(), both.gpu._part("l")[1].get()
-    monkeypatch.setattr(on_gpu, "SHARED_STATE", 0)
+    monkeypatch.setattr(on_gpu, "shared_bytes", lambda: 0)
     assert both.gpu.plan.n_shared == 0
     both.solve().compare(passes=30)
     both.compare_derivatives(4)

@@ -9,7 +9,7 @@ from scipy import optimize
 
 from sparsekit import FactorGraph
 from sparsekit._bounded.losses.losses import LossRows, PiecewiseLoss
-from sparsekit._factor_graph.factors.factors import AT_LEAST
+from sparsekit._factor_graph.factors.factors import Relation
 from sparsekit._factor_graph.factors.linear_factors import Budget
 
 
@@ -40,7 +40,7 @@ def test_a_loss_of_the_bounded_models(page):
 
 
 def test_a_factor(page):
-    names = {"Budget": Budget, "AT_LEAST": AT_LEAST}
+    names = {"Budget": Budget, "Relation": Relation}
     exec(block(page, "AtLeast"), names)
     scores = np.array([0.4, -0.3, -0.8, 0.1])
     graph = FactorGraph()

@@ -94,7 +94,7 @@ def test_blocks_that_share_steps_come_in_small_groups(monkeypatch):
     before = dask_blocks.sum_over
     monkeypatch.setattr(dask_blocks, "_n_threads", lambda client: 1)
     monkeypatch.setattr(dask_blocks, "sum_over", lambda blocks, *rest: before(counted(blocks, sizes), *rest))
-    monkeypatch.setattr(dask_blocks, "GROUP_BYTES", 3 * X.nnz * 12 / 10)
+    monkeypatch.setattr(dask_blocks, "BLOCK_BYTES", 3 * X.nnz * 12 / 10)
     with dask.config.set(scheduler="synchronous"):
         model = L1LogisticOBA().fit(blocks, y)
     assert len(calls) == model.n_rounds_

@@ -13,7 +13,7 @@ from sparsekit._linalg.class_design import design_of
 from sparsekit._tagger.losses.constraints import allowed_by
 from sparsekit._tagger.losses.hinge import WorstLoss
 from sparsekit._tagger.losses.loss import ChainLoss
-from sparsekit._tagger.solver.ftrl import _FEW, _FIRST, _RATE
+from sparsekit._tagger.solver.ftrl import INITIAL_ROOT, RATE, SEQUENCES_PER_STEP
 from sparsekit._tagger.solver.sparse_loss import SparseMAPLoss
 
 K = 3
@@ -50,21 +50,21 @@ def loss_of(loss, X, y, C=1.0, weight=None, ridge=0.0, ends=True):
 )
 def test_coefficients_are_the_leaders(data, loss, rho, ends):
     """Each is the minimiser that the module's head has, with all v_s and h_s kept; over two calls."""
-    X, y = (part[: 2 * _FEW - 3] for part in data)
+    X, y = (part[: 2 * SEQUENCES_PER_STEP - 3] for part in data)
     C, weight = 0.7, np.random.default_rng(1).random(len(X)) + 0.1
     model = sk.SequenceTagger(C, loss=loss, l1_ratio=rho, fit_ends=ends)
     n = (K + 1 + K + 2 * ends) * K
     v, G, past = np.zeros(n), np.zeros(n), []
 
     def h():
-        return np.sqrt((C * _FIRST) ** 2 + G) / _RATE
+        return np.sqrt((C * INITIAL_ROOT) ** 2 + G) / RATE
 
     steep = h()
     past.append((np.zeros(n), steep, v))
     for _ in range(2):
         model.partial_fit(X, y, classes=range(K), sample_weight=weight)
         met = 0.0
-        for part in (slice(0, _FEW), slice(_FEW, None)):
+        for part in (slice(0, SEQUENCES_PER_STEP), slice(SEQUENCES_PER_STEP, None)):
             few = loss_of(loss, X[part], y[part], C, weight[part], ends=ends)
             value, g = few.value_and_gradient(v)
             G, met, before = G + g * g, met + value, h()
@@ -173,7 +173,7 @@ def test_a_fit_is_gone_on_from(data):
     np.testing.assert_allclose(table(fitted), before, atol=1e-15)
     fitted.set_params(class_weight=None)
     change = table(fitted.partial_fit(X, y)) - before
-    assert 0.0 < np.abs(change).max() < 3 * _RATE  # as many steps of that size, and not from 0
+    assert 0.0 < np.abs(change).max() < 3 * RATE  # as many steps of that size, and not from 0
     assert (fitted._sums[1] >= 0).all()
     assert not hasattr(fitted.set_params(l1_ratio=0.0).fit(X, y), "_sums")
     np.testing.assert_array_equal(table(fitted), table(sk.SequenceTagger().fit(X, y)))

@@ -4,15 +4,14 @@ import numpy as np
 
 from ..._arrays import to_host
 from ..._linalg.special import expit
+from ..labels.label_curvature import MIN_CURVATURE
 from .label_decisions import decide
 
 # weights of 0.5 in the compared thresholds; the first of equal ones wins
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Largest leverage of a row that is subtracted in the leave-one-out formula: a nearly interpolated row would
 # otherwise move without a bound.
-_OWN = 0.9
-# smallest mean curvature of a label, as if all its rows were decided
-_LEAST = 1e-4
+MAX_LEVERAGE = 0.9
 
 
 def may_choose(loss):
@@ -53,13 +52,13 @@ def threshold_share(loss, x, spectrum, n, never_empty):
 
     mu = marginals(eta)
     own = mu * (1.0 - mu) if loss.loss == "logistic" else ((mu > 0.0) & (mu < 1.0)).astype(np.float64)
-    mean = np.maximum(to_host(loss.weight @ own), _LEAST)
+    mean = np.maximum(to_host(loss.weight @ own), MIN_CURVATURE)
     nodes, times = (np.ravel(part) for part in spectrum)
     # without a penalty, each direction with variance counts as one degree of freedom
     shrunk = mean[:, None] * nodes + max(loss.alpha, 1e-12 * float(nodes.max(initial=0.0)), 1e-300)
     q = (times * nodes / shrunk).sum(axis=1)
     q = loss.xp.asarray((q + loss.fit_intercept / mean) / n)
-    eta = eta + q * (mu - loss.Y) / (1.0 - np.minimum(q * own, _OWN))
+    eta = eta + q * (mu - loss.Y) / (1.0 - np.minimum(q * own, MAX_LEVERAGE))
     mu = marginals(eta)
     both = np.empty((len(SHARES), 2))
     for k, share in enumerate(SHARES):

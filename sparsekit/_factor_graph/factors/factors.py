@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -21,8 +22,15 @@ from .variables import Graph, Variable
 
 VariablesLike: TypeAlias = Variable | list[Variable] | tuple[Variable, ...]
 
-AT_MOST, EQUAL, AT_LEAST = -1, 0, 1
 DENSE, SEQUENCE, TREE, PROJECTIVE, MATCHING, CUSTOM = range(6)
+
+
+class Relation(IntEnum):
+    """Of a linear factor's sum to its bound; the numbers of ``_scalar/numbers.h``."""
+
+    AT_MOST = -1
+    EQUAL = 0
+    AT_LEAST = 1
 
 
 def as_index(variables, name="variables"):

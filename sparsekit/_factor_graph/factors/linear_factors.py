@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from ..._arrays import host_only
 from ..._messages import check_nonnegative, numbers, shown
-from .factors import AT_LEAST, AT_MOST, EQUAL, VariablesLike
+from .factors import Relation, VariablesLike
 from .logic_factors import _Logic, factor_doc
 
 
@@ -15,7 +15,7 @@ class _Linear(_Logic):
     """A box cut by ``a.x <=, =, >= b``: relation, and `_cut` for a and b before negation."""
 
     _kind = "linear"
-    _relation = EQUAL
+    _relation = Relation.EQUAL
 
     def _cut(self):
         return np.ones(self.index.shape), np.ones(len(self.index))
@@ -57,7 +57,7 @@ class AtMostOne(_Linear):
     """,
     )
 
-    _relation = AT_MOST
+    _relation = Relation.AT_MOST
 
 
 class Or(_Linear):
@@ -74,7 +74,7 @@ class Or(_Linear):
     """,
     )
 
-    _relation = AT_LEAST
+    _relation = Relation.AT_LEAST
 
 
 class XorOut(_Linear):
@@ -113,7 +113,7 @@ class Imply(_Linear):
     """,
     )
 
-    _relation = AT_LEAST
+    _relation = Relation.AT_LEAST
     _least = 2
 
     def __init__(self, variables: VariablesLike, *, negated: ArrayLike | None = None) -> None:
@@ -160,7 +160,7 @@ class Budget(_Linear):
                 f"budget must be between 0 and the number of variables, {size}; got {shown(budget)}"
             )
         self.budget = _for_each(given, len(self.index), "budget")
-        self._relation = EQUAL if exactly else AT_MOST
+        self._relation = Relation.EQUAL if exactly else Relation.AT_MOST
 
     def _cut(self):
         return np.ones(self.index.shape), self.budget
@@ -194,7 +194,7 @@ class Knapsack(_Linear):
     """,
     )
 
-    _relation = AT_MOST
+    _relation = Relation.AT_MOST
 
     def __init__(
         self,

@@ -3,10 +3,11 @@
 import numpy as np
 
 from ..._cython.factor_graph._structures import matching, sets_that_lack, tree
+from ..._solver.tolerances import ROUNDING
 from .structure_rows import entering
 
-# largest mass that counts as rounding
-LEAST = 1e-9
+# Largest mass that counts as rounding of marginals.
+MASS_ROUNDING = 1e-9
 
 
 def matchings(x):
@@ -32,10 +33,10 @@ def matchings(x):
     n_rows = len(left)
     rows, mass = np.arange(n_rows), 1.0
     weights, structures = [], []
-    while mass > LEAST:
+    while mass > MASS_ROUNDING:
         load = left.sum(axis=0)
-        must = load > mass - LEAST
-        _, columns = matching(np.where(left > 0.1 * LEAST / n_rows, 0.0, -(n_rows + 1.0)) + must)
+        must = load > mass - MASS_ROUNDING
+        _, columns = matching(np.where(left > 0.1 * MASS_ROUNDING / n_rows, 0.0, -(n_rows + 1.0)) + must)
         out = np.ones(left.shape[1], dtype=bool)
         out[columns] = False
         step = min(left[rows, columns].min(), mass, *(mass - load[out & ~must]))
@@ -73,16 +74,16 @@ def trees(x, single_root):
     left, mass, n = np.array(x, dtype=np.float64, order="C"), 1.0, len(x)
     rows, bound = np.arange(n), np.zeros((n, n))  # number of tight sets that an arc enters
     known, weights, structures = set(), [], []
-    while mass > LEAST:
+    while mass > MASS_ROUNDING:
         # lexicographic order: used-up arcs, then sets, then masses
-        forbidden = (left <= 0.1 * LEAST / n) * (n * (len(known) + 1.0))
+        forbidden = (left <= 0.1 * MASS_ROUNDING / n) * (n * (len(known) + 1.0))
         _, heads = tree(np.ascontiguousarray(0.5 * left / (n * mass) - bound - forbidden), False, single_root)
         on = np.zeros((n, n))
         on[rows, heads] = 1.0
         step = min(left[rows, heads].min(), mass)
         met = []
         while True:
-            lacking = sets_that_lack(left - step * on, 1e-3 * LEAST)
+            lacking = sets_that_lack(left - step * on, ROUNDING)
             slacks = [_slack(words, left, mass, on) for words in lacking]
             slacks = [(slack, words) for slack, words in slacks if slack < step]
             if not slacks:
@@ -90,10 +91,10 @@ def trees(x, single_root):
             step = max(min(slacks)[0], 0.0)
             met += slacks
         for slack, words in met:
-            if slack <= step + 1e-3 * LEAST and words not in known:
+            if slack <= step + ROUNDING and words not in known:
                 known.add(words)
                 bound += entering(np.frombuffer(words, dtype=bool))
-        if step > 1e-3 * LEAST:
+        if step > ROUNDING:
             left = np.maximum(left - step * on, 0.0)
             mass -= step
             weights.append(step)
@@ -135,7 +136,7 @@ def sequences(x, flow):
     first = x[0].astype(np.float64)
     left = np.ascontiguousarray(flow, dtype=np.float64).copy()
     weights, paths, steps = [], [], np.arange(T - 1)
-    while first.max() > LEAST / K:
+    while first.max() > MASS_ROUNDING / K:
         path = np.empty(T, dtype=np.intp)
         path[0] = first.argmax()
         for t in steps:

@@ -9,10 +9,8 @@ planes, when a solution violates them.
 import numpy as np
 
 from ..._cython.factor_graph._structures import sets_that_lack
+from ..._solver.tolerances import ROUNDING
 from .factors import DENSE, MATCHING, SEQUENCE, TREE
-
-# largest violation of a set's constraint
-LACK = 1e-11
 
 
 class TreeSets:
@@ -38,7 +36,7 @@ class TreeSets:
         for k, known in self.found.items():
             factor = self._factors[k]
             n, slot = factor["rows"], factor["slot"]
-            lacking = sets_that_lack(x[self._var[slot : slot + n * n]].reshape(n, n), LACK)
+            lacking = sets_that_lack(x[self._var[slot : slot + n * n]].reshape(n, n), ROUNDING)
             total = np.unique(np.concatenate([known, lacking]), axis=0)
             new = new or len(total) > len(known)
             self.found[k] = total

@@ -23,8 +23,6 @@ from ..._bounded.solver.ridge_outputs import RidgeOutputs
 from ..._linalg.threads import blas_threads
 from .coupled_problem import CoupledHinge
 
-# First sigma with pairs, after a fit without.
-SECOND_SMOOTHING = 0.5
 # Gap at which the fit without pairs ends, in units of tol.
 PAIRLESS_GAP = 100.0
 
@@ -69,7 +67,7 @@ def _fit(loss, x0, tol, steps):
         bounds, status = proximal_points(form, PAIRLESS_GAP * tol, steps)
         x[: len(bounds.x)] = bounds.x
         status = None if status in GOES_ON else status
-        loss.smoothing, loss.centre = SECOND_SMOOTHING, loss.Y + rows.centre
+        loss.centre = loss.Y + rows.centre
     form = CoupledHinge(loss, x)
     if x0 is not None:
         loss.smoothing = WARM_SMOOTHING

@@ -19,18 +19,14 @@ from ..._linalg.newton import MAX_SIDE
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
 from ..._solver.tolerances import FORCING, ROUNDING
-from .label_curvature import MarginalCurvature
+from .label_curvature import MARGINAL_ERROR, MIN_CURVATURE, MarginalCurvature
 
-# smallest curvature of scores, and of pair scores
-_CURVATURE, _OF_PAIRS = 1e-4, 1e-6
-# a bound is lowered by this, since marginals obey pairs and factors to 1e-8
-_INEXACT = 5e-8
-# largest number of products of a step; smallest residual of a system, relative to its gradient
-_PRODUCTS, _EXACT = 100, 1e-3
-# largest cost of a factor in products
-_WORTH = 60
+# Least curvature of scores of pairs: with 1e-4 weak penalties take up to twice as many steps.
+MIN_PAIR_CURVATURE = 1e-6
+# Largest number of products of a step, and largest cost of a factor in products.
+MAX_PRODUCTS = 100
 # Factor of sigma from step to step.
-FALL = 0.65
+SHRINK = 0.65
 
 
 class CoupledHinge:
@@ -80,7 +76,7 @@ class CoupledHinge:
     def recentre(self, mu):
         """The next proximal term."""
         self.loss.centre = mu
-        self.loss.smoothing = max(FALL * self.loss.smoothing, MIN_SMOOTHING)
+        self.loss.smoothing = max(SHRINK * self.loss.smoothing, MIN_SMOOTHING)
 
     def dual(self, mu):
         """Lower bound () on the optimum, and whether it is certain."""
@@ -93,7 +89,8 @@ class CoupledHinge:
             return xp.asarray(self.fun - self.norm * self._reach()), False
         E = (mu - loss.Y) * loss.weight[:, None]
         pulled = class_sums(loss.design, xp.ascontiguousarray(E), False)
-        value = (1.0 - _INEXACT) * float(abs(E).sum()) - float((pulled**2).sum()) / (2.0 * loss.alpha)
+        # marginals obey pairs and factors up to their error
+        value = (1.0 - MARGINAL_ERROR) * float(abs(E).sum()) - float((pulled**2).sum()) / (2.0 * loss.alpha)
         if loss.n_pairs:
             high, low = loss.labels.pair_sums(xp.ascontiguousarray(mu), loss.weight)
             over, under = (loss.together - high).clip(0.0, None), (low - loss.together).clip(0.0, None)
@@ -135,7 +132,7 @@ class CoupledHinge:
             status = steps.limits.reached(steps.nit)
             if status is not None:
                 return status
-            d = self._direction(self.norm * max(min(FORCING, np.sqrt(self.worst / unit)), _EXACT))
+            d = self._direction(self.norm * min(FORCING, np.sqrt(self.worst / unit)))
             # up to rounding, short steps leave the value unchanged
             rounding = 1e-15 * abs(self.fun)
             found = backtrack(partial(self._trial, steps, d), self.fun, t=longest, rounding=rounding)
@@ -174,17 +171,17 @@ class CoupledHinge:
     def _is_small(self, curved):
         m, (q, K) = len(curved.row), self.loss.shape
         work = m**3 / 3.0 + float(len(np.unique(curved.row))) ** 2 * q
-        return m <= MAX_SIDE and work <= _WORTH * 4.0 * len(self.loss.Y) * q * K
+        return m <= MAX_SIDE and work <= MAX_PRODUCTS * 4.0 * len(self.loss.Y) * q * K
 
     def _by_factor(self, curved, pairs_at, weight):
         loss, (q, K), p = self.loss, self.loss.shape, self.loss.design.shape[1]
         # the system is a diagonal plus a low-rank term with one row for each free direction
         own = np.ones(len(self.x))
         T = own[: self.size].reshape(q, K)
-        features = np.append(loss.alpha + _CURVATURE * self.squares, [_CURVATURE] * (q - p))
+        features = np.append(loss.alpha + MIN_CURVATURE * self.squares, [MIN_CURVATURE] * (q - p))
         features[features <= 0.0] = 1.0  # zero features without a penalty
         T[:] = features[:, None]
-        own[pairs_at] = loss.pair_alpha + _OF_PAIRS
+        own[pairs_at] = loss.pair_alpha + MIN_PAIR_CURVATURE
         rows, of = np.unique(curved.row, return_inverse=True)
         shift = np.zeros(p)
         if loss.fit_intercept and isinstance(loss.design, DenseDesign):
@@ -230,21 +227,22 @@ class CoupledHinge:
         """Until the residual is at most ``enough``, with a diagonal."""
         loss, xp, (n, K), p = self.loss, self.xp, self.loss.Y.shape, self.loss.design.shape[1]
         G, shares, w = curved.G, curved.shares, loss.weight[:, None]
+        pair_ridge = loss.pair_alpha + MIN_PAIR_CURVATURE
 
         def product(v):
             V = xp.ascontiguousarray(v[: self.size].reshape(loss.shape))
             eta = loss.scores(V)
             moved = G.T @ (weight * (G @ (to_host(eta).ravel() + shares @ to_host(v[pairs_at]))))
-            U = xp.asarray(moved).reshape(n, K) + _CURVATURE * w * eta
+            U = xp.asarray(moved).reshape(n, K) + MIN_CURVATURE * w * eta
             T = class_sums(loss.design, xp.ascontiguousarray(U), loss.fit_intercept)
             T[:p] += loss.alpha * V[:p]
             out = xp.zeros(len(v))
             out[: self.size] = T.ravel()
-            out[pairs_at] = xp.asarray(shares.T @ moved) + (loss.pair_alpha + _OF_PAIRS) * v[pairs_at]
+            out[pairs_at] = xp.asarray(shares.T @ moved) + pair_ridge * v[pairs_at]
             return out
 
         moves = G.multiply(G).T @ weight
-        share = xp.asarray(moves.reshape(n, K).sum(axis=0)) + _CURVATURE
+        share = xp.asarray(moves.reshape(n, K).sum(axis=0)) + MIN_CURVATURE
         M = xp.ones(len(self.x))
         T = M[: self.size].reshape(loss.shape)
         T[:p] = self.squares[:, None] * share + loss.alpha
@@ -254,7 +252,7 @@ class CoupledHinge:
         d, r = xp.zeros(len(self.x)), xp.where(self.free, -self.gradient, 0.0)
         z = r / M
         size = float(r @ z)
-        for _ in range(_PRODUCTS):
+        for _ in range(MAX_PRODUCTS):
             H = product(z)
             curve = float(z @ H)
             if not curve > 0.0:

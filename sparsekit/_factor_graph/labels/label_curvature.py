@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from .label_loss import PAIR_BLOCK
+from ..._linalg.class_products import FACTOR_BUFFER
 
-# largest distance from a kink that counts as on it: marginals are exact to 1e-8
-_ROUNDING = 1e-7
+# Largest error of marginals, which are solved to 1e-8: this near a kink they count as on it.
+MARGINAL_ERROR = 1e-7
+# Least curvature of scores: decided marginals have none.
+MIN_CURVATURE = 1e-4
 
 
 class MarginalCurvature:
@@ -39,7 +41,7 @@ class MarginalCurvature:
 
     def __init__(self, labels, mu, plus, minus, free):
         self.labels, self.mu = labels, mu
-        self.open = (mu > _ROUNDING) & (mu < 1.0 - _ROUNDING)
+        self.open = (mu > MARGINAL_ERROR) & (mu < 1.0 - MARGINAL_ERROR)
         self.G, self.row = self._ways(*self._ties(plus, minus))
         self.shares = self._shares(free)
 
@@ -51,8 +53,8 @@ class MarginalCurvature:
             np.flatnonzero((plus > 0.0) | (minus > 0.0)), self.mu
         ):
             both = self.open[:, first] & self.open[:, second]
-            equal = both & (plus[e] > 0.0) & (abs(a - b) <= _ROUNDING)
-            whole = both & (minus[e] > 0.0) & (abs(a + b - 1.0) <= _ROUNDING)
+            equal = both & (plus[e] > 0.0) & (abs(a - b) <= MARGINAL_ERROR)
+            whole = both & (minus[e] > 0.0) & (abs(a + b - 1.0) <= MARGINAL_ERROR)
             for tied, way in ((equal, True), (whole, False)):
                 i, at = np.nonzero(tied)
                 ones.append(i * K + first[at])
@@ -96,7 +98,7 @@ class MarginalCurvature:
     def _held_rows(self):
         """Rows of mu with an open label in a factor that holds with equality, (n,)."""
         uses = self.labels.polytope.rows != 0
-        held, step = np.zeros(len(self.mu), dtype=bool), max(1, PAIR_BLOCK // max(1, uses.shape[0]))
+        held, step = np.zeros(len(self.mu), dtype=bool), max(1, FACTOR_BUFFER // max(1, uses.shape[0]))
         for begin in range(0, len(held), step):
             some = slice(begin, begin + step)
             held[some] = (self._active_faces(self.mu[some]) & (uses @ self.open[some].T).T).any(axis=1)
@@ -106,7 +108,7 @@ class MarginalCurvature:
         """Which rows of the relaxed factors hold with equality at marginals mu (n, K), (n, n_rows)."""
         p = self.labels.polytope
         over = abs((p.rows @ mu.T).T - p.right)
-        return (np.arange(len(p.right)) >= p.n_upper) | (over <= _ROUNDING * (1.0 + abs(p.right)))
+        return (np.arange(len(p.right)) >= p.n_upper) | (over <= MARGINAL_ERROR * (1.0 + abs(p.right)))
 
     def _of_factors(self, held, ones, others, same):
         """Of each row that factors hold: its open labels' numbers, and a basis of the ways they can move."""
@@ -144,7 +146,7 @@ class MarginalCurvature:
             i, at = np.nonzero(np.take_along_axis(self.open, least, axis=1))
             add(i, least[i, at], e[at], 1.0)
         for e, (first, second), a, b in self.labels.pair_blocks(np.flatnonzero(free[P:]), self.mu):
-            i, at = np.nonzero(a + b > 1.0 + _ROUNDING)
+            i, at = np.nonzero(a + b > 1.0 + MARGINAL_ERROR)
             for j in (first, second):
                 add(i, j[at], P + e[at], -1.0)
         rows, columns = (np.concatenate([np.zeros(0, dtype=np.int64), *part]) for part in (rows, columns))

@@ -18,13 +18,11 @@ from ..._linalg.class_design import design_of
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from ..factors.factors import Relation
 from ..plan import LINEAR_TOL
 from ..solver.layout import GraphOptions, Layout
 from ..solver.polytope import polytope_of
 from . import device_labels
-
-# Rows times pairs that are worked at together: arrays of 32 MB, calls of some milliseconds.
-PAIR_BLOCK = 2**22
 
 
 class Labels:
@@ -94,8 +92,8 @@ class Labels:
                 wrong = x[:, -1] != x[:, :-1].any(axis=1)
             else:
                 excess = Y[:, index] @ c - limit
-                wrong = excess > 1e-9 if factor._relation < 0 else excess < -1e-9
-                if factor._relation == 0:
+                wrong = excess > 1e-9 if factor._relation == Relation.AT_MOST else excess < -1e-9
+                if factor._relation == Relation.EQUAL:
                     wrong = np.abs(excess) > 1e-9
             yield factor, wrong
 
@@ -140,7 +138,7 @@ class Labels:
 
     def pair_blocks(self, which, mu):
         """Pairs in blocks: numbers, labels (2, m), where mu (n, K) is, and the marginals of these."""
-        step = max(1, PAIR_BLOCK // max(1, len(mu)))
+        step = max(1, _class_model.FACTOR_BUFFER // max(1, len(mu)))
         for at in range(0, len(which), step):
             e = np.asarray(which[at : at + step], like=mu)
             first, second = ends = np.asarray(self.pairs[which[at : at + step]].T, like=mu)
@@ -154,7 +152,7 @@ class Labels:
                 high[e], low[e] = weight @ np.minimum(a, b), weight @ np.maximum(a + b - 1.0, 0.0)
             return high[:-1], low[:-1]
         # signals are handled between calls
-        step = max(1, PAIR_BLOCK // len(high))
+        step = max(1, _class_model.FACTOR_BUFFER // len(high))
         for at in range(0, len(mu), step):
             self._graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]

@@ -4,21 +4,24 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
 
 from ..._arrays import namespace, to_host
-from ..._linalg.class_products import class_sums, matmat, squared_norms
+from ..._linalg.class_products import FACTOR_BUFFER, class_sums, matmat, squared_norms
 from ..._linalg.dense_design import DenseDesign
+from ..._linalg.newton import SMALL_SIDE
 
 _NOTHING = np.zeros(1), np.zeros(1)  # the spectrum of identical rows
 # compared strengths, in units of a row's variance over the number of rows: ten per decade
 _GRID = 10.0 ** (np.arange(-30, 21) / 10.0)
-# replaces strengths that overflow: its products with finite tables are finite
-_LARGEST = 1e150
-# steps of Lanczos; random combinations of many labels; random vectors for the trace
-_STEPS, _LABELS, _PROBES = 24, 8, 6
-# Largest numbers of columns and entries of X for an exact spectrum: Lanczos' method costs no less.
-_COLUMNS, _ENTRIES = 320, 2**22
+# replaces strengths that overflow: its products with tables up to it are finite
+MAX_STRENGTH = np.sqrt(np.finfo(np.float64).max)
+# Steps of Lanczos' method.
+MAX_STEPS = 24
+# Random combinations that stand for more labels.
+MAX_LABELS = 8
+# Random vectors that estimate a trace.
+N_PROBES = 6
 # Smallest share of residual degrees of freedom at which the criterion is used. Near interpolation it is a
 # quotient of two small numbers, and estimates from a few vectors are worst.
-_LEFT = 0.2
+MIN_FREEDOM_LEFT = 0.2
 # The curvature of the logistic loss is at most a quarter of the squared one's. The hinge loss has none; its
 # best strengths were a tenth and less on the sets that this was chosen on (benchmarks/label_sets.py).
 _SHARES = {"sparsemap": 1.0, "logistic": 0.25, "hinge": 0.1}
@@ -50,7 +53,7 @@ def strengths(alpha, pair_alpha, loss, design, Y, weight, centred):
     with np.errstate(over="ignore", invalid="ignore"):
         ratio, spread, spectrum = _ridge_ratio(design, Y, share, n, centred)
     unit = _SHARES[loss] * ratio / n
-    return min(unit * spread, _LARGEST), unit if pair_alpha is None else pair_alpha, spectrum
+    return min(unit * spread, MAX_STRENGTH), unit if pair_alpha is None else pair_alpha, spectrum
 
 
 def count_and_spectrum(design, Y, weight, centred, spectrum=None):
@@ -82,19 +85,20 @@ def _ridge_ratio(design, Y, share, n, centred):
         mean = class_sums(design, ones, False)
         spread -= float((mean * mean).sum())
     if not np.isfinite(spread):
-        return 1.0, _LARGEST, _NOTHING
+        return 1.0, MAX_STRENGTH, _NOTHING
     if not (spread > 0.0 and Y.shape[1]):  # identical rows determine no strength
         return 1.0, 1.0, _NOTHING
 
     def centre(Z):
         return (Z - share @ Z if centred else Z) * ones
 
-    exact = design.shape[1] <= _COLUMNS and design.shape[0] * design.shape[1] <= _ENTRIES
+    # then Lanczos' method costs no less
+    exact = design.shape[1] <= SMALL_SIDE and design.shape[0] * design.shape[1] <= FACTOR_BUFFER
     # fixed random signs: a few combinations estimate all labels and the trace
     rng, p, K = np.random.default_rng(0), design.shape[1], Y.shape[1]
-    if K > _LABELS and not exact:
-        Y = Y @ xp.asarray(rng.choice([-1.0, 1.0], (K, _LABELS)))
-    residual = centre(Y)
+    if K > MAX_LABELS and not exact:
+        Y = Y @ xp.asarray(rng.choice([-1.0, 1.0], (K, MAX_LABELS)))
+    residual = xp.ascontiguousarray(centre(Y))
     total, start = float((residual * Y).sum()), class_sums(design, residual, False)
     if exact:
         rows = design.X if isinstance(design, DenseDesign) else matmat(design, xp.eye(p))
@@ -102,11 +106,11 @@ def _ridge_ratio(design, Y, share, n, centred):
         nodes, parts = _spectrum(to_host(rows.T @ centre(rows)), to_host(start))
         trace_nodes, trace_parts = nodes, np.ones_like(nodes)
     else:
-        probes = xp.asarray(rng.choice([-1.0, 1.0], (p, _PROBES)))
+        probes = xp.asarray(rng.choice([-1.0, 1.0], (p, N_PROBES)))
         start = xp.concatenate([start, probes], axis=1)
         nodes, parts = _quadrature(lambda V: class_sums(design, centre(matmat(design, V)), False), start)
-        trace_nodes, trace_parts = nodes[-_PROBES:], parts[-_PROBES:] / _PROBES
-        nodes, parts = nodes[:-_PROBES], parts[:-_PROBES]
+        trace_nodes, trace_parts = nodes[-N_PROBES:], parts[-N_PROBES:] / N_PROBES
+        nodes, parts = nodes[:-N_PROBES], parts[:-N_PROBES]
     if not all(np.isfinite(a).all() for a in (nodes, parts, trace_nodes, trace_parts)):
         return 1.0, spread, _NOTHING
     spectrum = trace_nodes, trace_parts
@@ -118,7 +122,8 @@ def _ridge_ratio(design, Y, share, n, centred):
     freedom = (trace_parts * trace_nodes / (trace_nodes + grid)).sum(axis=(1, 2)) + centred
     left = 1.0 - freedom / n
     score = np.full(len(_GRID), np.inf)
-    score[left > _LEFT] = (np.maximum(total - explained, 0.0)[left > _LEFT]) / left[left > _LEFT] ** 2
+    usable = left > MIN_FREEDOM_LEFT
+    score[usable] = np.maximum(total - explained, 0.0)[usable] / left[usable] ** 2
     if not np.isfinite(score).any():  # a row or two
         return 1.0, spread, spectrum
     # the strongest of equal ones
@@ -141,7 +146,7 @@ def _quadrature(product, start):
     """
     norms = np.sqrt((start**2).sum(axis=0))
     V, before = start / np.where(norms > 0.0, norms, 1.0), 0.0 * start
-    steps = min(_STEPS, len(start))
+    steps = min(MAX_STEPS, len(start))
     diagonal, sides = np.zeros((start.shape[1], steps)), np.zeros((start.shape[1], steps))
     b = 0.0 * norms
     for k in range(steps):

@@ -6,13 +6,14 @@ It finds marginals and multipliers; the kernels then start from there, and say w
 import numpy as np
 
 from ..factors.structure_rows import TreeSets
-from .interior_point import MOST_STEPS, NEAR, project
+from ..plan import MARGINAL_TOL
+from .interior_point import project
 from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
 
-# number of simplex iterations per pass
-SIMPLEX = 100
+# Iterations of the simplex method that count as one pass.
+SIMPLEX_STEPS_PER_PASS = 100
 
 
 def marginals(layout, scores, additional, off, off_additional, most, deadline):
@@ -62,10 +63,10 @@ def _marginals(layout, p, scores, off, most, deadline):
         return None
     inner_target = target[reduced.free]
     try:
-        point = project(inner_target, reduced.inner, min(most, MOST_STEPS), deadline)
+        point = project(inner_target, reduced.inner, most, deadline)
     except RuntimeError:  # SuperLU raises this for a singular factor
         return None
-    if not point.residual < NEAR:
+    if not point.residual < MARGINAL_TOL:
         return None
     x, y = postsolve(target, p, reduced, point.x, point.y)
     return x[: len(scores)], _copies(layout, p, y), point.nit
@@ -94,7 +95,7 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
     layout, scores, additional, off, off_additional, deadline
         As for `marginals`.
     most : int
-        Largest number of passes: `SIMPLEX` iterations of the simplex method each.
+        Largest number of passes: `SIMPLEX_STEPS_PER_PASS` iterations of the simplex method each.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
 def _assignment(layout, p, scores, off, most, deadline):
     gain = _with_own(np.where(off, 0.0, scores), p)
     size = max(np.abs(gain).max(initial=0.0), p.most[np.isfinite(p.most)].max(initial=0.0)) or 1.0
-    found = best(gain / size, p, p.most / size, most * SIMPLEX, deadline)
+    found = best(gain / size, p, p.most / size, most * SIMPLEX_STEPS_PER_PASS, deadline)
     if found is None:
         return None
     x, steps = found
@@ -120,4 +121,4 @@ def _assignment(layout, p, scores, off, most, deadline):
     over[: p.n_upper] = np.where(np.isinf(p.most), np.maximum(over[: p.n_upper], 0.0), 0.0)
     violation = np.abs(over).max(initial=0.0)
     n = len(scores)
-    return (x[:n], x[n:], violation, -(-steps // SIMPLEX)) if violation <= 1e-9 else None
+    return (x[:n], x[n:], violation, -(-steps // SIMPLEX_STEPS_PER_PASS)) if violation <= 1e-9 else None

@@ -15,16 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
+from ..._solver.tolerances import ROUNDING
+from ..plan import MARGINAL_TOL
+
 # Regularisation of dependent equalities and of variables without a quadratic term. Refinement removes its
 # effect: 1e-9 to 1e-5 take the same time and find the same solutions.
 SHIFT = 1e-7
-# Gap, in units of the scores, at which the active set is tried, and largest residual from which passes are
-# warm started. 1e-7 and 1e-5 take the same time and find the same solutions.
-NEAR = 1e-6
-# largest number of Newton steps
-MOST_STEPS = 60
-# residual of a solution, up to rounding
-DONE = 1e-13
 
 
 @dataclass
@@ -74,7 +70,7 @@ def _share(x, dx):
 
 
 @np.errstate(divide="ignore", over="ignore", invalid="ignore")
-def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
+def project(scores, p, max_iter, deadline=np.inf):
     """The marginals of least |x - scores|^2 / 2 and price of what is exceeded.
 
     Parameters
@@ -116,14 +112,14 @@ def project(scores, p, max_iter=MOST_STEPS, deadline=np.inf):
         primal = p.right - B @ x
         primal[:m] -= s - np.where(soft, t, 0.0)
         gap = (s @ y + (t * rest_of)[soft].sum() + above @ low + below @ high) / max(total, 1)
-        if gap < NEAR * scale and np.abs(primal).max(initial=0.0) < 1e-3:
+        if gap < MARGINAL_TOL * scale and np.abs(primal).max(initial=0.0) < 1e-3:
             guess = _active(above, below, y, s, t, low, high, rest_of, scale, soft)
             if tried is None or not all(map(np.array_equal, guess, tried)) or it % 4 == 0:
                 tried = guess
                 found = _polish(scores, p, x, v, guess, soft, scale, it + 1)
                 if found.residual < best.residual:
                     best, of_best = found, guess
-                if best.residual < DONE:
+                if best.residual < ROUNDING:
                     return best
         if gap < 1e-17 * scale:
             break
@@ -171,7 +167,9 @@ def _corrected(scores, p, best, guess, soft, scale, most, deadline):
     """
     m, known = p.n_upper, set()
     point = best
-    while guess is not None and best.residual >= DONE and point.nit < most and time.perf_counter() < deadline:
+    while guess is not None and best.residual >= ROUNDING:
+        if point.nit >= most or time.perf_counter() >= deadline:
+            break
         at_low, at_high, on, exceeded = guess
         x, y = point.x, point.y[:m]
         slope, over = scores - p.quadratic * x - p.rows.T @ point.y, (p.rows @ x - p.right)[:m]

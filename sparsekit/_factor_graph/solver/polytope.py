@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..factors.factors import EQUAL
+from ..factors.factors import Relation
 from ..factors.structure_rows import add_structures, own_indices
 
 
@@ -161,10 +161,10 @@ def _add_linear(arrays, upper, equal):
     start, relation = arrays["linear"], arrays["relation"][:-1]
     bound, size = arrays["bound"][:-1], np.diff(start)
     owner, slot = np.repeat(np.arange(len(size)), size), np.arange(start[0], start[-1])
-    for kind, rows in ((relation == EQUAL, equal), (relation != EQUAL, upper)):
+    for kind, rows in ((relation == Relation.EQUAL, equal), (relation != Relation.EQUAL, upper)):
         number = np.cumsum(kind) - 1
         here = kind[owner] & (arrays["a"][slot] != 0.0)  # variables of cost 0 are in no row
-        sign = np.where(relation == EQUAL, 1, -relation)  # at least b is at most -b
+        sign = np.where(relation == Relation.EQUAL, 1, -relation)  # at least b is at most -b
         value = arrays["a"][slot[here]] * sign[owner[here]]
         rows.add(number[owner[here]], slot[here], value, (bound * sign)[kind])
 

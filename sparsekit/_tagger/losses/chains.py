@@ -6,10 +6,10 @@ import numpy as np
 
 from ..._cython.tagger import _chains
 
-# exp of this and of its negative are far from overflow and underflow, also of their sums
-_EXPONENT = 600.0
+# exp of this and of its negative have all their digits, also where they are multiplied by a rounding error
+MAX_EXPONENT = np.log(np.finfo(np.float64).eps / np.finfo(np.float64).tiny)
 # parts whose sums are added in order: the same for any number of threads
-_PARTS = 16
+N_PARTS = 16
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def add_ends(unary, starts, begin, end):
 def cuts(starts):
     """Parts (B + 1,) of the sequences, of about the same number of positions."""
     S = len(starts) - 1
-    bounds = np.linspace(0, starts[-1], min(S, _PARTS) + 1)[1:-1]
+    bounds = np.linspace(0, starts[-1], min(S, N_PARTS) + 1)[1:-1]
     return np.concatenate([[0], np.searchsorted(starts[1:-1], bounds), [S]]).astype(np.int64)
 
 
@@ -68,7 +68,7 @@ def nearness(trans, reach):
         return -1.0
     finite = trans[trans > -np.inf]
     span = float(np.ptp(finite)) if finite.size else 0.0
-    return _EXPONENT / reach - span - np.log(max(len(trans), 1))
+    return MAX_EXPONENT / reach - span - np.log(max(len(trans), 1))
 
 
 def forward_backward(unary, starts, trans, weight, n_threads, *, reach=np.inf, parts=None):

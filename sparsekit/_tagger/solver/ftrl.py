@@ -19,16 +19,16 @@ from ..._linalg.class_design import design_of
 
 # The best of four choices on the benchmark's sets "tune", C from 0.1 to 10.
 # sequences in a step
-_FEW = 8
+SEQUENCES_PER_STEP = 8
 # the rate r
-_RATE = 0.3
+RATE = 0.3
 # b, the first sum of squares' root, in units of C
-_FIRST = 0.1
+INITIAL_ROOT = 0.1
 
 
 def steepness(squares, C):
     """h."""
-    return np.sqrt((C * _FIRST) ** 2 + squares) / _RATE
+    return np.sqrt((C * INITIAL_ROOT) ** 2 + squares) / RATE
 
 
 def coefficients(sums, squares, C, l1_ratio):
@@ -52,8 +52,8 @@ def update_by_batch(make_loss, sums, squares, rows, starts, y, weight, allowed, 
     p, total, unsolved = len(sums) - K - 2, 0.0, 0
     rest = np.arange(p, p + K + 2 * ends)
     order = np.flatnonzero((weight > 0) & (np.diff(starts) > 0))
-    for lo in range(0, len(order), _FEW):
-        few = order[lo : lo + _FEW]
+    for lo in range(0, len(order), SEQUENCES_PER_STEP):
+        few = order[lo : lo + SEQUENCES_PER_STEP]
         lengths = np.diff(starts)[few]
         at = np.concatenate([np.arange(starts[i], starts[i + 1]) for i in few])
         part = rows[at]

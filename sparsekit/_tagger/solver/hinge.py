@@ -8,14 +8,13 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
-from ..._solver.tolerances import FORCING
+from ..._solver.tolerances import FORCING, ROUNDING
 from .lbfgs import init_state, record_step, step
 
-# factor of the temperature from one continuation step to the next; the last temperature (a cost is 1 a
-# position)
-_FALL, _LAST = 0.1, 1e-12
-# largest relative gap in units of tol: smaller gaps take many more steps and change no labels
-_GAP = 100.0
+# Factor of the temperature from one continuation step to the next.
+COOLING = 0.1
+# Largest relative gap in units of tol: smaller gaps take many more steps and change no labels.
+HINGE_GAP_FACTOR = 100.0
 
 _MESSAGES = outcome.messages("the duality gap is at most a hundred times tol times the objective")
 
@@ -54,10 +53,10 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
             least, found = value, state.x
         if status is None and _optimality(least, dual) <= tol:
             status = outcome.CONVERGED
-        elif status is None and loss.temperature <= _LAST:
+        elif status is None and loss.temperature <= ROUNDING:  # a cost is 1 a position
             status = outcome.NO_PROGRESS
         elif status is None:
-            loss.cool(_FALL * loss.temperature)
+            loss.cool(COOLING * loss.temperature)
             state.f, state.g = loss.value_and_gradient(state.x)
     return OptimizeResult(
         x=found, fun=least, nit=nit, nfev=loss.n_evaluations, status=status, message=_MESSAGES[status],
@@ -68,4 +67,4 @@ def minimize_hinge(loss, x0, *, tol, max_iter, max_time, memory=10, callback=Non
 
 def _optimality(value, dual):
     gap = max(value - dual, 0.0)
-    return gap / (_GAP * abs(value)) if gap > 0.0 else 0.0
+    return gap / (HINGE_GAP_FACTOR * abs(value)) if gap > 0.0 else 0.0

@@ -18,9 +18,7 @@ from ..._l1.losses.user_problem import ProtocolProblem
 from ..._l1.solver.oba import minimize_oba
 from ..._l1.solver.oba_run import OBAOptions
 from ..._solver import outcome
-
-# smallest entry of the diagonal, relative to the largest: nearly zero features have hardly any curvature
-_LEAST = 1e-6
+from ..._solver.tolerances import ROUNDING
 
 _REACHED = "Converged: the predicted reduction is at most tol times the objective."
 
@@ -31,7 +29,8 @@ class ScaledLoss:
     def __init__(self, loss):
         self._loss, self.n_variables = loss, loss.n_variables
         diagonal = loss.curvature()
-        least = _LEAST * float(diagonal.max(initial=0.0))
+        # nearly zero features have hardly any curvature
+        least = ROUNDING * float(diagonal.max(initial=0.0))
         self.unit = np.maximum(diagonal, least) ** -0.5 if least > 0.0 else np.ones(self.n_variables)
 
     def problem(self):

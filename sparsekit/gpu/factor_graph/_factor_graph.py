@@ -11,25 +11,20 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array, DeviceArray
-from ..shared._compile import grid1d, kernel, largest_shared
-
-# bytes of a state that a block keeps in shared memory: from compute capability 8 on two blocks fit a
-# multiprocessor
-SHARED_STATE = 96 * 1024
-# length of a linear factor or an OrOut from which a warp works at one, else a thread
-WARP_FROM = 24
+from ..shared._compile import THREADS, grid1d, kernel, largest_shared
+from ..shared._reduce import WARP
 
 
 def shared_bytes() -> int:
-    """Bytes of shared memory that a block may have for a state."""
+    """Bytes of shared memory that a block may have for a state: two blocks fit a multiprocessor."""
     # less what kernels have of their own
-    return min(SHARED_STATE, largest_shared() - 4096)
+    return largest_shared() // 2 - 4096
 
 
 def count_threads(n_slots: int) -> int:
     """Threads of the block that works at a graph of so many slots."""
-    threads = 32
-    while threads < 256 and 4 * threads < n_slots:
+    threads = WARP
+    while threads < THREADS and 4 * threads < n_slots:
         threads *= 2
     return threads
 
@@ -62,7 +57,8 @@ class Plan:
         deg, n_pair = arrays["deg"][:-1], len(ints["pair_add"])
         linear, orout = arrays["linear"], arrays["orout"]
         lengths = np.concatenate([np.diff(linear), np.diff(orout)])
-        lanes = 32 if len(lengths) and lengths.mean() >= WARP_FROM else 1
+        # a warp works at a linear factor or an OrOut where its lanes have an entry each, else a thread
+        lanes = WARP if len(lengths) and lengths.mean() >= WARP else 1
         self.n_var, self.n_add, self.n_slot, self.n_pair = n_var, n_add, len(deg), n_pair
         n_closed = len(lengths)
         counts = [
@@ -144,7 +140,7 @@ class States:
         if out.size:
             launch = kernel("factor_graph/factor_graph", "sk_factor_graph_additionals")
             args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
-            launch(grid1d(self.n * self.plan.n_pair), 256, args)
+            launch(grid1d(self.n * self.plan.n_pair), THREADS, args)
         return out
 
     def copies(self, i: int) -> DeviceArray:

@@ -6,17 +6,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..._typing import DeviceArray
-from ..shared._compile import kernel
+from ..shared._compile import THREADS, kernel
 from ..shared._reduce import WARP
 
 # bits of the kernels' argument ``wanted``
 _PROBABILITIES, _THRESHOLD, _SIZE, _MINUS, _DISTRIBUTION, _CODE, _LOSS = (1 << i for i in range(7))
-# Entries of the longest row that a warp works at. A device has not been measured.
-_WARP_LONGEST = 1024
-# rows of a block whose warps have rows of their own
-_ROWS = 4
-# Entries for each thread of the block of a longer row, up to 1024 threads. A device has not been measured.
-_EACH = 16
+# Entries for each thread of a row, up to 1024 threads. A device has not been measured.
+ENTRIES_PER_THREAD = 16
 
 
 def step(rows: DeviceArray) -> int:
@@ -35,8 +31,8 @@ def neighbours(rows: DeviceArray) -> DeviceArray:
 
 def _launch(name: str, real: DTypeLike, n: int, K: int, args: tuple[object, ...]) -> None:
     """Run a kernel on n rows of K entries, a warp or a block a row."""
-    is_short = K <= _WARP_LONGEST
-    rows, threads = (_ROWS, WARP) if is_short else (1, min(1024, WARP * -(-K // (WARP * _EACH))))
+    threads = min(1024, WARP * -(-K // (WARP * ENTRIES_PER_THREAD)))
+    rows = THREADS // WARP if threads == WARP else 1
     kernel("fenchel_young/sparsemax", name, real=real)(-(-n // rows), (threads, rows), (*args, n, K))
 
 

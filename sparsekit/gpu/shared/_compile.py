@@ -25,8 +25,7 @@ _INDEX = {np.dtype(np.int32): "int", np.dtype(np.int64): "long long"}
 _SCALAR = _FOLDER.parent / "_scalar"  # what C and CUDA share
 _INCLUDE = re.compile(r'^#include "(\w+/\w+\.cuh|\w+\.h)"$', re.MULTILINE)
 
-# bytes of dynamic shared memory that every launch may have: of 48 KB, static arrays (below 16 KB) take part
-_UNASKED = 32 * 1024
+# Held while a launch asks for its shared memory.
 _ASKING = threading.Lock()
 
 THREADS = 256  # of a block, where a kernel has no reason for another number
@@ -108,8 +107,8 @@ class Launcher:
         entry: they must be C-contiguous or the kernel must know their strides. ``shared`` is in bytes.
         """
         grid, block, args = _triple(blocks), _triple(threads), tuple(map(_plain, args))
-        if shared <= _UNASKED:
-            self.function(grid, block, args, shared_mem=shared)
+        if not shared:
+            self.function(grid, block, args)
             return
         with _ASKING:  # another thread may ask for less before this one launches
             self.function.max_dynamic_shared_size_bytes = shared

@@ -12,7 +12,7 @@ from ._compile import sums
 
 # parts of the rows that are summed at once: sufficient blocks for a large device, whatever the number of
 # columns
-_PARTS = 256
+N_PARTS = 256
 
 
 def matvec(A: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
@@ -24,7 +24,7 @@ def rmatvec(A: DeviceArray, u: DeviceArray, out: DeviceArray, square: bool = Fal
     """out[:p] = A^T u, or (A^2)^T u; A (n, p) in C order, u and out float64."""
     n, p = A.shape
     reduce = sums(square)
-    height = max(1, n // _PARTS)
+    height = max(1, n // N_PARTS)
     cut, u = n // height * height, u[:, None]
     parts = reduce(A[:cut].reshape(-1, height, p), u[:cut].reshape(-1, height, 1), axis=1)
     np.add(parts.sum(axis=0), reduce(A[cut:], u[cut:], axis=0), out=out[:p])

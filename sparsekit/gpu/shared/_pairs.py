@@ -11,15 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import enlarged, to_host
+from ..._cython.shared._pairs import INITIAL_CAPACITY
 from ..._typing import DeviceArray
 from ._box import leaves
 from ._compile import THREADS, kernel, sm_count
 from ._operators import QuadOperator
 
 _TILE = 32  # side of the part of a Gram matrix that a block sums, as in the source
-_ROOM = 2**22  # numbers in the blocks' Gram matrices at most
-
-INITIAL_CAPACITY = 64  # pairs that the first buffer holds
 
 
 class Pairs:
@@ -175,7 +173,7 @@ class Pairs:
     def _change(self) -> None:
         """Sum the Gram matrix's change from the rows of ``free`` to those of ``fresh``, the new ``free``."""
         tiles = len(self.tiles)
-        blocks = min(-(-self.n // THREADS), max(1, 4 * sm_count() // tiles), max(1, _ROOM // self.delta.size))
+        blocks = min(-(-self.n // THREADS), max(1, 4 * sm_count() // tiles))
         part = np.empty((blocks, self.delta.size), like=self.W)
         args = self.n, self.c, self.W, self.fresh, self.free, self.changes, part
         kernel("shared/pairs", "sk_pairs_gram")((blocks, tiles), THREADS, args)

@@ -15,11 +15,11 @@ from ..._typing import CompressedParts, DeviceArray
 from ._compile import C_REAL, THREADS, kernel
 from ._reduce import WARP
 
-# Row ends and entries that a warp works at, at least and at most. They depend on the data alone,
-# so no sum depends on the device.
-_LEAST, _MOST = 32, 512
+# Most row ends and entries that a warp works at. Their number depends on the data alone, so no sum depends on
+# the device.
+MAX_PIECE = 512
 # pieces that keep a large device busy
-_PIECES = 16384
+N_PIECES = 16384
 
 
 def multiply(
@@ -33,7 +33,7 @@ def multiply(
     if n <= 0 or K == 0:
         return
     length = n + data.size
-    piece = min(_MOST, max(_LEAST, 1 << (length // _PIECES).bit_length()))
+    piece = min(MAX_PIECE, max(WARP, 1 << (length // N_PIECES).bit_length()))
     pieces, lanes = -(-length // piece), min(WARP, 1 << (K - 1).bit_length())
     grid = -(-pieces * WARP // THREADS), -(-K // lanes)
     # each row of it is written where it is read, by the same division into pieces

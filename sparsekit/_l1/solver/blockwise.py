@@ -263,9 +263,9 @@ def solver_of(loss: Any) -> Any:
     """A function of l1, x0 and options: the loss' own solver, that of blocks or signs, or `minimize_oba`."""
     if isinstance(loss, BlockProblem):
         return partial(minimize_on_blocks, loss)
-    if getattr(loss, "one_sided", False):
-        return partial(minimize_nonnegative, loss)
-    return getattr(loss, "minimize", None) or partial(minimize_oba, loss)
+    if hasattr(loss, "minimize"):
+        return loss.minimize
+    return partial(minimize_nonnegative if getattr(loss, "one_sided", False) else minimize_oba, loss)
 
 
 def mixed(penalty, l1_ratio):

@@ -68,7 +68,7 @@ def moments(X, y, weight, centre, y_centre):
     b = np.asarray(y, dtype=np.float64) - y_centre
     weighted, ones = rows.weighted(b), np.ones(len(b))
     return Moments(
-        rows.gram(None, rows.p, np.float64), rows.transposed_product(weighted),
+        rows.gram(np.float64), rows.transposed_product(weighted),
         rows.transposed_product(rows.weighted(ones)), float(weighted @ b), float(weighted.sum()), rows.total,
     )  # fmt: skip
 

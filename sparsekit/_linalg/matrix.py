@@ -22,11 +22,11 @@ from .._arrays import full, is_device
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
-# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
-# in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
-DENSE_PART = 0.06
-# The same for sums in double precision, which SciPy makes.
-DENSE_PART_DOUBLE = 0.006
+# Numbers of a buffer that is made for one call: partial sums, factors of a Hessian, solutions of a path.
+BUFFER = 2**22
+# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this; sums
+# of the entries' products are SciPy's.
+DENSE_PART = 0.006
 
 
 class Matrix:
@@ -117,7 +117,7 @@ class Matrix:
         centre : ndarray of shape (len(columns),) or None
             None means zeros.
         dtype : dtype
-            Of the sums. Sparse entries are rounded to it.
+            Of the sums over dense blocks; those of products of entries are float64.
         by_entries : bool or None
             Whether products of entries of a sparse X are summed, and not those of dense blocks. None means
             that their numbers decide.
@@ -128,10 +128,9 @@ class Matrix:
         """
         size = self.shape[1] if columns is None else len(columns)
         if by_entries is None:
-            by_entries = self.is_sparse and self.has_few_entries(columns, dtype)
+            by_entries = self.is_sparse and self.has_few_entries(columns)
         if by_entries:
-            has_sums = intercept or centre is not None
-            out, sums = self._sum_entries(d, columns, rows, dtype, has_sums)
+            out, sums = self._sum_entries(d, columns, rows)
             if centre is not None:
                 # about any centre, whose distance from the means loses no more digits
                 total = float(self.shape[0] if d is None else d.sum())
@@ -177,22 +176,16 @@ class Matrix:
         """
         return False
 
-    def has_few_entries(self, columns, dtype):
+    def has_few_entries(self, columns):
         """Whether products of a sparse X's entries are fewer than those of dense rows."""
         counts = self.counts() if columns is None else self.counts()[columns]
-        dense = DENSE_PART if dtype == np.float32 else DENSE_PART_DOUBLE
-        return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= dense * len(counts) ** 2
+        return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= DENSE_PART * len(counts) ** 2
 
-    def _sum_entries(self, d, columns, rows, dtype, has_sums):
-        """The sandwich, and the weighted sums of the columns, or None."""
-        if dtype == np.float64 or rows is not None:
-            A = self.part(slice(None) if rows is None else rows, columns)
-            weight = np.ones(A.shape[0]) if d is None else d
-            return dense_product(A.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
-        columns = np.arange(self.shape[1]) if columns is None else columns
-        weight = np.ones(self.shape[0]) if d is None else d
-        found = self.private().gram(columns, weight, False)  # the buffers, of X's size, are freed
-        return found, self.rmatvec(weight)[columns] if has_sums else None
+    def _sum_entries(self, d, columns, rows):
+        """The sandwich, and the weighted sums of the columns."""
+        A = self.part(slice(None) if rows is None else rows, columns)
+        weight = np.ones(A.shape[0]) if d is None else d
+        return dense_product(A.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
 
     def _sum_blocks(self, d, columns, rows, centre, dtype):
         """The sandwich, and the weighted sums of the columns."""

@@ -125,8 +125,8 @@ class Prepared:
         return np.maximum(self.design.squares(self.weights) - self.total * self.means**2, 0.0)
 
     def gram(self, dtype):
-        """B^T S B, (p, p), float64. Sums are in ``dtype``; sparse entries are rounded to it."""
-        by_entries = self.is_sparse and self.design.has_few_entries(None, dtype)
+        """B^T S B, (p, p), float64. Sums over dense blocks are in ``dtype``."""
+        by_entries = self.is_sparse and self.design.has_few_entries(None)
         by_entries = by_entries and not self._has_full_columns()
         centre = self.means if self.centred else None
         return self.design.sandwich(self.s, centre=centre, dtype=dtype, by_entries=by_entries)
@@ -138,7 +138,7 @@ class Prepared:
         """
         centre = self.means if self.centred else None
         if by_entries:
-            by_entries = self.is_sparse and self.design.has_few_entries(None, dtype)
+            by_entries = self.is_sparse and self.design.has_few_entries(None)
             by_entries = by_entries and not self._has_full_columns()
         out = self.design.row_gram(scale, centre=centre, dtype=dtype, by_entries=by_entries)
         if self.root is not None:

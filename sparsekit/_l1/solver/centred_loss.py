@@ -39,7 +39,7 @@ def centre_of(X):
     """
     n, p = X.shape
     step = max(n // SAMPLED_ROWS, 1)
-    columns, sample = _sample(X, step) if sp.issparse(X) else (np.arange(p), X[::step])
+    columns, sample = _sample(X, step) if sp.issparse(X) else (slice(None), X[::step])
     if not sample.size:
         return None
     low, high = sample.min(axis=0), sample.max(axis=0)

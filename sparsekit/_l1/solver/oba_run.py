@@ -11,7 +11,7 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
-from .minimise_model import FIRST_CG, Effort, ModelSolver
+from .minimise_model import FIRST_CG, MAX_PREDICTION_ERROR, Effort, ModelSolver
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -21,10 +21,6 @@ MESSAGES = outcome.messages(
 )
 HISTORY = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
 CONVERGED_BY_PREDICTION = "Converged: the model predicts a relative reduction of at most predicted_tol."
-
-# A model is trusted if the actual reduction differs from the predicted one by at most this part. Then the
-# predicted reduction may end a run, and a path keeps its Hessian.
-MAX_PREDICTION_ERROR = 0.3
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
-from ..losses.rounding import GAP_ROUNDING
+from ..._solver.tolerances import ROUNDING
 from .minimise_model import MAX_CG
 
 # Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
@@ -97,7 +97,7 @@ class RidgeSystem:
         w = np.zeros_like(x)
         if not self.least:
             # the gap is the objective itself, which ends at zero
-            self.goal = min(self.goal, GAP_ROUNDING * unit)
+            self.goal = min(self.goal, ROUNDING * unit)
             return self._by_columns(w, lambda r: r, np.inf, MAX_CG)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)

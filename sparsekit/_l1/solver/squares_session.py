@@ -14,9 +14,8 @@ import numpy as np
 from ..._cython.l1._squares import certify
 from ..._linalg.prepared import Prepared
 from ..._solver import outcome
-from ..._solver.tolerances import FORCING, GAP_FACTOR
+from ..._solver.tolerances import FORCING, GAP_FACTOR, ROUNDING
 from .. import plan
-from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .interior import interior_point
 from .newton_session import NewtonSession
 from .ridge_squares import RidgeSystem, is_ridge
@@ -143,7 +142,7 @@ class SquaresSession(NewtonSession):
 
     def _cheap_gap(self, l1, l2):
         u, p = self.problem.state.u, self.p
-        rounding = GRADIENT_ROUNDING * max(1.0, float(np.abs(u).sum()))
+        rounding = ROUNDING * max(1.0, float(np.abs(u).sum()))
         if (l1[:p] + l2[:p] == 0.0).any() or (np.abs(self.g[p:]) > rounding).any():
             return None
         half, along = self.problem.f, -float(u @ self.loss.y)
@@ -152,7 +151,7 @@ class SquaresSession(NewtonSession):
     def _end_of_progress(self, run, violation):
         # where y is fitted exactly the gap is rounding of its squares
         at_zero = 0.5 * float(self.rows.weighted(self.loss.y) @ self.loss.y)
-        is_end = violation <= run.tol * self.unit and self._gap(run.l1, run.l2) <= GAP_ROUNDING * at_zero
+        is_end = violation <= run.tol * self.unit and self._gap(run.l1, run.l2) <= ROUNDING * at_zero
         return outcome.CONVERGED if is_end else outcome.NO_PROGRESS
 
     def _fits(self, columns):

@@ -46,7 +46,7 @@ class SquaresSession(NewtonSession):
         self.solver, self.is_path, self.has_limits = solver, is_path, solver != "gram"
         entries = loss.design.nnz if loss.design.is_sparse else None
         self._has_all = plan.all_columns_fit(self.n, self.p, entries)
-        self._can_use_interior = self._used_interior = False
+        self._can_use_interior = self._used_interior = self._has_free = False
 
     @cached_property
     def rows(self):
@@ -74,6 +74,8 @@ class SquaresSession(NewtonSession):
                 f"{self.n}. Use solver='auto'."
             )
         self._can_use_interior, self._used_interior = fits, False
+        bare = penalties == 0.0 if l2 is None else (penalties == 0.0) & (l2[: self.p] == 0.0)
+        self._has_free = bool(bare.any())
         if predicted_tol:  # a bound of the gap, and the only one
             tol = min(tol, predicted_tol / GAP_FACTOR)
         return super().minimize(l1, x0, l2=l2, tol=tol, predicted_tol=predicted_tol, **options)
@@ -143,7 +145,7 @@ class SquaresSession(NewtonSession):
     def _cheap_gap(self, l1, l2):
         u, p = self.problem.state.u, self.p
         rounding = ROUNDING * max(1.0, float(np.abs(u).sum()))
-        if (l1[:p] + l2[:p] == 0.0).any() or (np.abs(self.g[p:]) > rounding).any():
+        if self._has_free or (np.abs(self.g[p:]) > rounding).any():
             return None
         half, along = self.problem.f, -float(u @ self.loss.y)
         return certify(self.x[:p], -self.g[:p], l1[:p], l2[:p], self.positive, half, along, 0.0)[1]

@@ -23,7 +23,7 @@ INTERIOR_ROWS = 1000
 # and the least number of rows. 30 fits to 240 to 1500 rows take 0.74 of the time with it, down to 0.08, those
 # to 15 to 64 rows up to 4 times as long. Parts of 0.15 to 0.7 take the same time within a tenth.
 MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 200
-# Rounds on a working set after which a fit goes on by the interior-point method whatever is in use. Without
+# Iterations after which a fit goes on by the interior-point method whatever is in use. Without
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
 # Columns for each penalty of a path but the first up to which a Gram matrix of all of them is made. Compiled

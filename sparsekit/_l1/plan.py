@@ -8,15 +8,6 @@ from __future__ import annotations
 
 from .._linalg.newton import MAX_SIDE, SMALL_SIDE
 
-# Gram matrices of all columns, or of a working set with fewer rows than columns, have at most `MAX_SIDE`
-# columns. Beyond, OBA goes on. With 1000 fits to 700 to 1400 rows take 1.4 times as long, and 7 of 48 end
-# unsolved.
-
-# Columns of a dense working set, as a multiple of the rows. With 1, fits to 50 rows of means of 1e5 times the
-# spread end uncertified. Without a limit 18 elastic nets of 20 to 100 rows take 2.1 times as long, up to 20.
-MAX_COLUMNS_PER_ROW = 3
-# Columns of a sparse working set (8 MB). With 4000 a fit to text adds 3.2 times the memory of X, and not 2.3.
-MAX_SPARSE_COLUMNS = 1000
 # Sparse working sets: entries of a Gram matrix or Hessian for each entry of these columns. 1500 x 1200 of
 # density 0.05: 35 ms with a Gram matrix of all columns, 6 ms with OBA. Folds of rcv1_binary with 9 penalties
 # take 2.9 s at 1, 3.1 at 2 and 4.5 at 4. Those of imdb with 30 penalties take 29, 29 and 26.
@@ -32,7 +23,7 @@ INTERIOR_ROWS = 1000
 # and the least number of rows. 30 fits to 240 to 1500 rows take 0.74 of the time with it, down to 0.08, those
 # to 15 to 64 rows up to 4 times as long. Parts of 0.15 to 0.7 take the same time within a tenth.
 MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 200
-# Rounds on a working set after which a fit goes on by the interior-point method whatever is in use. Without
+# Iterations after which a fit goes on by the interior-point method whatever is in use. Without
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
 # Columns for each penalty of a path but the first up to which a Gram matrix of all of them is made. Compiled
@@ -52,9 +43,7 @@ RIDGE_COLUMNS = 600
 
 def all_columns_fit(n_rows, n_columns, n_entries):
     """Whether a Gram matrix of all columns is within the limits; ``n_entries`` of a sparse X, else None."""
-    if not n_columns <= min(n_rows, MAX_SIDE):
-        return False
-    return n_entries is None or n_columns <= SMALL_GRAM or n_columns**2 <= MAX_GRAM_FILL * n_entries
+    return n_columns <= n_rows and hessian_fits(n_columns, n_entries)
 
 
 def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_l1):
@@ -64,14 +53,6 @@ def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_l1):
     # Without `SMALL_SIDE` cross-validation over 16 x 20 takes 6.8 times as long.
     is_tall = n_rows >= ROWS_PER_COLUMN * n_columns or not has_l1
     return n_columns <= SMALL_SIDE or (is_tall and all_columns_fit(n_rows, n_columns, n_entries))
-
-
-def working_set_fits(n_rows, n_working, n_entries):
-    """Whether a Gram matrix of some columns is within the limits, where one of all columns is not."""
-    if n_entries is not None and n_working > SMALL_GRAM and n_working**2 > MAX_GRAM_FILL * n_entries:
-        return False
-    most = MAX_SIDE if n_entries is None else MAX_SPARSE_COLUMNS
-    return n_working <= min(most, MAX_COLUMNS_PER_ROW * n_rows)
 
 
 def interior_fits(n_rows, l1, n_entries):

@@ -14,11 +14,8 @@ from .._arrays import DEVICE_BLOCK, kernel_module, to_host
 from .._cython.shared import _multinomial
 from .cost import DEVICE, HOST, is_single
 from .dense_design import DenseDesign
+from .matrix import BUFFER
 from .sparse_design import CSCDesign
-
-# Entries of a block of rows, of factors, predictions or pairs of labels. BLAS threads spin, and larger blocks
-# pay little.
-FACTOR_BUFFER = 2**22
 
 
 def _backend(design):
@@ -158,7 +155,7 @@ def _gram_blas(design, positions, parts, s, has, exact=False):
     cuts = np.searchsorted(classes[order], np.arange(K + 1))
     at = xp.asarray(at)
     shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
-    step = min(max(512, (FACTOR_BUFFER if xp is np else DEVICE_BLOCK) // max(m, 1)), max(n, 1))
+    step = min(max(512, (BUFFER if xp is np else DEVICE_BLOCK) // max(m, 1)), max(n, 1))
     U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
     for lo in range(0, n, step):
         size = min(step, n - lo)

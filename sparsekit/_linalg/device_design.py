@@ -55,7 +55,7 @@ class _Device(Matrix):
         """Itself: it has no buffers."""
         return self
 
-    def has_few_entries(self, columns: DeviceArray | None, dtype: DTypeLike) -> bool:
+    def has_few_entries(self, columns: DeviceArray | None) -> bool:
         """False: sums of products of entries would need atomics."""
         return False
 

@@ -22,11 +22,11 @@ from .._arrays import full, is_device
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
-# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. Sums
-# in single precision have a kernel: imdb, a tenth of the largest alpha, takes 150 ms at 0.02 and 121 at 0.06.
-DENSE_PART = 0.06
-# The same for sums in double precision, which SciPy makes.
-DENSE_PART_DOUBLE = 0.006
+# Numbers of a buffer that is made for one call: partial sums, factors of a Hessian, solutions of a path.
+BUFFER = 2**22
+# Sparse columns become dense blocks where the square of the part of a row's entries is larger than this; sums
+# of the entries' products are SciPy's.
+DENSE_PART = 0.006
 
 
 class Matrix:
@@ -99,7 +99,7 @@ class Matrix:
         return A.toarray() if self.is_sparse else A
 
     def sandwich(
-        self, d=None, columns=None, *, rows=None, intercept=False, centre=None, n_new=None, dtype=np.float64,
+        self, d=None, columns=None, *, rows=None, intercept=False, centre=None, dtype=np.float64,
         by_entries=None,
     ):  # fmt: skip
         """B^T diag(d) B of columns of B = X - 1 centre^T, as float64.
@@ -116,31 +116,27 @@ class Matrix:
             Whether B ends with a column of ones; without a centre.
         centre : ndarray of shape (len(columns),) or None
             None means zeros.
-        n_new : int or None
-            Only the last rows of the result are wanted; None means all.
         dtype : dtype
-            Of the sums. Sparse entries are rounded to it.
+            Of the sums over dense blocks; those of products of entries are float64.
         by_entries : bool or None
             Whether products of entries of a sparse X are summed, and not those of dense blocks. None means
             that their numbers decide.
 
         Returns
         -------
-        ndarray of shape (n_new, m)
+        ndarray of shape (m, m)
         """
         size = self.shape[1] if columns is None else len(columns)
-        first = size - n_new if n_new is not None else 0
         if by_entries is None:
-            by_entries = self.is_sparse and self.has_few_entries(columns, dtype)
+            by_entries = self.is_sparse and self.has_few_entries(columns)
         if by_entries:
-            has_sums = intercept or centre is not None
-            out, sums = self._sum_entries(d, columns, rows, dtype, first, has_sums)
+            out, sums = self._sum_entries(d, columns, rows)
             if centre is not None:
                 # about any centre, whose distance from the means loses no more digits
                 total = float(self.shape[0] if d is None else d.sum())
-                out -= np.outer(sums[first:], centre) + np.outer(centre[first:], sums - total * centre)
+                out -= np.outer(sums, centre) + np.outer(centre, sums - total * centre)
         else:
-            out, sums = self._sum_blocks(d, columns, rows, centre, first, dtype)
+            out, sums = self._sum_blocks(d, columns, rows, centre, dtype)
         if not intercept:
             return out
         whole = np.empty_like(out, shape=(size + 1, size + 1))
@@ -180,32 +176,25 @@ class Matrix:
         """
         return False
 
-    def has_few_entries(self, columns, dtype):
+    def has_few_entries(self, columns):
         """Whether products of a sparse X's entries are fewer than those of dense rows."""
         counts = self.counts() if columns is None else self.counts()[columns]
-        dense = DENSE_PART if dtype == np.float32 else DENSE_PART_DOUBLE
-        return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= dense * len(counts) ** 2
+        return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= DENSE_PART * len(counts) ** 2
 
-    def _sum_entries(self, d, columns, rows, dtype, first, has_sums):
-        """The sandwich's rows from ``first`` on, and the weighted sums of the columns, or None."""
-        if dtype == np.float64 or rows is not None:
-            A = self.part(slice(None) if rows is None else rows, columns)
-            weight = np.ones(A.shape[0]) if d is None else d
-            weighted = A if first == 0 else A[:, first:]
-            return dense_product(weighted.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
-        columns = np.arange(self.shape[1]) if columns is None else columns
-        weight = np.ones(self.shape[0]) if d is None else d
-        found = self.private().gram(columns, weight, False, first)  # the buffers, of X's size, are freed
-        return found, self.rmatvec(weight)[columns] if has_sums else None
+    def _sum_entries(self, d, columns, rows):
+        """The sandwich, and the weighted sums of the columns."""
+        A = self.part(slice(None) if rows is None else rows, columns)
+        weight = np.ones(A.shape[0]) if d is None else d
+        return dense_product(A.multiply(weight[:, None]).T.tocsr(), A), A.T @ weight
 
-    def _sum_blocks(self, d, columns, rows, centre, first, dtype):
+    def _sum_blocks(self, d, columns, rows, centre, dtype):
         """The sandwich, and the weighted sums of the columns."""
         matrix = self
         if self.is_sparse and columns is not None:
             matrix, columns = self.select(columns), None
         size = matrix.shape[1] if columns is None else len(columns)
         n = self.shape[0] if rows is None else len(rows)
-        out, sums = (np.zeros(shape, dtype=dtype, like=d) for shape in ((size - first, size), size))
+        out, sums = (np.zeros(shape, dtype=dtype, like=d) for shape in ((size, size), size))
         root = full(n, 1.0, dtype, like=d) if d is None else np.sqrt(d).astype(dtype)
         step = max(self.block_entries // max(size, 1), 2 * size if size < 512 else 512, 1)
         for at in range(0, n, step):
@@ -215,7 +204,7 @@ class Matrix:
                 A -= centre.astype(dtype)
             if d is not None:
                 A *= root[some, None]
-            out += A[:, first:].T @ A
+            out += A.T @ A
             sums += root[some] @ A
         return out.astype(np.float64, copy=False), sums.astype(np.float64, copy=False)
 

@@ -87,9 +87,9 @@ class Prepared:
         """Sum of the weights of the rows in which each column of a sparse X is stored, (p,)."""
         return self.design.with_values(np.ones(self.X.nnz)).rmatvec(self.weights)
 
-    def _has_full_columns(self, chosen):
+    def _has_full_columns(self):
         """Whether products of centred sparse columns lose digits where means are subtracted from sums."""
-        return self.centred and bool(self._filled[chosen].max(initial=0.0) > FULL * self.total)
+        return self.centred and bool(self._filled.max(initial=0.0) > FULL * self.total)
 
     def weighted(self, u):
         """S u, (n,)."""
@@ -124,20 +124,12 @@ class Prepared:
         """Diagonal of B^T S B, (p,)."""
         return np.maximum(self.design.squares(self.weights) - self.total * self.means**2, 0.0)
 
-    def gram(self, columns, n_new, dtype, part=None):
-        """The last ``n_new`` rows of B_c^T S B_c for columns c in any order, (n_new, len(columns)), float64.
-
-        Of all columns if ``columns`` is None. Sums are in ``dtype``; sparse entries are rounded to it.
-        ``part`` is X on these columns, where it is known.
-        """
-        chosen = slice(None) if columns is None else columns
-        by_entries = self.is_sparse and self.design.has_few_entries(columns, dtype)
-        by_entries = by_entries and not self._has_full_columns(chosen)
-        centre = self.means[chosen] if self.centred else None
-        design, columns = (self.design, columns) if part is None else (part, None)
-        return design.sandwich(
-            self.s, columns, centre=centre, n_new=n_new, dtype=dtype, by_entries=by_entries
-        )
+    def gram(self, dtype):
+        """B^T S B, (p, p), float64. Sums over dense blocks are in ``dtype``."""
+        by_entries = self.is_sparse and self.design.has_few_entries(None)
+        by_entries = by_entries and not self._has_full_columns()
+        centre = self.means if self.centred else None
+        return self.design.sandwich(self.s, centre=centre, dtype=dtype, by_entries=by_entries)
 
     def row_gram(self, scale, dtype, by_entries=False):
         """S^(1/2) B diag(scale) B^T S^(1/2), (n, n), in ``dtype``.
@@ -146,8 +138,8 @@ class Prepared:
         """
         centre = self.means if self.centred else None
         if by_entries:
-            by_entries = self.is_sparse and self.design.has_few_entries(None, dtype)
-            by_entries = by_entries and not self._has_full_columns(slice(None))
+            by_entries = self.is_sparse and self.design.has_few_entries(None)
+            by_entries = by_entries and not self._has_full_columns()
         out = self.design.row_gram(scale, centre=centre, dtype=dtype, by_entries=by_entries)
         if self.root is not None:
             root = self.root.astype(dtype)

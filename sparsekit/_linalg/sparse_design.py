@@ -159,17 +159,10 @@ class CSRDesign(_Sparse):
     def _rows_pay(self, rows, size, products=0):
         return HOST.gram_pays(HOST.pair * rows.square_work, size, 2.0 * rows.nnz * HOST.entry, products)
 
-    def gram(self, cols, d, intercept, first=0):
-        """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept).
-
-        Without an intercept, its rows from ``first`` on: those before cost nothing.
-        """
+    def gram(self, cols, d, intercept):
+        """A^T diag(d) A, of X in single precision, for columns ``cols`` in any order (and the intercept)."""
         rows = self._model_rows(cols)
         size = len(cols) + intercept
-        if first:
-            G = np.empty((size - first, size))
-            rows.gram_from(first, d, G)
-            return G
         G = np.empty((1, size, size))
         rows.gram(d, intercept, G)
         return G[0]
@@ -262,9 +255,9 @@ class CSCDesign(_Sparse):
         """Stored entries of each column, (p,)."""
         return np.diff(self.indptr)
 
-    def gram(self, cols, d, intercept, first=0):
+    def gram(self, cols, d, intercept):
         """As `CSRDesign.gram`."""
-        return self.select(cols).gram(np.arange(len(cols)), d, intercept, first)
+        return self.select(cols).gram(np.arange(len(cols)), d, intercept)
 
     def gram_pays(self, cols, intercept, products=0):
         """As `CSRDesign.gram_pays`."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sparsekit._l1.solver.working_gram import WorkingGram
+from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg import matrix as matrix_module
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.prepared import Prepared
@@ -71,8 +71,6 @@ def test_sandwich(kind, density, columns, some, by_entries):
     expected = A.T @ (d[:, None] * A)
     found = matrix.sandwich(d, columns, rows=rows, by_entries=by_entries)
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    last = matrix.sandwich(d, columns, rows=rows, n_new=2, by_entries=by_entries)
-    np.testing.assert_allclose(last, expected[-2:], rtol=1e-12, atol=1e-12)
     B = np.column_stack([A, np.ones(len(A))])
     found = matrix.sandwich(d, columns, rows=rows, intercept=True, by_entries=by_entries)
     np.testing.assert_allclose(found, B.T @ (d[:, None] * B), rtol=1e-12, atol=1e-12)
@@ -123,51 +121,42 @@ def test_prepared_sums_over_rows_and_columns(kind, centred, weighted):
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("density", [0.05, 0.9])
 @pytest.mark.parametrize("dtype, rtol", [(np.float32, 2e-6), (np.float64, 1e-12)])
-def test_the_last_rows_of_a_gram_matrix(kind, centred, density, dtype, rtol):
-    """By the columns' copies or without: few entries are multiplied one by one, many in dense blocks."""
-    rng, chosen = np.random.default_rng(4), np.array([7, 0, 3, 10, 9, 2])
+def test_a_gram_matrix_of_centred_columns(kind, centred, density, dtype, rtol):
+    """Few entries are multiplied one by one, many in dense blocks."""
+    rng = np.random.default_rng(4)
     matrix, X = data(kind, n=60, density=density, seed=5)
     s = rng.random(60)
-    B = (X - (np.average(X, axis=0, weights=s) if centred else 0.0))[:, chosen]
+    B = X - (np.average(X, axis=0, weights=s) if centred else 0.0)
     expected = (B.T * s) @ B
-    prepared, part = Prepared(matrix.X, s, centred), matrix.select(chosen)
-    for n_new in (6, 2):
-        for known in (None, part):
-            found = prepared.gram(chosen, n_new, dtype, known)
-            np.testing.assert_allclose(
-                found, expected[6 - n_new :], rtol=rtol, atol=rtol * abs(expected).max()
-            )
+    found = Prepared(matrix.X, s, centred).gram(dtype)
+    np.testing.assert_allclose(found, expected, rtol=rtol, atol=rtol * abs(expected).max())
 
 
 @kinds
+@pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("first", [[4, 1], list(range(11))])
-def test_a_working_set_grows_and_shrinks(kind, first):
+def test_a_working_set_grows(kind, first, intercept):
     matrix, X = data(kind, n=25, seed=6)
-    gram = WorkingGram(Prepared(matrix.X, None, True), has_limits=False)
-    gram.has_all = False
+    hessian, d = WorkingHessian(matrix, intercept), np.random.default_rng(7).random(25)
 
     def check():
-        B = (X - X.mean(axis=0))[:, gram.columns]
-        np.testing.assert_allclose(gram.gram, B.T @ B, rtol=2e-6, atol=2e-6)
-        w = np.zeros(11)
-        w[gram.columns] = np.arange(len(gram.columns)) - 1.5
-        np.testing.assert_allclose(gram.product(w), X @ w, atol=1e-12)
-        np.testing.assert_array_equal(gram.is_used, np.isin(np.arange(11), gram.columns))
+        B = X[:, hessian.columns]
+        B = np.column_stack([B, np.ones(25)]) if intercept else B
+        np.testing.assert_allclose(hessian.matrix, (B.T * d) @ B, rtol=2e-6, atol=2e-6)
+        if intercept:
+            best = np.linalg.inv(np.linalg.inv(hessian.matrix)[:-1, :-1])
+            np.testing.assert_allclose(hessian.reduced, best, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(hessian.part.rmatvec(d), X[:, hessian.columns].T @ d, atol=1e-12)
+        np.testing.assert_array_equal(hessian.is_used, np.isin(np.arange(11), hessian.columns))
 
-    gram.add(np.array(first))
+    hessian.add(np.array(first), d)
     check()
-    gram.keep(np.arange(len(first)) % 3 != 1)
+    while not hessian.is_used.all():
+        hessian.add(np.flatnonzero(~hessian.is_used)[:7], d)
+        check()
+    hessian.detach()
+    hessian.attach(matrix)
     check()
-    gram.add(np.flatnonzero(~gram.is_used)[:7])
-    check()
-    gram.clear()
-    gram.add(np.array([2, 3]))
-    check()
-    gram.keep(np.zeros(2, dtype=bool))
-    gram.add(np.arange(11))
-    gram.keep(np.arange(11) % 4 == 1)
-    check()
-    rows = gram.rows
-    gram.detach()
-    gram.attach(rows)
+    hessian.clear()
+    hessian.add(np.array([2, 3]), d)
     check()

@@ -139,7 +139,7 @@ def test_nonnegative_coefficients_with_features_without_a_penalty(fit_intercept)
         X, y = rng.standard_normal((30, 150)), rng.standard_normal(30)
         v = rng.choice([0.0, 1.0, 3.0], 150)
         model = LassoOBA(0.001, positive=True, fit_intercept=fit_intercept, penalty_weights=v).fit(X, y)
-        assert model.n_iter_ < 100 and model.dual_gap_ <= 1e-4 * model.objective_ + 1e-20
+        assert model.n_iter_ < 100 and model.dual_gap_ <= 1e-4 * model.objective_ + 1e-15
 
 
 @pytest.mark.parametrize("as_format", [*FORMATS, np.float32])
@@ -219,12 +219,9 @@ def test_centred_rows_are_dense_algebra(as_format, centred, weighted, density):
     assert_allclose(rows.product(w)[0], B @ w, atol=1e-12)
     assert_allclose(rows.product(np.where(np.arange(40) == 3, w, 0.0))[0], B[:, 3] * w[3], atol=1e-12)
     assert_allclose(rows.transposed_product(u), B.T @ u, atol=1e-12)
-    for columns in (np.array([3, 30, 9, 11]), np.array([7, 2, 39]), np.arange(40)[::-1], None):
-        C = B if columns is None else B[:, columns]
-        G = C.T @ (weight[:, None] * C)
-        size = len(G)
-        assert_allclose(rows.gram(columns, size, np.float64), G, rtol=1e-5, atol=1e-4)
-        assert_allclose(rows.gram(columns, 2, np.float32), G[size - 2 :], rtol=1e-4, atol=1e-3)
+    G = B.T @ (weight[:, None] * B)
+    assert_allclose(rows.gram(np.float64), G, rtol=1e-5, atol=1e-4)
+    assert_allclose(rows.gram(np.float32), G, rtol=1e-4, atol=1e-3)
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -244,9 +241,9 @@ def test_all_solvers_find_the_same(shape, l1_ratio, positive):
         assert_allclose(model.coef_, models["oba"].coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("name, as_format", [("MAX_SIDE", np.asarray), ("MAX_SPARSE_COLUMNS", sp.csr_array)])
-def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, name, as_format):
-    monkeypatch.setattr(plan, name, 25)
+@pytest.mark.parametrize("as_format", [np.asarray, sp.csr_array])
+def test_a_set_that_outgrows_its_limit_is_handed_over(monkeypatch, capsys, as_format):
+    monkeypatch.setattr(plan, "MAX_SIDE", 25)
     X, y = data(60, 300, seed=11)
     top = largest(X, y) / len(y)
     model = LassoOBA(0.01 * top, verbose=1).fit(as_format(X), y)

@@ -161,7 +161,7 @@ def test_gram_matrices_and_products_have_one_answer(make, products, monkeypatch)
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 def test_factors_of_the_hessian(dtype, buffer, exact, make, monkeypatch):
     """By blocks of rows, in either precision: the same matrix as the sum over rows."""
-    monkeypatch.setattr(_class_model, "FACTOR_BUFFER", buffer)
+    monkeypatch.setattr(_class_model, "BUFFER", buffer)
     X, codes, s, rng = random_problem(n=1300)
     loss = MultinomialLoss(make(X.astype(dtype)), codes, 4, s, fit_intercept=True)
     x = rng.standard_normal(loss.n_variables)

@@ -47,7 +47,7 @@ def test_a_proof_takes_few_iterations(sizes, C):
 def test_dual_points_on_the_active_face_end_fits_early(layout):
     X, y = table(6000, (40,) * 12, seed=0)
     model = L1LogisticOBA(C=1e4).fit(layout(X), y)
-    assert model.n_iter_[0] <= 14  # 25 by scaling alone
+    assert model.n_iter_[0] <= 20  # 25 by scaling alone
     exact = L1LogisticOBA(C=1e4, tol=1e-10).fit(X, y)
     assert model.objective_ - exact.objective_ <= model.dual_gap_ <= 1e-4 * model.objective_
 

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA
 from sparsekit._l1.solver import ridge_squares as module
-from sparsekit._l1.solver.least_squares import Goal, LeastSquares
 from sparsekit._l1.solver.ridge_squares import RidgeSystem
 from sparsekit._linalg.matrix import Matrix
+from sparsekit._linalg.prepared import Prepared
 
 LAYOUTS = [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix]
 
@@ -42,17 +42,18 @@ def test_the_system_has_the_solution(how, shape, layout, weighted, intercept, pl
     weight = weight if weighted else None
     l2 = np.full(shape[1], 3.0) if plain else 0.5 + np.arange(shape[1]) % 4
     best, mean = reference(X, y, weight, l2, intercept), np.average(y, weights=weight) if intercept else 0.0
-    squares = LeastSquares(layout(X), y - mean, weight, intercept)
-    system, start = RidgeSystem(squares), np.zeros(shape[1])
-    goal = Goal(1e-9 * squares.origin_scale, 1e-8, np.inf)
-    w, is_solved = system.solve(start, l2, goal)
+    rows = Prepared(layout(X), weight, intercept)
+    system, start = RidgeSystem(rows, y - mean), np.zeros(shape[1])
+    unit = np.abs(rows.transposed_product(rows.weighted(y - mean))).max()
+    goal = 1e-9 * unit, 1e-8, np.inf, unit
+    w, is_solved = system.solve(start, l2, *goal)
     assert is_solved
     assert_allclose(w, best[: shape[1]], rtol=1e-6, atol=1e-7)
-    again = system.solve(w, l2, goal)
+    again = system.solve(w, l2, *goal)
     assert again[1]
     assert_allclose(again[0], w, rtol=1e-6, atol=1e-7)
     other = reference(X, y, weight, 3.0 * l2, intercept)
-    assert_allclose(system.solve(w, 3.0 * l2, goal)[0], other[: shape[1]], rtol=1e-6, atol=1e-7)
+    assert_allclose(system.solve(w, 3.0 * l2, *goal)[0], other[: shape[1]], rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

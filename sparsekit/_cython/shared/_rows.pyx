@@ -217,21 +217,6 @@ cdef class ModelRows:
         else:
             sk_gram_rows_i32_float(start, stop, &self.col32[0], &self.val[0], d, lo, hi, G, size, intercept)
 
-    def gram_from(self, Py_ssize_t first, const double[::1] d, double[:, ::1] out):
-        """out (m - first, m) = the rows of X^T diag(d) X from ``first`` on."""
-        cdef Py_ssize_t i
-        if out.shape[0] != self.m - first or out.shape[1] != self.m:
-            raise ValueError(f"out must have shape ({self.m - first}, {self.m})")
-        out[:] = 0.0
-        with nogil:
-            for i in range(self.n):
-                if self.stop[i] > self.start[i] and self.m <= 65535:
-                    _add_pairs(first, d[i], &self.col16[self.start[i]], &self.val[self.start[i]],
-                               self.stop[i] - self.start[i], out)
-                elif self.stop[i] > self.start[i]:
-                    _add_pairs(first, d[i], &self.col32[self.start[i]], &self.val[self.start[i]],
-                               self.stop[i] - self.start[i], out)
-
     def diagonal(self, const double[::1] d, bint intercept):
         """Diagonal of A^T diag(d) A, (m or m + 1,)."""
         out = np.zeros(self.m + intercept)
@@ -266,25 +251,6 @@ cdef class ModelRows:
         else:
             sk_transpose_rows_i32(&self.start[0], &self.stop[0], &self.col32[0], &self.val[0], self.n, &first[1],
                                   &row[0], &val[0])
-
-
-ctypedef fused column:
-    uint16_t
-    int32_t
-
-
-cdef inline void _add_pairs(Py_ssize_t first, double d, const column* col, const float* val, int64_t count,
-                            double[:, ::1] out) noexcept nogil:
-    # products of a row's entries in columns from ``first`` on with all its entries
-    cdef int64_t a, b
-    cdef double t
-    cdef double* G
-    for a in range(count):
-        if col[a] >= first:
-            t = d * val[a]
-            G = &out[col[a] - first, 0]
-            for b in range(count):
-                G[col[b]] += t * val[b]
 
 
 cdef class RowOperator(QuadOperator):

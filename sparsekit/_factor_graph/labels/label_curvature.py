@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from ..._linalg.class_products import FACTOR_BUFFER
+from ..._linalg.matrix import BUFFER
 
 # Largest error of marginals, which are solved to 1e-8: this near a kink they count as on it.
 MARGINAL_ERROR = 1e-7
@@ -98,7 +98,7 @@ class MarginalCurvature:
     def _held_rows(self):
         """Rows of mu with an open label in a factor that holds with equality, (n,)."""
         uses = self.labels.polytope.rows != 0
-        held, step = np.zeros(len(self.mu), dtype=bool), max(1, FACTOR_BUFFER // max(1, uses.shape[0]))
+        held, step = np.zeros(len(self.mu), dtype=bool), max(1, BUFFER // max(1, uses.shape[0]))
         for begin in range(0, len(held), step):
             some = slice(begin, begin + step)
             held[some] = (self._active_faces(self.mu[some]) & (uses @ self.open[some].T).T).any(axis=1)

@@ -15,6 +15,7 @@ from ..._arrays import namespace, to_host
 from ..._cython.factor_graph._label_graph import LabelGraph
 from ..._linalg import class_products as _class_model
 from ..._linalg.class_design import design_of
+from ..._linalg.matrix import BUFFER
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
@@ -138,7 +139,7 @@ class Labels:
 
     def pair_blocks(self, which, mu):
         """Pairs in blocks: numbers, labels (2, m), where mu (n, K) is, and the marginals of these."""
-        step = max(1, _class_model.FACTOR_BUFFER // max(1, len(mu)))
+        step = max(1, BUFFER // max(1, len(mu)))
         for at in range(0, len(which), step):
             e = np.asarray(which[at : at + step], like=mu)
             first, second = ends = np.asarray(self.pairs[which[at : at + step]].T, like=mu)
@@ -152,7 +153,7 @@ class Labels:
                 high[e], low[e] = weight @ np.minimum(a, b), weight @ np.maximum(a + b - 1.0, 0.0)
             return high[:-1], low[:-1]
         # signals are handled between calls
-        step = max(1, _class_model.FACTOR_BUFFER // len(high))
+        step = max(1, BUFFER // len(high))
         for at in range(0, len(mu), step):
             self._graph.pair_sums(mu[at : at + step], weight[at : at + step], high, low)
         return high[:-1], low[:-1]

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal
 
 from ..._arrays import namespace, to_host
-from ..._linalg.class_products import FACTOR_BUFFER, class_sums, matmat, squared_norms
+from ..._linalg.class_products import class_sums, matmat, squared_norms
+from ..._linalg.matrix import BUFFER
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import SMALL_SIDE
 
@@ -93,7 +94,7 @@ def _ridge_ratio(design, Y, share, n, centred):
         return (Z - share @ Z if centred else Z) * ones
 
     # then Lanczos' method costs no less
-    exact = design.shape[1] <= SMALL_SIDE and design.shape[0] * design.shape[1] <= FACTOR_BUFFER
+    exact = design.shape[1] <= SMALL_SIDE and design.shape[0] * design.shape[1] <= BUFFER
     # fixed random signs: a few combinations estimate all labels and the trace
     rng, p, K = np.random.default_rng(0), design.shape[1], Y.shape[1]
     if K > MAX_LABELS and not exact:

@@ -16,9 +16,9 @@ from ..._estimator.decorators import declares_parameters, fit_context
 from ..._estimator.linear_model import last_fit
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
+from ..._solver.tolerances import ROUNDING
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
 from ..losses.block_problem import BlockProblem
-from ..losses.rounding import GAP_ROUNDING
 from ..paths.coefficients import l1_weights, pack
 from ..paths.magnitudes import check_result, named_overflow
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
@@ -44,7 +44,7 @@ def warn_if_gap_is_large(result, loss, options, *, who, stacklevel=3):
     if result.status != outcome.CONVERGED or not np.isfinite(gap) or gap <= 100 * options["tol"] * result.fun:
         return
     at_zero = loss.value(np.zeros_like(result.x)) if hasattr(loss, "value") else loss.value_at_zero
-    if gap <= GAP_ROUNDING * at_zero:
+    if gap <= ROUNDING * at_zero:
         return
     warnings.warn(
         f"{who} reached tol={options['tol']:.2e}, but the duality gap shows that the objective may still be "

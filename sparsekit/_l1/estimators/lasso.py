@@ -124,7 +124,7 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
     path = staticmethod(lasso_path)
 
     def _loss(self, whole):
-        return whole.solver_of_fit(self.solver)
+        return whole.loss_of_fit(self.solver)
 
     def _store_result(self, result):
         self.n_iter_ = int(self.n_iter_[0])

@@ -237,7 +237,7 @@ class OrdinalOBA(OBAEstimatorMixin, OrdinalPredictionMixin, BaseEstimator):
         whole.values = codes
         p, dtype = X.shape[1], X.dtype
         # thresholds take what is subtracted from columns far from zero, as an intercept does
-        centre = centre_of(X, weight)
+        centre = centre_of(X)
         own = X if centre is None else subtract_centre(X, centre)
         centre = np.zeros(p) if centre is None else centre.astype(np.float64)
         loss = OrdinalLoss(own, codes, weight, whole.n_threads, whole.shift)

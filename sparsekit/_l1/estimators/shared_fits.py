@@ -19,8 +19,9 @@ import scipy.sparse as sp
 from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import shown
+from ..losses.losses import LeastSquaresLoss
 from ..solver.blockwise import solver_of
-from ..solver.least_squares_session import LeastSquaresSession
+from ..solver.centred_loss import CentredLoss
 
 
 class SharedState:
@@ -28,8 +29,8 @@ class SharedState:
 
     Attributes
     ----------
-    prepared : WorkingGram, WorkingHessian or None
-        Gram matrix or Hessian of the columns in use.
+    prepared : WorkingHessian or None
+        Hessian of the columns in use.
     solutions : list of tuple
         ``(penalty, l1_ratio, numbers of the non-zeros, their values)``.
     """
@@ -195,24 +196,23 @@ class SharedFitsMixin:
             _active = Store(*sent)
         return _active
 
-    def _plain_solver(self, loss):
-        """The solver of a fit that shares nothing; sessions of ridges have no history."""
-        if self.l1_ratio == 0.0 and not self.history:
+    def _solver_of(self, loss, is_shared):
+        """The solver of a fit, and the session behind it or None."""
+        own, name = loss.loss if isinstance(loss, CentredLoss) else loss, getattr(self, "solver", "auto")
+        if name != "oba" and (is_shared or self.l1_ratio == 0.0 or isinstance(own, LeastSquaresLoss)):
             from ..paths.path_solver import session_of, uses_hessian  # other fits don't pay for the import
 
-            if uses_hessian(loss, self.l1_ratio, {"hessian": self.hessian}):
-                return session_of(loss)[0]
-        return solver_of(loss)
+            if uses_hessian(loss, self.l1_ratio, is_shared, {"hessian": self.hessian}):
+                return session_of(loss, False, name)
+        return solver_of(loss), None
 
     @contextmanager
     def _shared(self, whole, loss, x0):
         """The `Sharing` of a fit of ``loss`` of the problem ``whole`` from ``x0``."""
         store, X = self._store(), whole.X
         if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
-            yield Sharing(x0, self._plain_solver(loss))
+            yield Sharing(x0, self._solver_of(loss, False)[0])
             return
-        from ..paths.path_solver import session_of, uses_hessian
-
         penalty = np.broadcast_to(np.asarray(whole.penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
         own = [getattr(self, name, None) for name in self._in_key]
@@ -226,11 +226,7 @@ class SharedFitsMixin:
         )
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
-            solver, session = solver_of(loss), None
-            if isinstance(loss, LeastSquaresSession):
-                session = loss.squares
-            elif uses_hessian(loss, self.l1_ratio, {}):
-                solver, session = session_of(loss)
+            solver, session = self._solver_of(loss, True)
             if session is not None and shared.prepared is not None:
                 session.attach(shared.prepared)
             sharing = Sharing(start, solver)

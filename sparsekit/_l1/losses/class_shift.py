@@ -14,7 +14,7 @@ direction and lose nothing:
 import numpy as np
 
 from ..._arrays import namespace
-from .rounding import GAP_ROUNDING
+from ..._solver.tolerances import ROUNDING
 
 
 def anchored(variables, n_classes, x, g, l1):
@@ -56,7 +56,7 @@ def centred(x, n_features, n_classes, l1, l2):
     W, L1, L2 = x[ids], l1[ids], l2[ids]
     total, curvature = L1.sum(axis=1), L2.sum(axis=1)
     at_zero, sloped = (L1 * (W == 0.0)).sum(axis=1), (L1 * np.sign(W) + L2 * W).sum(axis=1)
-    rounding = GAP_ROUNDING * (total + (L2 * np.abs(W)).sum(axis=1))
+    rounding = ROUNDING * (total + (L2 * np.abs(W)).sum(axis=1))
     move = (np.abs(sloped) > at_zero + rounding) | ((total > 0.0) & (curvature + at_zero == 0.0))
     if not bool(move.any()):
         return x

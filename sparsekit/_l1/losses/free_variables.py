@@ -4,8 +4,6 @@ import numpy as np
 
 from ..._arrays import to_host
 
-# Corrections of theta: the second and third mend the rounding of the first.
-MAX_CORRECTIONS = 3
 # Curvature of directions whose eigenvalue is lost in rounding, so that it may be anything down to zero. A
 # gradient of about 1e-15 there, which is rounding too, has a price of 1e-10.
 UNKNOWN_CURVATURE = 1e-20
@@ -71,13 +69,13 @@ def correct(H, free, g, x, evaluate, enough):
     system, moved = FreeSystem(H), np.zeros(len(free))
     left = to_host(g[free])
     best = moved, system.price(left, x, moved), None
-    for _ in range(MAX_CORRECTIONS):
-        if not best[1] > enough:
-            break
+    is_better = True
+    while is_better and best[1] > enough:  # later corrections mend the rounding of the first
         moved = moved + system.solve(left)
         found = evaluate(moved)
         left = to_host(found[1][free])
         price = system.price(left, x, moved)
-        if price < best[1]:
+        is_better = price < best[1]
+        if is_better:
             best = moved, price, found
     return best

@@ -4,13 +4,12 @@ import numpy as np
 
 from ..._arrays import namespace, to_host
 from ..._linalg.matrix import Columns
-from .rounding import GRADIENT_ROUNDING
+from ..._linalg.newton import MAX_SIDE
+from ..._solver.tolerances import ROUNDING
 from .selection import RowState, Selection
 
-# largest share of the non-zeros, and of the columns, that a copy without the others may keep
-_KEPT = 0.8
-# unpenalised variables up to which their dense system is solved for a certificate
-_MOST_FREE = 500
+# Largest part of the entries, and of the columns, that a copy without the others may have.
+MAX_KEPT = 0.8
 
 
 class LinearProblem(Selection):
@@ -45,9 +44,9 @@ class LinearProblem(Selection):
         if slopes is None:
             return self, None
         self._passes += 1
-        reach = (1.0 + GRADIENT_ROUNDING) * np.maximum(slopes[:, 0], slopes[:, 1])
+        reach = (1.0 + ROUNDING) * np.maximum(slopes[:, 0], slopes[:, 1])
         stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
-        if stay.sum() >= _KEPT * len(stay) or slopes[stay, 2].sum() > _KEPT * self.design.nnz:
+        if stay.sum() >= MAX_KEPT * len(stay) or slopes[stay, 2].sum() > MAX_KEPT * self.design.nnz:
             return self, None
         part = LinearProblem(
             self.loss, self.design.select(np.flatnonzero(stay)), self.intercept, RowState(self.loss)
@@ -106,7 +105,7 @@ class LinearProblem(Selection):
         """
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
             return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
-        if len(free) > min(_MOST_FREE, self.n_rows):
+        if len(free) > min(MAX_SIDE, self.n_rows):
             return None, None
         cols, has = self._split(free)
         # sums in double precision, whatever models have: what is left of a gradient has a price

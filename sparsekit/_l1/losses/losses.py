@@ -8,9 +8,9 @@ from ..._arrays import to_host
 from ..._docstrings import shares_entries
 from ..._linalg.special import entropies
 from ..._messages import shown
+from ..._solver.tolerances import ROUNDING
 from ..._typing import FloatArray
 from .linear_loss import LinearLoss
-from .rounding import GAP_ROUNDING
 
 
 @shares_entries(LinearLoss)
@@ -68,7 +68,7 @@ class LogisticLoss(LinearLoss):
         t = -theta * self.y
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(t == 0, 0.0, t / s)
-        if not np.all((t >= -GAP_ROUNDING) & (t <= 1 + GAP_ROUNDING)):
+        if not np.all((t >= -ROUNDING) & (t <= 1 + ROUNDING)):
             return -np.inf
         # those of rows far from the boundary are as small, and a correction for free features moves them
         t = np.clip(t, 0.0, 1.0)

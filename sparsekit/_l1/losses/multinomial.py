@@ -23,10 +23,10 @@ from ..._linalg.dense_design import SINGLE_RIDGE, DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
 from ..._linalg.special import entropies
+from ..._solver.tolerances import ROUNDING
 from .class_shift import anchored, centred
 from .linear_loss import RowLoss
 from .losses import LogisticLoss
-from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
 from .selection import RowState, Selection
 
 
@@ -142,7 +142,7 @@ class MultinomialLoss(RowLoss):
         with np.errstate(divide="ignore", invalid="ignore"):
             q = np.where(theta == 0, 0.0, theta / s)
         q[np.arange(len(q), like=q), self.codes] += 1.0
-        if not (np.all(q >= -GAP_ROUNDING) and np.all(np.abs(q.sum(axis=1) - 1.0) <= GRADIENT_ROUNDING)):
+        if not (np.all(q >= -ROUNDING) and np.all(np.abs(q.sum(axis=1) - 1.0) <= ROUNDING)):
             return -np.inf
         # added by entry: with large offsets both are large, and nearly cancel
         of_offset = 0.0 if self.offset is None else theta * self.offset

@@ -8,7 +8,7 @@ from scipy import optimize, special
 
 from ..._linalg.newton import SMALL_SIDE
 from ..._linalg.special import expit
-from .rounding import GAP_ROUNDING, GRADIENT_ROUNDING
+from ..._solver.tolerances import ROUNDING
 
 # Newton steps in one variable, of which some ten are taken where offsets are not extreme; a bisection takes
 # up to 80.
@@ -50,7 +50,7 @@ def find_root(derivatives, b, rounding, low=-np.inf, high=np.inf, reach=1.0):
     """
     for _ in range(MAX_NEWTON_STEPS):
         slope, curvature, size = derivatives(b)
-        if abs(slope) <= GAP_ROUNDING * size:
+        if abs(slope) <= ROUNDING * size:
             break
         low, high = (low, b) if not slope < 0.0 else (b, high)
         new = b - slope / curvature if 0.0 < curvature < np.inf else np.nan
@@ -76,7 +76,7 @@ def _of_two_classes(positive, weight, offset, odds):
         return float(np.sum(s * np.where(positive, -q, p))), float(np.sum(s * p * q)), 0.0
 
     b = min(max(odds - float(np.average(offset, weights=s)), low), high)
-    return np.array([find_root(derivatives, b, GRADIENT_ROUNDING, low, high, reach=np.inf)])
+    return np.array([find_root(derivatives, b, ROUNDING, low, high, reach=np.inf)])
 
 
 def _balanced(codes, weight, n_classes, offset, centred):
@@ -91,7 +91,7 @@ def _balanced(codes, weight, n_classes, offset, centred):
     x = optimize.minimize(
         loss.value, start, jac=True, hess=loss.hessian if few else None, hessp=None if few else loss.product,
         method="trust-exact" if few else "trust-krylov",
-        options={"gtol": GRADIENT_ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NEWTON_STEPS},
+        options={"gtol": ROUNDING * float(loss.totals.sum()), "maxiter": MAX_NEWTON_STEPS},
     ).x  # fmt: skip
     return x - x.mean()
 

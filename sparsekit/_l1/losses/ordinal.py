@@ -18,9 +18,9 @@ import scipy.sparse as sp
 
 from ..._linalg.special import entropies
 from ..._messages import shown
+from ..._solver.tolerances import ROUNDING
 from .families.family import xlogx
 from .linear_loss import LinearLoss
-from .rounding import GAP_ROUNDING
 
 
 class OrdinalLoss(LinearLoss):
@@ -101,7 +101,7 @@ class OrdinalLoss(LinearLoss):
         m = self.n_logistic
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(theta == 0.0, 0.0, -theta * self.y / self.s)
-        if not (np.all(t >= -GAP_ROUNDING) and np.all(t[:m] <= 1.0 + GAP_ROUNDING)):
+        if not (np.all(t >= -ROUNDING) and np.all(t[:m] <= 1.0 + ROUNDING)):
             return -np.inf
         t = np.maximum(t, 0.0)
         p, t = np.minimum(t[:m], 1.0), t[m:]

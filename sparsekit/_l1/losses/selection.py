@@ -4,9 +4,9 @@ import numpy as np
 
 from ..._arrays import kernel_module, to_host
 from ..._linalg.special import largest
+from ..._solver.tolerances import ROUNDING
 from .free_variables import correct
 from .problem import Problem
-from .rounding import GAP_ROUNDING
 
 # Distance on the wrong side of zero from which a row is in the straight part of its loss. With infinity a fit
 # whose start has a row at 1000 does not converge. 4 takes 1.05 times as many iterations, 16 up to 159 there.
@@ -119,7 +119,7 @@ class Selection(Problem):
             corrected = theta - change(np.asarray(moved, like=g))
             return corrected, self.gradient_of(corrected)
 
-        moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, GAP_ROUNDING * abs(self.f))
+        moved, price, found = correct(H, free, g, to_host(x[free]), evaluate, ROUNDING * abs(self.f))
         return *(found or (theta, g)), np.asarray(moved, like=g), price
 
     def accept(self):

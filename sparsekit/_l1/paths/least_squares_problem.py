@@ -14,11 +14,10 @@ from ..._solver import outcome
 from .. import plan
 from ..losses.losses import LeastSquaresLoss
 from ..solver.gram_path import GramPath, moments
-from ..solver.least_squares_session import LeastSquaresSession
 from ..solver.nonnegative import NonnegativeSquares
 from .coefficients import center_target
 from .fold_scorers import SquaredErrors
-from .path_solver import LEAST_RATIO
+from .path_solver import LEAST_RATIO, iterate_path
 from .problems import PathProblem
 from .settings import MAX_BYTES
 
@@ -28,7 +27,7 @@ class LeastSquaresProblem(PathProblem):
 
     Its paths are those of `GramPath` where `plan` says so. That needs main memory and second derivatives
     (``hessian="exact"``). The Gram matrix is made once, and a fold's is that of all rows less its left-out
-    ones'. Other paths are those of `LeastSquaresSession`, or of `minimize_oba`.
+    ones'. Other paths are those of `iterate_path`.
     """
 
     dispersion_is_known = False
@@ -105,29 +104,33 @@ class LeastSquaresProblem(PathProblem):
         return part
 
     def start(self, options):
-        if not self.compiled:
+        solver = self._gram_path()
+        if solver is None:
             return super().start(options)
-        solver = self._solver()
         v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
         x_null = solver.null_model(v, options)
         return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
-        if isinstance(loss, GramPath) and callback is not None:
-            loss = self._least_squares()  # whose iterations a callback can follow
-        if isinstance(loss, GramPath):
-            results = loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
-            )
-            return self._solved(results, loss, l1, lambdas, options, max_time)
-        if isinstance(loss, LeastSquaresSession):
-            return loss.iterate(
-                l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, callback=callback
-            )
-        return super().path(loss, l1, lambdas, x0, options, max_time, callback)
+        if not isinstance(loss, GramPath):
+            return super().path(loss, l1, lambdas, x0, options, max_time, callback)
+        if callback is not None:  # which follows the iterations of a loss
+            return self._path_of_loss(l1, lambdas, x0, options, max_time, callback)
+        results = loss.iterate(
+            l1, lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time, lazily=self.lazily
+        )
+        return self._solved(results, loss, l1, lambdas, options, max_time)
+
+    def _path_of_loss(self, v, lambdas, x0, options, max_time, callback=None):
+        """A path without the Gram matrix of all columns, for penalties v (p,)."""
+        loss = self.make_loss(self.X)
+        return iterate_path(
+            loss, loss.l1_vector(v), lambdas, x0, options, l1_ratio=self.l1_ratio, max_time=max_time,
+            callback=callback,
+        )  # fmt: skip
 
     def _solved(self, results, solver, v, lambdas, options, max_time):
-        """The results; from the first one on that the Gram matrix does not solve those of a session."""
+        """The results; from the first one on that the Gram matrix does not solve those of the loss."""
         end = np.inf if max_time is None else time.perf_counter() + max_time
         for at, result in enumerate(results):
             is_solved = result.success
@@ -135,9 +138,7 @@ class LeastSquaresProblem(PathProblem):
                 is_solved = solver.is_certified(result, options["tol"])
             if not is_solved and result.status not in (outcome.STOPPED, outcome.MAX_TIME):
                 left = None if max_time is None else max(end - time.perf_counter(), 1e-9)
-                for one in self._least_squares().iterate(
-                    v, lambdas[at:], result.x, options, l1_ratio=self.l1_ratio, max_time=left
-                ):
+                for one in self._path_of_loss(v, lambdas[at:], result.x, options, left):
                     one.nit += result.nit
                     result.nit = 0  # of the first alone
                     yield one
@@ -151,28 +152,18 @@ class LeastSquaresProblem(PathProblem):
         entries = getattr(self.X, "nnz", None)
         return is_unique and plan.path_takes_gram(n, p, entries, self.n_penalties, self.has_l1)
 
-    def _solver(self):
-        """The solver of paths, whose Gram matrix is known or is worth to be made."""
+    def _gram_path(self):
+        """The compiled solver of paths, if its Gram matrix is known or is worth to be made, or None."""
         if self.moments is None:
-            if not self._can_use_gram():
-                return self._least_squares()
+            if not (self.compiled and self._can_use_gram()):
+                return None
             self._centre, self._y_centre = self._centres(), self.base
         sums = self._moments_of(slice(None)) if self.moments is None else self.moments
-        if sums.is_finite:
-            return GramPath(sums, self._centre, self.fit_intercept, self.positive)
-        return self._least_squares()
+        return GramPath(sums, self._centre, self.fit_intercept, self.positive) if sums.is_finite else None
 
-    def _least_squares(self, solver="auto"):
-        X = self.X if self.rows is None else self.X[self.rows]
-        return LeastSquaresSession(
-            X, self.target, self.weight, self.fit_intercept, self.n_threads, self.positive, solver
-        )
-
-    def solver_of_fit(self, solver):
-        """What solves a fit: a session in main memory with second derivatives, a loss elsewhere."""
-        if self.compiled and solver != "oba":
-            return self._least_squares(solver)
-        if solver in ("gram", "interior"):
+    def loss_of_fit(self, solver):
+        """What a fit by ``solver`` minimises."""
+        if not self.compiled and solver in ("gram", "interior"):
             raise ValueError(
                 f"solver={shown(solver)} needs X in main memory and hessian='exact': use solver='auto' for "
                 "blocks of rows, a GPU or hessian='lbfgs'."
@@ -187,6 +178,9 @@ class LeastSquaresProblem(PathProblem):
         return SquaredErrors(self.X[seen], self._unshifted()[seen], weight)
 
     def make_loss(self, X):
+        return super().make_loss(X if self.rows is None else X[self.rows])
+
+    def _loss_of(self, X):
         make = NonnegativeSquares if self.positive else LeastSquaresLoss
         return make._of_validated(
             X, self.target, self.weight, fit_intercept=self.fit_intercept, n_threads=self.n_threads

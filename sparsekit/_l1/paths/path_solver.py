@@ -181,8 +181,9 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
     # a path of one penalty has the solver of a fit
-    goes_on = (len(lambdas) > 1 or l1_ratio == 0.0) and uses_hessian(loss, l1_ratio, solver_options)
-    solver, extra = session_of(loss)[0] if goes_on else solver_of(loss), {}
+    is_path = len(lambdas) > 1
+    goes_on = uses_hessian(loss, l1_ratio, is_path, solver_options)
+    solver, extra = session_of(loss, is_path)[0] if goes_on else solver_of(loss), {}
     if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
         extra["unit"] = unit_of_tol(loss, x0)
     basis, own = None, loss.loss if isinstance(loss, CentredLoss) else loss
@@ -201,33 +202,37 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         x = None if goes_on else result.x
 
 
-def uses_hessian(loss, l1_ratio, options):
-    """Whether a `NewtonSession` solves a path: losses of one score a row, ridges within limits of the plan.
+def uses_hessian(loss, l1_ratio, is_path, options):
+    """Whether a `NewtonSession` solves a path or a fit: losses of one score a row, ridges within limits.
 
-    It solves a single ridge too. Other ridges are not worth a Hessian that is kept. Coefficients must have
-    both signs; least squares have a session of their own.
+    Least squares it solves always, other losses with an L1 part on a path. Ridges of other losses are not
+    worth a Hessian that is kept beyond limits of the plan.
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"
     if not (is_exact and isinstance(loss, LinearLoss) and is_in_main_memory(loss.s)):
         return False
+    if isinstance(loss, LeastSquaresLoss):
+        return True
     if getattr(loss, "one_sided", False):
         return False
     n, p = loss.design.shape
-    if l1_ratio > 0.0:
-        return not isinstance(loss, LeastSquaresLoss)
-    return plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
+    return is_path if l1_ratio > 0.0 else plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
 
 
-def session_of(loss):
-    """The solver of a path that `uses_hessian`, and the session behind it."""
-    from ..solver.newton_session import NewtonSession  # other fits don't pay for the import
+def session_of(loss, is_path, solver="auto"):
+    """The solver of what `uses_hessian`, and the session behind it; ``solver`` is that of least squares."""
+    own = loss.loss if isinstance(loss, CentredLoss) else loss
+    # other fits don't pay for the imports
+    if isinstance(own, LeastSquaresLoss):
+        from ..solver.squares_session import SquaresSession
 
-    if isinstance(loss, CentredLoss):
-        session = NewtonSession(loss.loss)
-        return partial(loss.minimize, solver=session.minimize), session
-    session = NewtonSession(loss)
-    return session.minimize, session
+        session = SquaresSession(own, solver, is_path)
+    else:
+        from ..solver.newton_session import NewtonSession
+
+        session = NewtonSession(own)
+    return session.minimize if own is loss else partial(loss.minimize, solver=session.minimize), session
 
 
 def collect_path(problem, results, lambdas, lambda_max, coefs):

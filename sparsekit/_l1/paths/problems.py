@@ -216,8 +216,8 @@ class PathProblem:
     def make_loss(self, X):
         """The loss of X, or of its centred columns where some hardly vary."""
         centre = None
-        if not self.positive and can_be_centred(X, self.fit_intercept):
-            centre = centre_of(X, self.weight)
+        if can_be_centred(X, self.fit_intercept):
+            centre = centre_of(X)
         if centre is None:
             return self._loss_of(X)
         X = subtract_centre(X, centre)

@@ -21,9 +21,10 @@ from ..._linalg.special import largest
 from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..._solver.outcome import Limits
+from ..._solver.tolerances import ROUNDING
 from ..losses.block_problem import BlockProblem
 from ..losses.free_variables import correct
-from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
+from ..losses.rounding import VALUE_ROUNDING
 from .block_columns import max_columns, working_set
 from .duality import dual_with_ridge, gap_of, tightened
 from .gram_path import MAX_PENALTY
@@ -167,7 +168,7 @@ def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
     """
     columns, ratios = state.columns, ratios.copy()
     ratios[columns] = 0.0
-    joins = np.flatnonzero(ratios > 1.0 + GRADIENT_ROUNDING)
+    joins = np.flatnonzero(ratios > 1.0 + ROUNDING)
     if not len(joins):
         return columns
     joins = joins[np.argsort(-ratios[joins], kind="stable")[: max(MIN_NEW, len(columns))]]
@@ -217,14 +218,12 @@ def certify(state: State, run: Run) -> np.ndarray:
 
     price, found = 0.0, None
     if H is not None and np.isfinite(H).all():
-        _, price, found = correct(
-            H, free, own, x[part.variables[free]], evaluate, GAP_ROUNDING * abs(state.fun)
-        )
+        _, price, found = correct(H, free, own, x[part.variables[free]], evaluate, ROUNDING * abs(state.fun))
     elif len(free):
         price = np.inf
     value, _, g, theta = found or evaluate(0.0)
     ratios, sizes = ratios_of(run, g), problem.sizes(g)
-    if largest(sizes[bare & ~movable]) > GRADIENT_ROUNDING * problem.origin_scale:
+    if largest(sizes[bare & ~movable]) > ROUNDING * problem.origin_scale:
         price = np.inf  # theta is not feasible at a feature without a penalty
     state.fun = float(value + l1 @ np.abs(x) + 0.5 * (l2 @ x**2))
     dual = dual_with_ridge(lambda scale: problem.rows.dual_value(scale * theta), sizes, l1, l2)
@@ -263,9 +262,9 @@ def solver_of(loss: Any) -> Any:
     """A function of l1, x0 and options: the loss' own solver, that of blocks or signs, or `minimize_oba`."""
     if isinstance(loss, BlockProblem):
         return partial(minimize_on_blocks, loss)
-    if getattr(loss, "one_sided", False):
-        return partial(minimize_nonnegative, loss)
-    return getattr(loss, "minimize", None) or partial(minimize_oba, loss)
+    if hasattr(loss, "minimize"):
+        return loss.minimize
+    return partial(minimize_nonnegative if getattr(loss, "one_sided", False) else minimize_oba, loss)
 
 
 def mixed(penalty, l1_ratio):

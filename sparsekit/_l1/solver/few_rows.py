@@ -16,7 +16,8 @@ from ..._arrays import is_device
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
-from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
+from ..._solver.tolerances import ROUNDING
+from ..losses.rounding import VALUE_ROUNDING
 from .duality import tightened
 
 # Part of the features that the rows, and the features without a penalty, may be. With more of them conjugate
@@ -45,7 +46,7 @@ def few_rows(loss, l1, l2, known=None):
     scale = float(weights.max())
     held = weights > 0
     # what is nearly free would fill the factor with its rounding
-    if not weights[held].min() >= GAP_ROUNDING * scale:
+    if not weights[held].min() >= ROUNDING * scale:
         return None
     V = weights / scale
     if known is None or not np.allclose(known.V, V, rtol=1e-14, atol=0.0):

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..._solver import outcome
 from ..._solver.outcome import Stop
-from ..losses.rounding import GAP_ROUNDING, VALUE_ROUNDING
+from ..._solver.tolerances import ROUNDING
+from ..losses.rounding import VALUE_ROUNDING
 from .minimise_model import MIN_RATIO
 
 # Smallest step size on the segment to the ISTA point (epsilon of Algorithm 2). With 1/64 as in other line
@@ -141,5 +142,5 @@ def _search_segment(state, trial, ista, level, threshold, run):
             return x, phi
         if step == 0.0:
             # what is left of the difference there may be rounding
-            return (x, phi) if phi - level <= GAP_ROUNDING * abs(level) else None
+            return (x, phi) if phi - level <= ROUNDING * abs(level) else None
         step *= 0.5

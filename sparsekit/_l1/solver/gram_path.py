@@ -14,6 +14,7 @@ from scipy.optimize import OptimizeResult
 
 from ..._cython.l1._square_columns import GramColumns
 from ..._cython.l1._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from ..._linalg.matrix import BUFFER
 from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
@@ -22,12 +23,8 @@ from .oba_run import MESSAGES
 
 # Part of the squares of y that is rounding of the sums: what is left of them has seven digits beyond it.
 MIN_LEFT = 1e-6
-# Largest sum of squares whose products are finite.
-MAX_SQUARES = 1e200
 # Largest penalty whose products with weights and ratios are finite.
 MAX_PENALTY = 1e300
-# Numbers of the solutions that are made in one call.
-CHUNK = 2**20
 _STATUS = {
     CONVERGED: outcome.CONVERGED, WORKED: outcome.MAX_ITER, STALLED: outcome.NO_PROGRESS,
     OUT_OF_TIME: outcome.MAX_TIME,
@@ -58,8 +55,8 @@ class Moments:
     @property
     def is_finite(self):
         """Whether sums of squares are numbers whose products are numbers too."""
-        sizes = np.abs(self.gram).max(initial=0.0)
-        return bool(np.isfinite(self.gram).all() and sizes < MAX_SQUARES and self.square < MAX_SQUARES)
+        sizes, most = np.abs(self.gram).max(initial=0.0), float(np.finfo(np.float64).max) ** 0.5
+        return bool(np.isfinite(self.gram).all() and sizes < most and self.square < most)
 
 
 def moments(X, y, weight, centre, y_centre):
@@ -68,7 +65,7 @@ def moments(X, y, weight, centre, y_centre):
     b = np.asarray(y, dtype=np.float64) - y_centre
     weighted, ones = rows.weighted(b), np.ones(len(b))
     return Moments(
-        rows.gram(None, rows.p, np.float64), rows.transposed_product(weighted),
+        rows.gram(np.float64), rows.transposed_product(weighted),
         rows.transposed_product(rows.weighted(ones)), float(weighted @ b), float(weighted.sum()), rows.total,
     )  # fmt: skip
 
@@ -138,7 +135,7 @@ class GramPath:
             goal = np.inf, predicted
         self.go_to(x0[: self.p])
         lambdas = np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
-        before, size = 0.0, 1 if lazily else max(1, CHUNK // self.p)
+        before, size = 0.0, 1 if lazily else max(1, BUFFER // self.p)
         for at in range(0, len(lambdas), size):
             part = np.ascontiguousarray(lambdas[at : at + size])
             found, report = np.empty((len(part), self.p + bool(self.fit_intercept))), np.empty((len(part), 5))

@@ -23,22 +23,20 @@ import numpy as np
 
 from ..._linalg.positive import positive_solver
 from ..._linalg.special import largest
+from ..._solver.tolerances import FORCING
+from .working_set import PATIENCE
 
-# Most iterations.
-MAX_ITER = 60
-# Relative duality gap at the end, as a part of the wanted one, so that the signs of w are mostly those of the
-# solution. With 0.1 and 0.001 eight fits take 1.1 times as long.
-GAP_PART = 0.01
 # Part of the way to the nearest constraint that a step goes.
 TO_BOUNDARY = 0.99
 # Mean product of slack and multiplier at the start, as a part of the squares of y for each constraint.
 CENTRE = 0.1
 
 
-def interior_point(rows, y, l1, l2, *, positive, gap_tol, max_iter=MAX_ITER, end=np.inf):
+def interior_point(rows, y, l1, l2, *, positive, gap_tol, max_iter=np.inf, end=np.inf):
     """Coefficients (p,), and the number of iterations.
 
-    They are near the solution unless ``max_iter``, ``end`` or the rounding of a system came before.
+    They are near the solution unless ``max_iter``, ``end`` or rounding came before. The gap at the end is a
+    part of the wanted one, so that the signs are mostly those of the solution.
     Those that seem to be zero are exactly zero.
 
     Parameters
@@ -58,10 +56,12 @@ def interior_point(rows, y, l1, l2, *, positive, gap_tol, max_iter=MAX_ITER, end
         `time.perf_counter` at which to stop.
     """
     point = _Point(rows, y, l1, l2, positive)
-    nit = 0
-    while nit < min(max_iter, MAX_ITER) and time.perf_counter() < end:
+    nit, slow, best = 0, 0, np.inf
+    while nit < max_iter and time.perf_counter() < end:
         fun, gap = point.certify()
-        if gap <= GAP_PART * gap_tol * fun:
+        slow = 0 if gap < best else slow + 1
+        best = min(best, gap)
+        if gap <= FORCING * gap_tol * fun or slow > PATIENCE:
             break
         try:
             point.step()

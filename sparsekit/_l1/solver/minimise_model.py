@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._linalg.newton import MAX_SIDE
-from ..losses.rounding import GAP_ROUNDING
+from ..._solver.tolerances import ROUNDING
 
 # Cycles on a matrix: 2 take 1.5 to 2 times the time on one-hot tables (a9a, 40000 x 300).
 MATRIX_CYCLES = 10
-# Sweeps of coordinate descent on sparse rows. 3 take 1.04 times the time, 10 take 1.03 times.
-ROW_SWEEPS = 6
 # Steps of conjugate gradients on a first model that is no matrix; they double as long as models are right.
 # Always 50 takes 1.1 times the time on text, up to 1.8 times.
 FIRST_CG = 8
@@ -20,9 +18,10 @@ MAX_CG = 400
 # overshoots far to the wrong side: news20 as tf-idf at C = 100 takes 5.4 s instead of 1.0. 64 fits to 16 made
 # and real sets take 0.97 of the time with it, at most 1.1 times as long; with 0.5 at most 1.3 times.
 MIN_RATIO = 0.25
-# A model is right where the actual reduction differs from its own by at most this part. With 0.3 twelve fits
-# of three classes to 50 to 100 rows at weak penalties take 1.8 times as long.
-RIGHT = 0.1
+# A model is right where the actual reduction differs from the predicted one by at most this part: then more
+# steps of conjugate gradients pay, the predicted reduction may end a run, and a session keeps its Hessian.
+# With 0.3 twelve fits of three classes to 50 to 100 rows at weak penalties take 1.8 times as long.
+MAX_PREDICTION_ERROR = 0.1
 # Factor by which the ridge rises and falls.
 RIDGE_STEP = 10.0
 # Part of the diagonal that a model gets more after one that was far off. Without it 4000 texts of 19 classes,
@@ -65,7 +64,7 @@ def of_operator(effort, reads):
             effort, max_cycles=cycles, cg_tol=effort.forcing, cg_max=MAX_CG, largest_factor=MAX_SIDE
         )
     if reads == "rows" and effort.cg_max == FIRST_CG:
-        return replace(effort, sweeps=ROW_SWEEPS, forcing=1.0)
+        return replace(effort, forcing=1.0)
     return replace(effort, sweeps=0)
 
 
@@ -75,7 +74,7 @@ def next_effort(effort, ratio):
     Far from the solution a model is soon wrong, and needs no exact minimiser. Near it, what is left lies
     along directions of little curvature, which few steps of conjugate gradients do not see.
     """
-    is_right = abs(ratio - 1.0) <= RIGHT
+    is_right = abs(ratio - 1.0) <= MAX_PREDICTION_ERROR
     return replace(effort, cg_max=min(2 * effort.cg_max, MAX_CG) if is_right else FIRST_CG)
 
 
@@ -92,7 +91,7 @@ class ModelSolver:
         The same by Levenberg and Marquardt: it rises where models are wrong. The larger one counts.
     """
 
-    def __init__(self, solve_model, least=GAP_ROUNDING):
+    def __init__(self, solve_model, least=ROUNDING):
         self.solve_model, self.ridge, self.least, self.damping = solve_model, least, least, 0.0
 
     def minimize(self, operator, x, g, l1, effort):

@@ -1,4 +1,4 @@
-"""Row losses in main memory for one penalty after another, or one ridge: OBA, the Hessian reused.
+"""Row losses in main memory for one penalty after another: OBA on a working set, the Hessian reused.
 
 For each penalty
 
@@ -19,26 +19,28 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython.shared._orthant import measure
+from ..._cython.shared._orthant import measure, penalty
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.line_search import Trial, backtrack
+from ..._solver.tolerances import FORCING, GAP_FACTOR
 from .. import plan
 from ..losses.ridge import RidgeProblem
 from ..losses.rounding import VALUE_ROUNDING
 from .duality import duality_gap, tightened
 from .globalise import MIN_STEP
 from .gram_model import GramModel
-from .least_squares_session import STEP
+from .minimise_model import MAX_PREDICTION_ERROR
+from .nonnegative import OneSided, minimize_nonnegative, one_sided
 from .oba import minimize_oba, unit_of_tol
-from .oba_run import CONVERGED_BY_PREDICTION, MAX_PREDICTION_ERROR, MESSAGES
+from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
+from .session_run import SessionRun, counting_from, joined_histories
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
-# A run ends where the predicted reduction is at most this part of predicted_tol: with an old Hessian more is
-# left than the model predicts. Scores of folds are wrong by up to 0.8 % with 1, and by 0.15 % with 0.1.
-PREDICTED_PART = 0.1
+# Penalty of one continuation step as a part of the last one's; 0.05 to 0.2 take the same time within a tenth.
+STEP = 0.1
 
 
 class NewtonSession:
@@ -47,21 +49,25 @@ class NewtonSession:
     Parameters
     ----------
     loss : LinearLoss
-        In main memory, with second derivatives and a dual.
+        In main memory, with second derivatives and a dual. Where it is ``one_sided`` coefficients are >= 0.
     """
+
+    is_quadratic = False  # whether one Hessian is that of all points
+    has_limits = True  # whether the limits of the plan hold for the working set
 
     def __init__(self, loss):
         self.loss, self.problem, self.unit = loss, loss.problem(), None
         self.n, self.p = loss.design.shape
         self.x = self.g = self._last_l1 = None
         self.hessian = WorkingHessian(loss.design.private(), bool(loss.fit_intercept))
-        self.model, self.predicted = GramModel(), np.inf
+        self.positive = bool(getattr(loss, "one_sided", False))
+        self.model, self.predicted = GramModel(self.positive), np.inf
 
     def detach(self):
         """The Hessian, without X, for `attach` of a session of an equal loss; or None."""
         if self.hessian is not None:
             self.hessian.detach()
-            self.hessian.is_new = False
+            self.hessian.is_new = self.is_quadratic
         return self.hessian
 
     def attach(self, hessian):
@@ -76,7 +82,7 @@ class NewtonSession:
         """
         self.unit = self.unit if unit is None else unit
         options = {name: value for name, value in options.items() if name not in ("hessian", "memory")}
-        ridge, run = np.zeros(len(l1)) if l2 is None else l2, _Run(max_time=max_time, **options)
+        ridge, run = np.zeros(len(l1)) if l2 is None else l2, SessionRun(max_time=max_time, **options)
         if self.hessian is not None:
             with np.errstate(over="ignore", invalid="ignore"), blas_threads(self.loss.blas_threads):
                 result = self._solve(l1, ridge, x0, run)
@@ -85,9 +91,13 @@ class NewtonSession:
             self.hessian, x0 = None, result.x  # weaker penalties are left to OBA too
         left = None if max_time is None else max(max_time - run.limits.seconds, 1e-9)
         options["max_iter"] = max(options["max_iter"] - run.nit, 0)
+        if run.callback is not None:
+            options["callback"] = counting_from(run.nit, run.limits.seconds, run.callback)
+        minimize = minimize_nonnegative if self.positive else minimize_oba
         x0 = self.x if x0 is None else x0
-        result = minimize_oba(self.loss, l1, x0, l2=l2, max_time=left, unit=self.unit, **options)
-        self.x, result.nit = result.x, result.nit + run.nit
+        result = minimize(self.loss, l1, x0, l2=l2, max_time=left, unit=self.unit, **options)
+        self.x, result.nit, result.solver = result.x, result.nit + run.nit, (*run.solver, "oba")
+        result.history = joined_histories(run.history, result.history)
         return result
 
     def _solve(self, l1, l2, x0, run):
@@ -97,43 +107,120 @@ class NewtonSession:
         elif self._last_l1 is not None:
             level = np.clip(2.0 * l1 - self._last_l1, 0.0, l1)  # the sequential strong rule
         self._last_l1, run.l1, run.l2 = l1, l1, l2
-        goal, gap_tol, message = run.tol * self.unit, 10.0 * run.tol, None
-        multiplier, slow, best = np.inf, 0, np.inf
+        goal, gap_tol, message = run.tol * self.unit, GAP_FACTOR * run.tol, None
+        if run.history:
+            self._record(
+                self.x, self._objective(l1, l2), self._measure(self.x, self.g + l2 * self.x, l1), run
+            )
+        multiplier, slow, best, least, is_stuck = self._first_multiplier(), 0, np.inf, np.inf, False
+        last_nit, is_solved = 0, self._begin(run)
         while True:
-            fun, gap = self._objective(l1, l2), None
-            violation = measure(self.x, self.g + l2 * self.x, l1)
-            run.least_reduction = PREDICTED_PART * run.predicted_tol * abs(fun)
-            is_predicted = run.nit and multiplier == 1.0 and self.predicted <= run.least_reduction
-            if run.status is None and is_predicted and not self._violation_outside(l1):
+            fun = self._objective(l1, l2)
+            violation = self._measure(self.x, self.g + l2 * self.x, l1)
+            gap = self._cheap_gap(l1, l2) if run.nit else None
+            # With an old Hessian more is left than the model predicts. Without the factor scores of folds are
+            # wrong by up to 0.8 %, with it by 0.15 %.
+            run.least_reduction = FORCING * run.predicted_tol * abs(fun)
+            if run.status is None and multiplier == 1.0 and self._is_near(run, fun, gap):
                 run.status, message = outcome.CONVERGED, CONVERGED_BY_PREDICTION
-            if run.status is None and violation <= goal:
-                gap = self._gap(l1, l2)
-                if not gap > gap_tol * abs(fun):
+            if run.status is None and (is_solved or violation <= goal):
+                gap = self._gap(l1, l2) if gap is None else gap
+                if is_solved or not gap > gap_tol * abs(fun):
                     run.status = outcome.CONVERGED
                 else:
                     goal = tightened(violation, gap_tol * abs(fun), gap)
-            multiplier = self._next_multiplier(multiplier, l1)
-            slow = 0 if violation < best or multiplier > 1.0 else slow + 1
-            best = min(best, violation)
+            is_continued = 1.0 < multiplier < np.inf
+            if last_nit == run.nit or self._is_level_solved(run, multiplier):
+                multiplier = self._next_multiplier(multiplier, l1)
+            last_nit = run.nit
+            is_better = violation < best or fun < least - VALUE_ROUNDING * abs(fun)
+            slow = 0 if is_better or multiplier > 1.0 else slow + 1
+            best, least = min(best, violation), min(least, fun)
             run.check_limits()
-            # what is left to other columns need not be known better than they are
-            target = max(goal, STEP * self._violation_outside(multiplier * l1))
-            if run.status is None and (slow > PATIENCE or not self._add_columns(l1, multiplier * level)):
-                run.status = outcome.NO_PROGRESS
+            moved = run.status is None and self._move_otherwise(run, is_continued=is_continued)
+            goes_on = moved or run.status is not None
+            is_stuck = is_stuck or slow > PATIENCE
+            if not goes_on and (is_stuck or not self._add_columns(l1, l2, multiplier * level)):
+                moved = self._move_otherwise(run, is_stuck=True)
+                run.status = run.status if moved else self._end_of_progress(run, violation)
+            if moved:
+                multiplier, slow, best, least, level, is_stuck = 1.0, 0, np.inf, np.inf, l1, False
+                continue
             if run.status is not None:
                 break
-            self._minimize_on_columns(multiplier * l1, multiplier * l2, target, run)
+            is_stuck = self._minimize_on_columns(multiplier * l1, multiplier * l2, goal, run)
             self.g = self.problem.gradient(self.g)
             level = l1
         gap = self._gap(l1, l2) if gap is None else gap
+        if not is_solved:
+            run.solver.append("gram")
         return OptimizeResult(
             x=self.x, fun=fun, nit=run.nit, status=run.status, success=run.status == outcome.CONVERGED,
             message=message or MESSAGES[run.status], optimality=violation / self.unit,
-            dual_gap=0.0 if gap < 0.0 else gap,
+            dual_gap=0.0 if gap < 0.0 else gap, history=run.history.columns(), solver=tuple(run.solver),
         )  # fmt: skip
+
+    # what least squares have of their own
+
+    def _first_multiplier(self):
+        """The penalty multiplier of which the first one is a part."""
+        return np.inf
+
+    def _cheap_gap(self, l1, l2):
+        """The duality gap where it costs next to nothing, or None."""
+        return None
+
+    def _is_near(self, run, fun, gap):
+        """Whether the point with these is as near to the solution as ``predicted_tol`` asks for."""
+        is_near = run.nit and self.predicted <= run.least_reduction
+        return is_near and not self._violation_outside(run.l1)
+
+    def _is_level_solved(self, run, multiplier):
+        """Whether the continuation goes on from this multiple of the penalties."""
+        return True
+
+    def _begin(self, run):
+        """Whether the point is the solution, to which an algorithm without iterations went."""
+        return False
+
+    def _move_otherwise(self, run, is_continued=False, is_stuck=False):
+        """Whether another algorithm moved the point.
+
+        ``is_continued``: it is the solution of a stronger penalty; ``is_stuck``: the working set can't grow,
+        or no progress is made.
+        """
+        return False
+
+    def _end_of_progress(self, run, violation):
+        """The status of a run that is stuck."""
+        return outcome.NO_PROGRESS
+
+    def _fits(self, columns):
+        return plan.hessian_fits(len(columns), self.hessian.count(columns))
+
+    def _most_new(self, x, l2):
+        return most_new(self.n, self.p, np.count_nonzero(x))
+
+    def _with_others(self, joins):
+        """Columns to add where those ``joins`` are needed."""
+        return joins
+
+    def _sizes(self):
+        """The penalty of each column, (p,), that would keep it at zero."""
+        g = self.g[: self.p]
+        return np.maximum(-g, 0.0) if self.positive else np.abs(g)
+
+    def _sided(self, l1):
+        """Penalties that say which variables must be >= 0: all features have one."""
+        return one_sided(l1, len(l1) - bool(self.loss.fit_intercept)) if self.positive else l1
+
+    def _measure(self, x, g, l1):
+        return measure(x, g, self._sided(l1), self.positive)
 
     def _go_to(self, x):
         """Start at x, or at zero where that is better."""
+        if self.positive:
+            x[: self.p] = np.maximum(x[: self.p], 0.0)
         at_zero = self.problem.start(np.zeros_like(x))
         if x.any() and not self.problem.start(x) <= at_zero:
             x = np.zeros_like(x)
@@ -146,70 +233,79 @@ class NewtonSession:
 
     def _gap(self, l1, l2):
         problem = RidgeProblem(self.problem, l2, self.x) if l2.any() else self.problem
-        return duality_gap(self.loss, problem, self.x, l1, self.g + l2 * self.x)
+        certificate = OneSided(self.x).certificate if self.positive else duality_gap
+        return certificate(self.loss, problem, self.x, self._sided(l1), self.g + l2 * self.x)
 
     def _next_multiplier(self, multiplier, l1):
         """The next penalty multiplier: a part of the last one, and of the one at which all stay at zero."""
-        penalised = l1 > 0.0
-        return max(1.0, STEP * min(multiplier, largest(np.abs(self.g[penalised]) / l1[penalised])))
+        if multiplier == 1.0:
+            return 1.0
+        penalised = l1[: self.p] > 0.0
+        ratios = self._sizes()[penalised] / l1[: self.p][penalised]
+        return max(1.0, STEP * min(multiplier, largest(ratios)))
 
     def _violation_outside(self, l1):
         """The largest violation of an optimality condition by a column outside the working set."""
-        violations = np.abs(self.g[: self.p]) - l1[: self.p]
+        violations = self._sizes() - l1[: self.p]
         return max(0.0, largest(violations[~self.hessian.is_used]))
 
-    def _add_columns(self, l1, level):
+    def _add_columns(self, l1, l2, level):
         """Add the columns whose slopes exceed ``level``; whether that is within the limits of the plan."""
-        x, slopes, l1, level = (values[: self.p] for values in (self.x, np.abs(self.g), l1, level))
+        x, slopes, l1, level = self.x[: self.p], self._sizes(), l1[: self.p], level[: self.p]
         needed = ~self.hessian.is_used & ((x != 0.0) | (l1 == 0.0))
         joins = np.flatnonzero(needed | (~self.hessian.is_used & (slopes > level)))
-        most = most_new(self.n, self.p, np.count_nonzero(x))
+        most = self._most_new(x, l2)
         if len(joins) > most:
             with np.errstate(divide="ignore"):
                 ratios = np.where(needed[joins], np.inf, slopes[joins] / l1[joins])
             most = max(most, np.count_nonzero(needed))
             joins = np.sort(joins[np.argsort(-ratios, kind="stable")[:most]])
+        joins = self._with_others(joins)
         if len(joins) or self.hessian.matrix is None:
-            columns = np.concatenate([self.hessian.columns, joins])
-            if not plan.hessian_fits(len(columns), self.hessian.count(columns)):
+            if self.has_limits and not self._fits(np.concatenate([self.hessian.columns, joins])):
                 return False
             self.hessian.add(joins, self.problem.state.d)
         return True
 
-    def _minimize_on_columns(self, l1, l2, target, run):
-        """Go to about the minimiser over the working set.
+    def _minimize_on_columns(self, l1, l2, goal, run):
+        """Go to about the minimiser over the working set; returns whether no step makes progress.
 
-        It ends where the violation is at most ``target``, or where the predicted reduction is small.
+        It ends where the violation is at most ``goal``, or where the predicted reduction is small.
         """
+        # what is left to other columns need not be known better than they are
+        target = goal if self.is_quadratic else max(goal, FORCING * self._violation_outside(l1))
         hessian, state, variables = self.hessian, self.problem.state, self.hessian.variables
         l1, l2, g, x = l1[variables], l2[variables], self.g[variables], self.x[variables]
         m, self.predicted = len(hessian.columns), np.inf
-        if not np.isfinite(hessian.matrix.diagonal()).all():
-            run.status = outcome.NO_PROGRESS
+        # sums in single precision have overflowed
+        if not (hessian.matrix.diagonal() < np.finfo(np.float32).max).all():
+            return True
+        is_stuck = False
         while True:
-            violation = measure(x, g + l2 * x, l1)
+            violation = self._measure(x, g + l2 * x, l1)
             run.check_limits()
             if run.status is not None or violation <= target or self.predicted <= run.least_reduction:
                 break
             before = self.problem.f + _penalty(x, l1, l2)
-            new, predicted = self.model.minimize(hessian.matrix, x, g + l2 * x, l1, l2)
-            step = new - x
+            step, predicted = self._model_step(x, g + l2 * x, l1, l2)
             part, fall = self._line_search(x, step, before, predicted, l1, l2)
             if part is None or not predicted > 0.0:
                 if hessian.is_new:
-                    run.status = outcome.NO_PROGRESS
+                    is_stuck = True
                     break
                 hessian.renew(state.d)
                 continue
             state.accept()
-            x, hessian.is_new, self.predicted = x + part * step, False, predicted
+            x, hessian.is_new, self.predicted = x + part * step, self.is_quadratic, predicted
             run.nit += 1
+            self._report(self._whole(variables, x), run)
+            if self.is_quadratic:
+                break  # what is left is rounding, or left to other columns
             g[:m] = hessian.part.rmatvec(state.u)
             g[m:] = state.u.sum()
-            if abs(fall - predicted) > max(MAX_PREDICTION_ERROR * predicted, VALUE_ROUNDING * abs(before)):
+            allowed = max(MAX_PREDICTION_ERROR * predicted, VALUE_ROUNDING * abs(before))
+            if not hessian.is_new and abs(fall - predicted) > allowed:
                 hessian.renew(state.d)
-            if run.callback is not None:
-                self._report(self._whole(variables, x), run)
         if len(x) > m and (curvature := float(state.d.sum())) > 0.0:
             # a dual point needs an intercept that is optimal up to rounding
             step = -float(state.u.sum()) / curvature
@@ -217,13 +313,38 @@ class NewtonSession:
                 state.accept()
                 x[m] += step
         self.x = self._whole(variables, x)
+        return is_stuck
+
+    def _model_step(self, x, g, l1, l2):
+        """The step (len(x),) to a model's minimiser, and its predicted reduction.
+
+        The intercept, which has no penalty, follows the coefficients.
+        """
+        hessian, m = self.hessian, len(self.hessian.columns)
+        own, step = g[:m], np.empty(len(x))
+        if len(x) > m:
+            own = own - hessian.ratios * g[m]
+        new, predicted = self.model.minimize(hessian.reduced, x[:m], own, self._sided(l1)[:m], l2[:m])
+        step[:m] = new - x[:m]
+        if len(x) > m:
+            shift = g[m] / hessian.matrix[m, m] if hessian.matrix[m, m] > 0.0 else 0.0
+            step[m] = -shift - hessian.ratios @ step[:m]
+            predicted += 0.5 * shift * g[m]
+        return step, predicted
+
+    def _record(self, x, fun, violation, run):
+        nnz = int(np.count_nonzero(x))
+        run.history.add(run.limits.seconds, fun, violation / self.unit, nnz, len(self.hessian.columns), 0)
 
     def _report(self, x, run):
-        """Show the callback an iterate, which may end the run; its optimality is that of the working set."""
-        variables, u = self.hessian.variables, self.problem.state.u
+        """Add an iterate to the history, and show it to the callback, which may end the run."""
+        if run.callback is None and not run.history:
+            return
         fun = self.problem.f + _penalty(x, run.l1, run.l2)
-        g = np.append(self.hessian.part.rmatvec(u), u.sum())[: len(variables)]
-        violation = measure(x[variables], g + (run.l2 * x)[variables], run.l1[variables])
+        violation = self._measure(x, self.problem.gradient() + run.l2 * x, run.l1)
+        self._record(x, fun, violation, run)
+        if run.callback is None:
+            return
         current = OptimizeResult(
             x=x, fun=fun, nit=run.nit, optimality=violation / self.unit, nnz=int(np.count_nonzero(x)),
             time=run.limits.seconds,
@@ -256,20 +377,5 @@ class NewtonSession:
         return (None, 0.0) if found is None else (found.t, before - found.f)
 
 
-class _Run:
-    """Limits, callback and counter of one penalty."""
-
-    def __init__(self, *, tol, max_iter, max_time=None, predicted_tol=0.0, callback=None):
-        self.tol, self.predicted_tol, self.callback = tol, predicted_tol, callback
-        self.limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
-        self.nit, self.status, self.least_reduction = 0, None, 0.0
-        self.l1 = self.l2 = None
-
-    def check_limits(self):
-        """Set the status where a limit is reached."""
-        if self.status is None:
-            self.status = self.limits.reached(self.nit)
-
-
 def _penalty(x, l1, l2):
-    return float(l1 @ np.abs(x)) + 0.5 * float(x @ (l2 * x))
+    return penalty(x, l1) + 0.5 * float(l2 @ (x * x))

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ..._linalg.special import largest
+from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LeastSquaresLoss
-from ..losses.rounding import GRADIENT_ROUNDING
 from .duality import dual_with_ridge
 from .oba import minimize_oba
 from .oba_run import Kernels
@@ -101,7 +101,7 @@ class OneSided(Kernels):
                 theta, grad, _, price = problem.project_free(np.flatnonzero(chosen), theta, grad, x)
                 if theta is None:
                     return None, None, np.inf
-            rounding = GRADIENT_ROUNDING * max(1.0, float(np.abs(theta).sum()))
+            rounding = ROUNDING * max(1.0, float(np.abs(theta).sum()))
             if largest(least_penalties(grad, l1)[bare]) <= rounding:
                 return theta, grad, price
         return None, None, np.inf

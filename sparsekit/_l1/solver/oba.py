@@ -18,9 +18,10 @@ from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._messages import check_nonnegative, numbers
 from ..._solver import outcome
+from ..._solver.tolerances import ROUNDING
 from ..._solver.user_values import as_number, check_start
 from ..losses.ridge import RidgeProblem
-from ..losses.rounding import GAP_ROUNDING, GRADIENT_ROUNDING, VALUE_ROUNDING
+from ..losses.rounding import VALUE_ROUNDING
 from ..losses.user_problem import as_problem
 from .few_rows import few_rows, start_from_few_rows
 from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES, Kernels, OBAOptions, OBARun
@@ -197,7 +198,7 @@ def _minimize(
 
 def _is_rounding(scale, gap, fun):
     """Whether slopes at zero, at most ``scale``, are rounding, as of constant columns, and x is proven."""
-    return scale <= GAP_ROUNDING * abs(fun) ** 0.5 and abs(gap) <= GAP_ROUNDING * abs(fun) < np.inf
+    return scale <= ROUNDING * abs(fun) ** 0.5 and abs(gap) <= ROUNDING * abs(fun) < np.inf
 
 
 def _no_gap(*_):
@@ -260,7 +261,7 @@ def _solve(problem, x, l1, g, run):
         run.check_prediction(done.ratio, state.phi)
         is_lost = not done.reduction > VALUE_ROUNDING * abs(state.phi)
         # tol is reached and the gap is not, and nothing moves: columns that are copies of others, mostly
-        is_slow = run.tol < run.options.tol and not done.reduction > GRADIENT_ROUNDING * abs(state.phi)
+        is_slow = run.tol < run.options.tol and not done.reduction > ROUNDING * abs(state.phi)
         n_slow = n_slow + 1 if is_slow else 0
     return state.x, state.g, optimality
 

@@ -11,7 +11,7 @@ from ..._messages import shown
 from ..._solver import outcome
 from ..._solver.outcome import History, Limits
 from .duality import duality_gap
-from .minimise_model import FIRST_CG, Effort, ModelSolver
+from .minimise_model import FIRST_CG, MAX_PREDICTION_ERROR, Effort, ModelSolver
 
 MESSAGES = outcome.messages(
     "the relative optimality measure is at most tol",
@@ -19,11 +19,8 @@ MESSAGES = outcome.messages(
     not_finite="Stopped where f, its gradient or its curvature is not finite in floating point. x is the "
     "last point where all are. Scale the variables, or f.",
 )
+HISTORY = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
 CONVERGED_BY_PREDICTION = "Converged: the model predicts a relative reduction of at most predicted_tol."
-
-# A model is trusted if the actual reduction differs from the predicted one by at most this part. Then the
-# predicted reduction may end a run, and a path keeps its Hessian.
-MAX_PREDICTION_ERROR = 0.3
 
 
 @dataclass(frozen=True)
@@ -169,8 +166,7 @@ class OBARun:
         self.model_solver = ModelSolver(self.kernels.model.solve_model, SINGLE_RIDGE)
         self.effort = Effort(opts.model_cycles, cg_max=FIRST_CG)
         self.limits = Limits(opts.max_iter, opts.max_time)
-        names = ("time", "fun", "optimality", "nnz", "n_free", "n_corrections")
-        self.history = History(names, self.keep)
+        self.history = History(HISTORY, self.keep)
 
     def check_prediction(self, ratio, phi):
         """Set whether a step predicted too small a reduction, and about the actual one."""

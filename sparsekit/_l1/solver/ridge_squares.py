@@ -23,7 +23,7 @@ import numpy as np
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
-from ..losses.rounding import GAP_ROUNDING
+from ..._solver.tolerances import ROUNDING
 from .minimise_model import MAX_CG
 
 # Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
@@ -46,12 +46,21 @@ def is_ridge(l1, l2, n_rows):
 
 
 class RidgeSystem:
-    """The systems of a `LeastSquares`, for one weight after another. Their matrix is made once."""
+    """The systems of one target, for one weight after another. Their matrix is made once.
 
-    def __init__(self, squares):
-        self.squares, self.data = squares, squares.rows
-        self.y, self.target, self.square = squares.y, squares.gradient_at_zero, squares.value_at_zero
-        self.shape = self.data.X.shape
+    Parameters
+    ----------
+    data : Prepared
+        X and its weights.
+    y : ndarray of shape (n,)
+        Of weighted mean zero where ``data`` is centred.
+    """
+
+    def __init__(self, data, y):
+        self.data, self.y = data, y
+        weighted = data.weighted(y)
+        self.target, self.square = data.transposed_product(weighted), 0.5 * float(weighted @ y)
+        self.shape = data.X.shape
         self.root = 1.0 if self.data.root is None else self.data.root
         self._columns = self._rows = self._ratios = None
 
@@ -77,14 +86,18 @@ class RidgeSystem:
         value = 0.5 * (float(residual @ residual) + float(w @ (self.l2 * w)))
         return (gap / max(self.gap_goal * value, 1e-300)) ** 0.5
 
-    def solve(self, x, l2, goal):
-        """Coefficients (p,) near the solution for weights l2, from x, and whether they meet the goal."""
+    def solve(self, x, l2, violation, gap, end, unit):
+        """Coefficients (p,) near the solution for weights l2, from x, and whether they are it.
+
+        ``violation`` and ``gap`` are the largest violation and relative duality gap of a solution, ``end``
+        is the `time.perf_counter` at which to stop, ``unit`` the largest gradient at zero.
+        """
         self.l2, self.least = l2, float(l2.min())
-        self.goal, self.gap_goal, self.end = goal.violation, goal.gap, goal.end
+        self.goal, self.gap_goal, self.end = violation, gap, end
         w = np.zeros_like(x)
         if not self.least:
             # the gap is the objective itself, which ends at zero
-            self.goal = min(self.goal, GAP_ROUNDING * self.squares.origin_scale)
+            self.goal = min(self.goal, ROUNDING * unit)
             return self._by_columns(w, lambda r: r, np.inf, MAX_CG)
         if x.any():
             start, done = self._by_columns(x, None, np.inf, 0)
@@ -189,7 +202,7 @@ class RidgeSystem:
     def _column_products(self):
         """The first system in single precision."""
         if self._columns is None:
-            self._columns = self.data.gram(None, self.shape[1], np.float32)
+            self._columns = self.data.gram(np.float32)
         M = self._columns.astype(np.float32)
         M[np.diag_indices(len(M))] += self.l2.astype(np.float32)
         return M

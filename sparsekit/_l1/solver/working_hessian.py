@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import plan
 from .working_set import WorkingColumns
 
 
@@ -19,14 +20,43 @@ class WorkingHessian(WorkingColumns):
     Attributes
     ----------
     matrix : ndarray of shape (m, m) or, with an intercept, (m + 1, m + 1)
-        The Hessian, the intercept last; sums are in single precision.
+        The Hessian, the intercept last; sums of many columns are in single precision.
+    reduced : ndarray of shape (m, m)
+        That of the columns where the intercept follows them: the Schur complement of its entry.
+    ratios : ndarray of shape (m,)
+        What the intercept follows each column's coefficient by, with the sign changed: weighted means.
     is_new : bool
         Whether D is that of the current point.
     """
 
     def __init__(self, design, has_intercept):
         super().__init__(design)
-        self.has_intercept, self.matrix, self.d, self.is_new = has_intercept, None, None, False
+        self.has_intercept, self.d, self.is_new = has_intercept, None, False
+
+    def _set_matrix(self, matrix):
+        m = len(self.columns)
+        self.matrix, self.ratios, self.reduced = matrix, np.zeros(m), matrix
+        if self.has_intercept:
+            along, curvature = matrix[:m, m], matrix[m, m]
+            if curvature > 0.0:
+                self.ratios = along / curvature
+            self.reduced = matrix[:m, :m] - np.outer(along, self.ratios)
+
+    def clear(self):
+        """Remove all columns."""
+        super().clear()
+        self.matrix = self.reduced = self.ratios = None
+
+    def detach(self):
+        """Forget X and what follows from the matrix."""
+        super().detach()
+        self.reduced = None
+
+    def attach(self, design):
+        """Go on with the design of an equal X."""
+        super().attach(design)
+        if self.matrix is not None:
+            self._set_matrix(self.matrix)
 
     @property
     def variables(self):
@@ -54,12 +84,13 @@ class WorkingHessian(WorkingColumns):
         if self.has_intercept:
             whole[:n_old, size], whole[n_old:size, size] = self.matrix[:n_old, n_old], new.sum(axis=1)
             whole[size, :size], whole[size, size] = whole[:size, size], self.matrix[n_old, n_old]
-        self.matrix = whole
+        self._set_matrix(whole)
 
     def renew(self, d):
         """Take the weights d (n,) of the current point."""
         self.d, self.is_new = d.copy(), True
         if self.is_dense:
-            self.matrix = self.part.sandwich(self.d, intercept=self.has_intercept, dtype=np.float32)
+            dtype = np.float64 if len(self.columns) <= plan.SMALL_GRAM else np.float32
+            self._set_matrix(self.part.sandwich(self.d, intercept=self.has_intercept, dtype=dtype))
         else:
-            self.matrix = self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept)
+            self._set_matrix(self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept))

@@ -103,21 +103,6 @@ class WorkingColumns:
         else:
             self.part = self.design.select(self.columns)
 
-    def keep(self, chosen):
-        """Remove all columns but the chosen ones, (m,)."""
-        self.is_used[self.columns[~chosen]] = False
-        self.columns = self.columns[chosen]
-        if self._buffer is None:
-            self._take(self.columns, 0)
-        else:
-            kept = self._buffer[: len(chosen)][chosen]
-            self._buffer[: len(kept)] = kept
-            self._use_buffer(len(kept))
-
-    def product(self, w):
-        """X w, (n,), for w (p,) that is zero outside the set."""
-        return self.part.matvec(w[self.columns])
-
     def _copy(self, joins, n_old):
         """Append columns of a dense X to the copies of the others, which lie in rows of a buffer."""
         n, size = self.design.shape[0], n_old + len(joins)

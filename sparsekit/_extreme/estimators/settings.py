@@ -21,8 +21,6 @@ from .device import check_extreme_data
 # Classes that every step of method "auto" uses where there are no more, and those that it draws of more.
 # Chosen on bibtex, delicious, sector, fb15k and a generated graph.
 ALL_CLASSES, SOME_CLASSES = 256, 192
-# what the methods of the papers take
-NEGATIVES, DECAY = 5, 0.9
 # Decay of the adaptive steps, 7 epochs. On new rows of eight sets with a ridge to zeros P@1 is 1.05 and
 # hits@10 1.015 times that of 0.85 (29 epochs). Without a ridge, on six sets, they are 1.13 and 1.07 times
 # those of 50 epochs without decay. With centroids they are within .004 of those of 0.7 (13 epochs).
@@ -64,10 +62,10 @@ def choices_of(model, n_classes, on_device=False, prior=None):
             n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
     elif method == "auto":
         method = "implicit"
-    n_negatives = NEGATIVES if n_negatives is None else n_negatives
+    n_negatives = SamplingOptions.n_negatives if n_negatives is None else n_negatives
     decay = model.decay
     if decay is None and not adaptive:
-        decay = DECAY
+        decay = SamplingOptions.decay
     elif decay is None:
         sees_all = prior is None and n_negatives >= n_classes
         aims_at_optimum = sees_all if model.alpha is None else model.alpha > 0

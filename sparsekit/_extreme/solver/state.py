@@ -16,14 +16,17 @@ METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
 @dataclass
 class SamplingOptions:
-    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
+    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch.
+
+    The defaults of ``decay`` and ``n_negatives`` are what the methods of the papers take.
+    """
 
     method: str = "implicit"
     learning_rate: float = 1.0
     decay: float = 0.9
     max_iter: int = 50
     batch_size: int = 1
-    n_negatives: int = 1
+    n_negatives: int = 5
     alpha: float = 0.0
     plan: BlockPlan | None = None  # blocks of negatives of adaptive steps
     adaptive: bool = False  # lengths of steps from sums of squares

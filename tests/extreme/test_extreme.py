@@ -266,8 +266,10 @@ def test_bad_input(many):
 def test_large_tables_are_searched_for_many_rows(monkeypatch):
     import sparsekit._extreme.estimators.fit as module
 
-    monkeypatch.setattr(module, "CHECKED_WHOLE", 10)
+    monkeypatch.setattr(module, "MAX_SCORES", 10)
     W = np.zeros((1000, 3))
     W[1:] = np.nan
     assert not module._is_finite(W, np.tile(np.arange(1000), 1000))
     assert module._is_finite(W, np.zeros(5, dtype=int))
+    table = W[:, 0].reshape(1, -1)  # a hashed one, where codes are no rows
+    assert not module._is_finite(table, np.arange(3)) and module._is_finite(table[:, :1], np.arange(3))

@@ -7,6 +7,7 @@ import numpy as np
 from ..._arrays import is_device
 from ..._messages import shown
 from ..._solver import outcome
+from ..solver.blocks import MAX_SCORES
 from ..solver.epochs import minimize_sampled_softmax
 from ..solver.shortlist import forget as forget_shortlist
 from ..solver.state import finish, settled
@@ -14,8 +15,6 @@ from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
 
-# a table of more weights is not checked whole after every call, but some hundred rows of it
-CHECKED_WHOLE, N_CHECKED = 2**26, 500
 # epochs before Newton's method goes on
 WARM_UP = 5
 
@@ -108,7 +107,8 @@ def attributes_of(state, options, targets):
 
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
-    if W.size > CHECKED_WHOLE and not is_device(W):
+    n_rows, width = W.shape
+    if W.size > MAX_SCORES and n_rows > 1 and not is_device(W):  # a hashed table is one row
         codes = np.unique(codes)
-        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // N_CHECKED])
+        W = W[codes[:: -(-len(codes) * width // MAX_SCORES)]]
     return bool(np.isfinite(W).all())

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 
 from ..._cython.extreme import _class_blocks as kernels
 from ..._linalg.matrix import BLOCK
+from .blocks import MAX_SCORES
 
 # Rows of a step of Adam: by 100 hits@10 of fb15k falls from .287 to .280.
 ROWS = 200
@@ -32,8 +33,6 @@ RATE = 0.05
 GRADIENT_DECAY = 0.9
 # Decay of the average of their squares.
 SQUARE_DECAY = 0.98
-# Most scores of a step, pairs of its entries and classes, and entries of a dense table of class sums: 32 MB.
-MOST_SCORES = 2**23
 # beta, log tau, gamma and rho that Adam starts from.
 START = (0.3, np.log(2.0), 0.0, 2.0)
 # Factors of their rates. By 1 the 80 steps bring rho to 2.5 on sector and 1.5 on a graph, by 4 to 3.3 and
@@ -144,12 +143,12 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     pairs = int(
         with_feature @ np.diff(by_feature.indptr)
     )  # of an entry of X and a class that has its feature
-    if pairs >= DENSE_PART * X.nnz * n_classes and p * n_classes <= MOST_SCORES:
+    if pairs >= DENSE_PART * X.nnz * n_classes and p * n_classes <= MAX_SCORES:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     used = np.flatnonzero(weight)
-    n_rows = min(len(used), ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
+    n_rows = min(len(used), ROWS, max(1, MAX_SCORES // max(n_classes, pairs // max(n, 1))))
     log_idf = np.log(idf / np.exp(np.log(idf).mean()))
     own, q = np.zeros(p), np.array(START)  # log d is q[3] log_idf + own
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (own, q)]

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._arrays import full, is_device
+from ..._linalg import matrix
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
 
-# Entries of the weights that are copied at once when lazy scales are multiplied in.
-SETTLED_ENTRIES = 2**20
 # their numbers in the kernels
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
@@ -177,7 +176,7 @@ def settle(state):
         state.W *= scale[:, None]
     else:  # in parts: a copy of the lazy ones might be as large as W
         lazy = np.flatnonzero(scale != 1.0)
-        step = max(1, SETTLED_ENTRIES // max(state.W.shape[1], 1))
+        step = max(1, matrix.BLOCK // max(state.W.shape[1], 1))
         for begin in range(0, len(lazy), step):
             some = lazy[begin : begin + step]
             state.W[some] *= scale[some, None]

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
+from ..solver.refine import NEGLIGIBLE_DECREASE
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
@@ -22,8 +23,6 @@ FREE = 2**16
 LEAST, MOST = 64, 20000
 # Epochs over which a fall of the objective is judged. Long fits have an estimate after so many, of more rows.
 PATIENCE = 5
-# Falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more.
-WORTHLESS = 50.0
 # Standard errors by which a difference must be on one side of tol.
 SURE = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_")
@@ -114,7 +113,7 @@ class Tracker:
         if spent and self.ridge_was_chosen:  # by new rows, whose log-loss comes to rest before
             return
         if spent:  # at a rate that went on to decay, all of what is left would come to this
-            limit *= WORTHLESS * (1.0 - decay) / decay
+            limit *= NEGLIGIBLE_DECREASE * (1.0 - decay) / decay
         if fall is None or not fall[0] - SURE * fall[1] > limit:
             return
         scale = np.log(max(2, self.state.n_classes))
@@ -143,7 +142,7 @@ class Tracker:
             return False
         base, last = self._base(), self.evaluations[-1]
         window = last.epoch - base.epoch
-        if most <= WORTHLESS * self.limit:
+        if most <= NEGLIGIBLE_DECREASE * self.limit:
             return True
         if window < PATIENCE:
             return False

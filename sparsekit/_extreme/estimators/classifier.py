@@ -39,7 +39,7 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
+          most 192, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
           come from sums of squared gradients [5]_: no rate has to be found. Fits to rows in memory that are
           dense, or small, go on after 3 epochs (``tol=0``: all) by Newton's method on all rows and classes.
           "auto" is "implicit" with ``hash_bits`` or on a GPU.
@@ -72,7 +72,7 @@ class ExtremeSoftmaxSGD(
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
         Classes that a step samples in addition to the label. None: for the adaptive steps of method "auto"
-        all up to 256, else 192, rounded up to whole blocks of 16, and 5 for the other methods. With as many
+        all up to 192, else 192, rounded up to whole blocks of 16, and 5 for the other methods. With as many
         as there are classes all are taken, whatever ``noise`` says. The papers take 1 for the double sums and
         5 for the others; 5 costs two to three times as much.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None

@@ -14,8 +14,10 @@ from ..solver.shortlist import MIN_CLASSES, shortlist_of
 
 # classes of one tile of the kernel
 TILE = _ranking.TILE
-# dense rows, and their features, for which weights in 8 bits cost less than a product of matrices
-DENSE_ROWS, DENSE_FEATURES = 16, 128
+# Most dense rows for which weights in 8 bits cost less than a product of matrices.
+DENSE_ROWS = 16
+# Most features of these.
+DENSE_FEATURES = 128
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 

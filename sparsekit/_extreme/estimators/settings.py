@@ -28,8 +28,8 @@ ADAPTIVE_DECAY = 0.5
 # by steps on all classes. On bibtex 0.5 ends 3 % of log K above it, 0.85 ends 0.5 % above.
 RIDGE_DECAY = 0.85
 # A fit ends when the decay has brought the rate to this part of the first one.
-SPENT = 0.01
-# the C that is the default ridge, one over its strength and the number of rows
+LAST_RATE = 0.01
+# The C that is the default ridge to zeros, one over its strength and the number of rows.
 DEFAULT_C = 10.0
 # The same of a ridge to centroids, from which rows set aside choose. By the log-loss of new rows 1 is best on
 # fb15k, delicious, skip-grams and graphs, 3 to 10 on bibtex and ptb, and 30 on sector and hashed words.
@@ -79,7 +79,7 @@ def epochs_until_spent(options):
     """Epochs after which adaptive steps have no more to do."""
     if not options.adaptive or options.decay == 1.0:
         return np.inf
-    return int(np.ceil(np.log(SPENT) / np.log(options.decay)))
+    return int(np.ceil(np.log(LAST_RATE) / np.log(options.decay)))
 
 
 def ridge_of(model, adaptive, n_rows, prior=None):

@@ -119,7 +119,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
             scores are needed.
         shortlist : bool, default=True
             Whether weights may be kept in 8 bits. The classes are the same without, and for sparse rows the
-            bits of their scores. Dense rows, up to 16 a call, are summed in another order.
+            bits of their scores. Dense rows of up to 1024 entries in all are summed in another order.
 
         Returns
         -------

@@ -14,10 +14,9 @@ from ..solver.shortlist import MIN_CLASSES, shortlist_of
 
 # classes of one tile of the kernel
 TILE = _ranking.TILE
-# Most dense rows for which weights in 8 bits cost less than a product of matrices.
-DENSE_ROWS = 16
-# Most features of these.
-DENSE_FEATURES = 128
+# Most entries of dense rows for which weights in 8 bits cost less than a product of matrices. With 20000 to
+# 50000 classes 1 to 16 rows of 16 to 256 features, within this, are ranked 0.9 to 6 times as fast.
+DENSE_ENTRIES = 2**10
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -116,7 +115,7 @@ class LinearScores:
             return None
         if coef.dtype not in (np.float32, np.float64) or not coef.shape[1]:
             return None
-        if not is_sparse(X) and (X.shape[0] > DENSE_ROWS or X.shape[1] > DENSE_FEATURES):
+        if not is_sparse(X) and X.size > DENSE_ENTRIES:
             return None
         kept = shortlist_of(coef, self.intercept)
         if not kept.helps:

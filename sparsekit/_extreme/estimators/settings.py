@@ -37,8 +37,10 @@ CENTROIDS_C = (1.0, 3.0, 10.0, 30.0)
 # Epochs that another fit follows: of each C that is compared, and before Newton's method. By two C is 3 on
 # fb15k, where 1 is better, as on graphs if C rises within one fit: more epochs lower the log-loss as well.
 TRIAL_EPOCHS = 3
-# length of adaptive steps; a third and three times of it are seldom better. Where it decays it begins longer
-ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6
+# Length of adaptive steps without decay: a third and three times of it are seldom better.
+ADAPTIVE_RATE = 0.3
+# The first length where it decays.
+DECAYING_RATE = 0.6
 
 
 @dataclass(frozen=True)

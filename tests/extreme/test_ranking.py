@@ -46,8 +46,7 @@ KINDS = ["dense"] + [
 @pytest.mark.parametrize("in_blocks", [False, True])
 def test_rank(kind, K, n_threads, dtype, in_blocks, monkeypatch):
     if in_blocks:
-        for name, size in (("BLOCK", 64), ("CLASSES", 32), ("ROWS", 3)):
-            monkeypatch.setattr(scores_module, name, size)
+        monkeypatch.setattr(scores_module, "MAX_SCORES", 16)
     X, coef, intercept, scores = problem(K, kind, dtype)
     own = np.random.default_rng(1).integers(0, K, X.shape[0])
     for k in (1, 3, 70, 2 * K):

@@ -8,7 +8,7 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._arrays import thread_arguments
 from sparsekit._cython.extreme import _extreme as host
-from sparsekit._extreme.solver.noise import MOST, Noise, rows_at_once
+from sparsekit._extreme.solver.noise import MAX_ROWS, Noise, rows_at_once
 from sparsekit._extreme.solver.sgd import DataRows, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit._extreme.solver.state import init_state, settle, settled
@@ -244,8 +244,8 @@ def test_as_many_rows_at_once_as_classes_bear():
     p[0] = 0.5
     assert rows_at_once(even, 5, Noise(p), 1) < many / 50
     assert (
-        rows_at_once(np.ones(10**6), 5, None, 1) == MOST
-        and rows_at_once(np.ones(10**6), 5, None, 16) == MOST // 16
+        rows_at_once(np.ones(10**6), 5, None, 1) == MAX_ROWS
+        and rows_at_once(np.ones(10**6), 5, None, 16) == MAX_ROWS // 16
     )
     assert rows_at_once(np.ones(2), 5, None, 1) >= 1
     # all classes in every row, but each by its probability only

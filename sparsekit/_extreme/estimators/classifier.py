@@ -39,11 +39,10 @@ class ExtremeSoftmaxSGD(
     ----------
     method : {"auto", "implicit", "umax", "ove", "nce", "is", "sgd"}, default="auto"
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
-          most 256, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
+          most 192, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
           come from sums of squared gradients [5]_: no rate has to be found. Fits to rows in memory that are
-          dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's method on all rows and classes.
-          That takes at most twice the time of max_iter epochs, or a second. "auto" is "implicit" with
-          ``hash_bits`` or on a GPU.
+          dense, or small, go on after 3 epochs (``tol=0``: all) by Newton's method on all rows and classes.
+          "auto" is "implicit" with ``hash_bits`` or on a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.
@@ -62,7 +61,7 @@ class ExtremeSoftmaxSGD(
         Step length of the first epoch, in the scale of the mean loss. It is a factor of the adaptive steps of
         method "auto": there "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" tries
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
-        lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
+        lowest wins, or a smaller rate within ``tol * log(n_classes)``. This costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5.
         They have 0.85 where the optimum is the aim: with a given ``alpha > 0``, or a ridge to zeros and steps
@@ -73,7 +72,7 @@ class ExtremeSoftmaxSGD(
         Rows a step, whose steps start from one W and are averaged; 1 for "auto" and "implicit".
     n_negatives : int, default=None
         Classes that a step samples in addition to the label. None: for the adaptive steps of method "auto"
-        all up to 256, else 192, rounded up to whole blocks of 16, and 5 for the other methods. With as many
+        all up to 192, else 192, rounded up to whole blocks of 16, and 5 for the other methods. With as many
         as there are classes all are taken, whatever ``noise`` says. The papers take 1 for the double sums and
         5 for the others; 5 costs two to three times as much.
     noise : {"uniform", "frequency"} or array-like of shape (n_classes,), default=None

@@ -7,6 +7,7 @@ import numpy as np
 from ..._arrays import is_device
 from ..._messages import shown
 from ..._solver import outcome
+from ..solver.blocks import MAX_SCORES
 from ..solver.epochs import minimize_sampled_softmax
 from ..solver.shortlist import forget as forget_shortlist
 from ..solver.state import finish, settled
@@ -14,16 +15,11 @@ from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
 
-# a table of more weights is not checked whole after every call, but some hundred rows of it
-CHECKED_WHOLE, N_CHECKED = 2**26, 500
-# epochs before Newton's method goes on
-WARM_UP = 5
-
 
 def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     """Run the epochs of a `Run` and set the attributes.
 
-    With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds, n_epochs)`` goes on
+    With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds)`` goes on
     from what the epochs left, and gives the objective, or None where it did not.
     """
     model, options, targets = run.model, run.options, run.source.targets
@@ -34,7 +30,7 @@ def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), tracker)
     if refine is not None and model.tol:
         # what comes after them gets there sooner
-        monitor.enough = WARM_UP
+        monitor.enough = settings.TRIAL_EPOCHS
     monitor.begin(None)
     while True:
         result = minimize_sampled_softmax(
@@ -54,7 +50,7 @@ def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
             tracker.begin()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
-    exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
+    exact = refine(state, options, monitor.seconds) if refine is not None and in_time else None
     if tracker is not None:
         tracker.exact = exact
     seen = targets.codes if options.plan is None else np.arange(len(state.W))
@@ -108,7 +104,8 @@ def attributes_of(state, options, targets):
 
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
-    if W.size > CHECKED_WHOLE and not is_device(W):
+    n_rows, width = W.shape
+    if W.size > MAX_SCORES and n_rows > 1 and not is_device(W):  # a hashed table is one row
         codes = np.unique(codes)
-        return all(np.isfinite(W[k]).all() for k in codes[:: 1 + len(codes) // N_CHECKED])
+        W = W[codes[:: -(-len(codes) * width // MAX_SCORES)]]
     return bool(np.isfinite(W).all())

@@ -23,8 +23,9 @@ from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
+from ..solver.blocks import MAX_SCORES
 from .device import indicator, refuse_on_device
-from .scores import CLASSES, HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
+from .scores import HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .targets import check_extreme_targets, encode, is_indicator
 
 # An indicator's label is predicted above half of its share in a row of the mean number of labels.
@@ -118,7 +119,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
             scores are needed.
         shortlist : bool, default=True
             Whether weights may be kept in 8 bits. The classes are the same without, and for sparse rows the
-            bits of their scores. Dense rows, up to 16 a call, are summed in another order.
+            bits of their scores. Dense rows of up to 1024 entries in all are summed in another order.
 
         Returns
         -------
@@ -262,8 +263,9 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
         coef = check_sparse(self.coef_, "coef_")
         if not sp.issparse(coef):
             parts = []
-            for lo in range(0, max(1, coef.shape[0]), CLASSES):
-                part = np.asarray(coef[lo : lo + CLASSES])
+            height = max(1, MAX_SCORES // coef.shape[1])
+            for lo in range(0, coef.shape[0], height):
+                part = np.asarray(coef[lo : lo + height])
                 part = part.astype(np.float32) if part.dtype == np.float16 else part
                 parts.append(sp.csr_array(np.where(np.abs(part) > threshold, part, part.dtype.type(0))))
             self.coef_ = sp.csr_array(sp.vstack(parts, format="csr"))

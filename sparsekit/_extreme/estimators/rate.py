@@ -15,13 +15,13 @@ from .objective import Sample, SampledObjective, examples_of
 from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state
 from .targets import count_labels, make_rows, take_rows, used_rows
 
-# the papers tune over 10^-3 .. 10^3 on a tenth of the rows; fewer rows than this say little
+# the papers tune over 10^-3 .. 10^3 on a tenth of the rows
 RATES = tuple(10.0**k for k in range(-3, 4))
-MORE_RATES = 4
-# share of log K, the log-loss of no model, by which log-losses count as equal
-NO_WORSE = 1e-3
-TUNING_SHARE, TUNING_ROWS = 0.1, 500
-# rows that judge a rate: the log-loss of one costs n_classes scores
+# Part of the rows that rates are tried on, and that are set aside.
+TUNING_PART = 0.1
+# Fewest rows that rates are tried on.
+TUNING_ROWS = 500
+# Most rows that judge a rate or a ridge: the log-loss of one costs n_classes scores.
 JUDGING_ROWS = 2000
 
 
@@ -38,7 +38,7 @@ def choose_rate(model, source, options, noise, rng):
     X, targets, rows = source.sample(rng)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(to_host(rows.row_of))
     n = len(every)
-    size = min(max(TUNING_ROWS, int(TUNING_SHARE * source.use.sum())), n - n // 5)
+    size = min(max(TUNING_ROWS, int(TUNING_PART * source.use.sum())), n - n // 5)
     order = rng.permutation(n)
     chosen = np.sort(every[order[:size]])
     part = make_rows(X, targets, model.label_choice, chosen)
@@ -62,18 +62,18 @@ def choose_rate(model, source, options, noise, rng):
         if model.verbose:
             print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
 
+    # a smaller rate that is as good is better: what comes later moves the weights less
+    slack = (model.tol or 0.0) * np.log(max(2, len(targets.classes)))
+
+    def is_best(rate):
+        return losses[rate] < min(loss for other, loss in losses.items() if other != rate) - slack
+
     for rate in RATES:
         loss_of(rate)
-    # a smaller rate that is as good is better: what comes later moves the weights less
-    slack = NO_WORSE * np.log(max(2, len(targets.classes)))
     # the best at an end of the range is none yet
     for factor, end in ((10.0, max), (0.1, min)):
-        for _ in range(MORE_RATES):
-            last = end(losses)
-            others = min((v for r, v in losses.items() if r != last), default=np.inf)
-            if not (np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)):
-                break
-            loss_of(last * factor)
+        while is_best(end(losses)):
+            loss_of(factor * end(losses))
     if not np.isfinite(min(losses.values())):
         raise FloatingPointError(
             f"method={shown(model.method)} diverged at every learning rate from {RATES[0]:g} to "

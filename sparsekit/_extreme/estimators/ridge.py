@@ -13,13 +13,9 @@ from ..._solver.outcome import Limits
 from ..solver.centroids import block_center, fit_weights, move_center
 from ..solver.epochs import OneBlock, minimize_sampled_softmax
 from .objective import SampledObjective
-from .rate import JUDGING_ROWS, TUNING_SHARE, rows_aside
-from .settings import CENTROIDS_C
+from .rate import JUDGING_ROWS, TUNING_PART, rows_aside
+from .settings import CENTROIDS_C, TRIAL_EPOCHS
 from .targets import count_labels, take_rows, used_rows
-
-# Epochs for each C. By two C is 3 on fb15k, where 1 is better, as on graphs if C rises within one fit: more
-# epochs lower the log-loss as well.
-TRIAL_EPOCHS = 3
 
 
 def begin_at_centroids(run):
@@ -36,7 +32,7 @@ def begin_at_centroids(run):
     options, rng, counts, n_classes = run.options, run.rng, run.counts, len(targets.classes)
     every = np.arange(X.shape[0]) if rows.row_of is None else np.unique(rows.row_of)
     n_epochs = 0 if model.alpha is not None else min(TRIAL_EPOCHS, options.max_iter - 1)
-    n_aside = min(JUDGING_ROWS, int(TUNING_SHARE * len(every))) if n_epochs else 0
+    n_aside = min(JUDGING_ROWS, int(TUNING_PART * len(every))) if n_epochs else 0
     order = rng.permutation(len(every)) if n_aside else np.arange(len(every))
     kept, aside = np.sort(order[n_aside:]), order[:n_aside]
     # of each example's row

@@ -18,11 +18,8 @@ from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .device import check_extreme_data
 
-# Classes that every step of method "auto" uses where there are no more, and those that it draws of more.
-# Chosen on bibtex, delicious, sector, fb15k and a generated graph.
-ALL_CLASSES, SOME_CLASSES = 256, 192
-# what the methods of the papers take
-NEGATIVES, DECAY = 5, 0.9
+# Classes that a step of method "auto" uses; chosen on bibtex, delicious, sector, fb15k and a generated graph.
+ADAPTIVE_NEGATIVES = 192
 # Decay of the adaptive steps, 7 epochs. On new rows of eight sets with a ridge to zeros P@1 is 1.05 and
 # hits@10 1.015 times that of 0.85 (29 epochs). Without a ridge, on six sets, they are 1.13 and 1.07 times
 # those of 50 epochs without decay. With centroids they are within .004 of those of 0.7 (13 epochs).
@@ -31,14 +28,19 @@ ADAPTIVE_DECAY = 0.5
 # by steps on all classes. On bibtex 0.5 ends 3 % of log K above it, 0.85 ends 0.5 % above.
 RIDGE_DECAY = 0.85
 # A fit ends when the decay has brought the rate to this part of the first one.
-SPENT = 0.01
-# the C that is the default ridge, one over its strength and the number of rows
+LAST_RATE = 0.01
+# The C that is the default ridge to zeros, one over its strength and the number of rows.
 DEFAULT_C = 10.0
 # The same of a ridge to centroids, from which rows set aside choose. By the log-loss of new rows 1 is best on
 # fb15k, delicious, skip-grams and graphs, 3 to 10 on bibtex and ptb, and 30 on sector and hashed words.
 CENTROIDS_C = (1.0, 3.0, 10.0, 30.0)
-# length of adaptive steps; a third and three times of it are seldom better. Where it decays it begins longer
-ADAPTIVE_RATE, DECAYING_RATE = 0.3, 0.6
+# Epochs that another fit follows: of each C that is compared, and before Newton's method. By two C is 3 on
+# fb15k, where 1 is better, as on graphs if C rises within one fit: more epochs lower the log-loss as well.
+TRIAL_EPOCHS = 3
+# Length of adaptive steps without decay: a third and three times of it are seldom better.
+ADAPTIVE_RATE = 0.3
+# The first length where it decays.
+DECAYING_RATE = 0.6
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,13 @@ def choices_of(model, n_classes, on_device=False, prior=None):
     if adaptive:
         method = "is"
         if n_negatives is None:
-            n_negatives = n_classes if n_classes <= ALL_CLASSES else SOME_CLASSES
+            n_negatives = min(n_classes, ADAPTIVE_NEGATIVES)
     elif method == "auto":
         method = "implicit"
-    n_negatives = NEGATIVES if n_negatives is None else n_negatives
+    n_negatives = SamplingOptions.n_negatives if n_negatives is None else n_negatives
     decay = model.decay
     if decay is None and not adaptive:
-        decay = DECAY
+        decay = SamplingOptions.decay
     elif decay is None:
         sees_all = prior is None and n_negatives >= n_classes
         aims_at_optimum = sees_all if model.alpha is None else model.alpha > 0
@@ -79,7 +81,7 @@ def epochs_until_spent(options):
     """Epochs after which adaptive steps have no more to do."""
     if not options.adaptive or options.decay == 1.0:
         return np.inf
-    return int(np.ceil(np.log(SPENT) / np.log(options.decay)))
+    return int(np.ceil(np.log(LAST_RATE) / np.log(options.decay)))
 
 
 def ridge_of(model, adaptive, n_rows, prior=None):

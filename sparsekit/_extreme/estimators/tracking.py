@@ -9,23 +9,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
+from ..solver.refine import NEGLIGIBLE_DECREASE
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
 # Scores of an estimate after each epoch, in units of those of its steps: a twentieth of the time. A step's
 # score is read at a random index, written back and comes with other work. It takes 2 to 60 times as long as
 # one of many rows at once; sparse rows and few classes are at the lower end.
-SHARE = 0.2
+EVALUATED_PART = 0.2
 # Scores that an estimate may take in any case: half a millisecond.
-FREE = 2**16
-# Fewer rows say too little, more say nothing new.
-LEAST, MOST = 64, 20000
+FREE_SCORES = 2**16
+# Fewest rows of an estimate: fewer say too little.
+MIN_ROWS = 64
+# Most rows of an estimate: more say nothing new.
+MAX_ROWS = 20000
 # Epochs over which a fall of the objective is judged. Long fits have an estimate after so many, of more rows.
-PATIENCE = 5
-# Falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more.
-WORTHLESS = 50.0
+WINDOW = 5
 # Standard errors by which a difference must be on one side of tol.
-SURE = 2.0
+STANDARD_ERRORS = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_")
 
 
@@ -46,13 +47,13 @@ class Tracker:
         model, source, options = run.model, run.source, run.options
         self.state, self.options, n_classes = state, options, state.n_classes
         self.limit = model.tol * np.log(max(2, n_classes))
-        self.every = PATIENCE if options.max_iter >= 3 * PATIENCE else 1
+        self.every = WINDOW if options.max_iter >= 3 * WINDOW else 1
         examples = examples_of(source.targets, model.label_choice, source.use)
         size = _sample_size(source.use.sum(), options, n_classes, self.every)
         n = len(examples.codes)
         self.estimate = None
-        if size >= min(n, LEAST):
-            size = min(size, MOST)
+        if size >= min(n, MIN_ROWS):
+            size = min(size, MAX_ROWS)
             # all rows are X itself, where a copy of most would take as much memory
             sample = draw(examples, n if 2 * size > n else size, _spawn(run.rng))
             self.estimate = SampledObjective(sample, source.matrix_of(sample.rows), options.alpha)
@@ -71,10 +72,10 @@ class Tracker:
         """(estimate, standard error) of the objective: the newest ones, NaN where there are none."""
         value = error = np.nan
         if self.estimate is not None and (epoch % self.every == 0 or epoch == self.options.max_iter):
-            self.evaluations = [one for one in self.evaluations if one.epoch >= epoch - 2 * PATIENCE]
+            self.evaluations = [one for one in self.evaluations if one.epoch >= epoch - 2 * WINDOW]
             self.evaluations.append(self._evaluate(epoch))
             value, error = self.estimate.value(self.evaluations[-1])
-            self.has_settled = self._is_settled(value + SURE * error)
+            self.has_settled = self._is_settled(value + STANDARD_ERRORS * error)
         self.curve.append(value)
         self.errors.append(error)
         return (np.nan, np.nan) if self.estimate is None else self.estimate.value(self.evaluations[-1])
@@ -114,8 +115,8 @@ class Tracker:
         if spent and self.ridge_was_chosen:  # by new rows, whose log-loss comes to rest before
             return
         if spent:  # at a rate that went on to decay, all of what is left would come to this
-            limit *= WORTHLESS * (1.0 - decay) / decay
-        if fall is None or not fall[0] - SURE * fall[1] > limit:
+            limit *= NEGLIGIBLE_DECREASE * (1.0 - decay) / decay
+        if fall is None or not fall[0] - STANDARD_ERRORS * fall[1] > limit:
             return
         scale = np.log(max(2, self.state.n_classes))
         more = (
@@ -133,8 +134,8 @@ class Tracker:
         return self.estimate.evaluate(epoch, self.state, self.options)
 
     def _base(self):
-        """The newest evaluation that lies PATIENCE epochs back, or else the oldest."""
-        old = [one for one in self.evaluations if one.epoch <= self.evaluations[-1].epoch - PATIENCE]
+        """The newest evaluation that lies WINDOW epochs back, or else the oldest."""
+        old = [one for one in self.evaluations if one.epoch <= self.evaluations[-1].epoch - WINDOW]
         return old[-1] if old else self.evaluations[0]
 
     def _is_settled(self, most):
@@ -143,20 +144,20 @@ class Tracker:
             return False
         base, last = self._base(), self.evaluations[-1]
         window = last.epoch - base.epoch
-        if most <= WORTHLESS * self.limit:
+        if most <= NEGLIGIBLE_DECREASE * self.limit:
             return True
-        if window < PATIENCE:
+        if window < WINDOW:
             return False
         # neither falling nor, by steps that are too long, rising in between
         falls = [self.estimate.fall(one, last) for one in self.evaluations[:-1] if one.epoch >= base.epoch]
-        return all(abs(value) + SURE * error <= self.limit * window for value, error in falls)
+        return all(abs(value) + STANDARD_ERRORS * error <= self.limit * window for value, error in falls)
 
 
 def _sample_size(n_rows, options, n_classes, every):
-    """Rows with SHARE of the scores of so many epochs."""
+    """Rows with EVALUATED_PART of the scores of so many epochs."""
     plan = options.plan
     taken = min(n_classes, options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK)
-    return int(every * max(FREE, SHARE * n_rows * taken) / n_classes)
+    return int(every * max(FREE_SCORES, EVALUATED_PART * n_rows * taken) / n_classes)
 
 
 def _spawn(rng):

@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..._cython.extreme import _class_blocks as kernels
+from ..._linalg import matrix
 from .noise import Noise
 
 # rows of a table whose distance in bytes is a multiple of this compete for the same cache lines
 PAGE = 4096
-# entries of the weights that are copied at once when columns change their places
-MOVED_ENTRIES = 2**20
+# Scores of rows and classes, or weights, that are held at once: 64 MB of float32.
+MAX_SCORES = 2**24
 BLOCK = kernels.BLOCK
 
 
@@ -55,7 +56,7 @@ class BlockPlan:
         """Bring the columns into the order of the classes, in place; returns the plan of that order."""
         every = np.arange(self.n_classes)
         if not self.is_identity():
-            height = max(1, MOVED_ENTRIES // self.n_classes)
+            height = max(1, matrix.BLOCK // self.n_classes)
             for begin in range(0, len(W), height):
                 rows = W[begin : begin + height]
                 rows[:, : self.n_classes] = np.take(rows, self.place, axis=1)

@@ -21,12 +21,18 @@ import scipy.sparse as sp
 
 from ..._cython.extreme import _class_blocks as kernels
 from ..._linalg.matrix import BLOCK
+from .blocks import MAX_SCORES
 
-# Rows of a step and steps of Adam, its rate and averages; chosen on a part of fb15k. More steps gain less
-# than 1 % of log K there and on fb15k; by 100 rows a step hits@10 of fb15k falls from .287 to .280.
-ROWS, STEPS, RATE, FIRST, SECOND = 200, 80, 0.05, 0.9, 0.98
-# Most scores of a step, pairs of its entries and classes, and entries of a dense table of class sums: 32 MB.
-MOST_SCORES = 2**23
+# Rows of a step of Adam: by 100 hits@10 of fb15k falls from .287 to .280.
+ROWS = 200
+# Steps, chosen on a part of fb15k. More gain less than 1 % of log K there and on fb15k.
+STEPS = 80
+# Length of a step.
+RATE = 0.05
+# Decay of the average of gradients, with each step.
+GRADIENT_DECAY = 0.9
+# Decay of the average of their squares.
+SQUARE_DECAY = 0.98
 # beta, log tau, gamma and rho that Adam starts from.
 START = (0.3, np.log(2.0), 0.0, 2.0)
 # Factors of their rates. By 1 the 80 steps bring rho to 2.5 on sector and 1.5 on a graph, by 4 to 3.3 and
@@ -35,12 +41,11 @@ FASTER = np.array([1.0, 1.0, 1.0, 4.0])
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
-# Class sums are a dense table if the feature of an entry occurs in at least this part of the classes, on
-# average. A step takes 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9 on a
-# graph (.04).
-DENSE_SUMS = 0.125
-# Non-zeros by feature and block from which the steps use a dense table (bibtex: 1.7 times as fast).
-DENSE_FROM = 2
+# Class sums and centroids are a dense table from this part of non-zeros. Of class sums it is the part of the
+# classes that have the feature of an entry, on average: a step takes 3.5 ms dense and 33 sparse on bibtex
+# (.60), 7 and 45 on sector (.63), 12 and 9 on a graph (.04). From dense centroids steps are 1.7 times as fast
+# on bibtex.
+DENSE_PART = 0.125
 
 
 @dataclass
@@ -145,12 +150,12 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     pairs = int(
         with_feature @ np.diff(by_feature.indptr)
     )  # of an entry of X and a class that has its feature
-    if pairs >= DENSE_SUMS * X.nnz * n_classes and p * n_classes <= MOST_SCORES:
+    if pairs >= DENSE_PART * X.nnz * n_classes and p * n_classes <= MAX_SCORES:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
     used = np.flatnonzero(weight)
-    n_rows = min(len(used), ROWS, max(1, MOST_SCORES // max(n_classes, pairs // max(n, 1))))
+    n_rows = min(len(used), ROWS, max(1, MAX_SCORES // max(n_classes, pairs // max(n, 1))))
     log_idf = np.log(idf / np.exp(np.log(idf).mean()))
     own, q = np.zeros(p), np.array(START)  # log d is q[3] log_idf + own
     steps = [(np.zeros_like(one), np.zeros_like(one)) for one in (own, q)]
@@ -160,10 +165,10 @@ def fit_weights(X, y, n_classes, rng, weight=None):
         _, by_d, by_q = _loss_gradient(*part, by_feature, counts, logs, q[3] * log_idf + own, q)
         gradients = by_d + own / (LOG_SD**2 * n), np.append(by_q, by_d @ log_idf)
         for one, faster, gradient, (mean, square) in zip((own, q), (1.0, FASTER), gradients, steps):
-            mean += (1.0 - FIRST) * (gradient - mean)
-            square += (1.0 - SECOND) * (gradient**2 - square)
-            root = np.sqrt(square / (1.0 - SECOND**t))
-            step = np.divide(mean / (1.0 - FIRST**t), root, out=np.zeros_like(one), where=root > 0)
+            mean += (1.0 - GRADIENT_DECAY) * (gradient - mean)
+            square += (1.0 - SQUARE_DECAY) * (gradient**2 - square)
+            root = np.sqrt(square / (1.0 - SQUARE_DECAY**t))
+            step = np.divide(mean / (1.0 - GRADIENT_DECAY**t), root, out=np.zeros_like(one), where=root > 0)
             one -= RATE * faster * step
     return CentroidWeights(q[3] * log_idf + own, q, unit)
 
@@ -222,7 +227,7 @@ def block_center(weights, own, plan, dtype):
     """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``."""
     weights = sp.csr_array(weights)[plan.order].astype(dtype)
     n_features = weights.shape[1]
-    if weights.nnz >= DENSE_FROM * n_features * plan.n_blocks:
+    if weights.nnz >= DENSE_PART * n_features * plan.n_blocks * kernels.BLOCK:
         at, values = _entries(weights, plan.stride)
         table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values

@@ -7,10 +7,10 @@ import numpy as np
 
 from ..._cython.extreme import _extreme as kernels
 
-# rows of a round that a class is expected to be in, at most: their steps are independent
-MEETINGS = 3.0
-# more rows than fill a device gain nothing
-MOST = 4096
+# Most rows of a round that a class is expected to be in: their steps are independent.
+MAX_ROWS_OF_CLASS = 3.0
+# Most rows of a round: more than fill a device gain nothing.
+MAX_ROWS = 4096
 
 
 @dataclass
@@ -61,4 +61,4 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
     else:
         negative = n_negatives * (np.full(K, 1.0 / (K - 1)) if noise is None else noise.p)
     share = np.minimum(1.0, label + negative).max()
-    return int(max(1, min(MOST // batch_size, MEETINGS / share)))
+    return int(max(1, min(MAX_ROWS // batch_size, MAX_ROWS_OF_CLASS / share)))

@@ -21,7 +21,7 @@ from .state import set_scale
 
 # methods with one number u a row; the others replace it by a function of the sampled scores
 WITH_U = ("implicit", "umax", "sgd")
-# a kernel call ends after about so many entries of W, to hear KeyboardInterrupt
+# Multiply-adds after which a call of a kernel ends, to hear KeyboardInterrupt: about a tenth of a second.
 WORK_PER_CALL = 2**26
 # and on a GPU, where the end of a call is waited for: some tenths of a second
 WORK_ON_DEVICE = 2**32

@@ -5,25 +5,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._arrays import full, is_device
+from ..._linalg import matrix
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
 
-# Entries of the weights that are copied at once when lazy scales are multiplied in.
-SETTLED_ENTRIES = 2**20
 # their numbers in the kernels
 METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
 
 @dataclass
 class SamplingOptions:
-    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
+    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch.
+
+    The defaults of ``decay`` and ``n_negatives`` are what the methods of the papers take.
+    """
 
     method: str = "implicit"
     learning_rate: float = 1.0
     decay: float = 0.9
     max_iter: int = 50
     batch_size: int = 1
-    n_negatives: int = 1
+    n_negatives: int = 5
     alpha: float = 0.0
     plan: BlockPlan | None = None  # blocks of negatives of adaptive steps
     adaptive: bool = False  # lengths of steps from sums of squares
@@ -88,16 +90,12 @@ def prepare(state, options):
     return state
 
 
-# rows whose entries determine the features' scale
-_ROWS_OF_SCALE = 2000
-
-
 def set_scale(state, rows):
     """Note one over the scale that adaptive steps count features in, once, from the first rows."""
     if state.totals is None or state.totals[3]:
         return
     chosen = np.arange(len(rows.y)) if rows.row_of is None else np.unique(rows.row_of)
-    chosen = chosen[:: -(-len(chosen) // _ROWS_OF_SCALE)]
+    chosen = chosen[:: max(1, int(len(chosen) * rows.width) // matrix.BLOCK)]
     if len(rows.indptr):
         data = np.concatenate([rows.data[rows.indptr[i] : rows.indptr[i + 1]] for i in chosen])
     else:
@@ -174,7 +172,7 @@ def settle(state):
         state.W *= scale[:, None]
     else:  # in parts: a copy of the lazy ones might be as large as W
         lazy = np.flatnonzero(scale != 1.0)
-        step = max(1, SETTLED_ENTRIES // max(state.W.shape[1], 1))
+        step = max(1, matrix.BLOCK // max(state.W.shape[1], 1))
         for begin in range(0, len(lazy), step):
             some = lazy[begin : begin + step]
             state.W[some] *= scale[some, None]

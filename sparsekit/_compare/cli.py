@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from dataclasses import asdict
+from enum import IntEnum
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,16 @@ from .._messages import shown
 from .options import DEFAULT_RATIOS, FAMILIES, MAX_TIME, MAX_TIME_SHIPPED, make_parser
 from .show_versions import show_versions
 
-OK, FAILED, USAGE = 0, 1, 2
+
+class ExitCode(IntEnum):
+    """What the program returns to the shell."""
+
+    OK = 0
+    FAILED = 1  # a file could not be used, the comparison was interrupted, or sparsekit failed
+    USAGE = 2
+    NO_READER = 141  # the output's reader has gone: what a shell reports of a program that SIGPIPE ended
+
+
 # options that say how a file is read
 OF_FILES = ("test", "test_size", "seed", "target", "positive", "drop", "standardize")
 
@@ -31,8 +41,7 @@ def main(argv=None):
     Returns
     -------
     int
-        0: done. 1: a file could not be used, the comparison was interrupted, or sparsekit failed. 2: wrong
-        usage. 141: the output's reader has gone.
+        An `ExitCode`.
     """
     _open_closed_streams()
     try:
@@ -42,7 +51,7 @@ def main(argv=None):
     except BrokenPipeError:
         # what is still buffered goes nowhere, silently
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # what a shell reports of a program that SIGPIPE ended
+        return ExitCode.NO_READER
 
 
 def _open_closed_streams():
@@ -65,10 +74,10 @@ def _main(argv):
         return int(stop.code or 0)
     if args.command is None:
         parser.print_help()
-        return USAGE
+        return ExitCode.USAGE
     if args.command == "versions":
         show_versions()
-        return OK
+        return ExitCode.OK
     return _compare(args)
 
 
@@ -80,7 +89,7 @@ def _compare(args):
     # all of this is asked before the work, not after it
     fault = _faulty_task(args) or _faulty_peers(args, solvers) or _faulty_outputs(args)
     if fault:
-        return _fail(fault, USAGE)
+        return _fail(fault, ExitCode.USAGE)
     if args.peers is not None:
         solvers = [s for s in solvers if s.key == report.OURS or s.key in args.peers]
     model = dict(family=args.family, l1_ratio=args.l1_ratio, fit_intercept=fit_intercept)
@@ -97,7 +106,7 @@ def _compare(args):
                     "penalty"
                 )
     except io.DataError as error:
-        return _fail(str(error), FAILED)
+        return _fail(str(error), ExitCode.FAILED)
     width = shutil.get_terminal_size((0, 0)).columns or None
     times = report.TIMES if args.path is None else paths.TIMES
     head = [report.header(solvers, problems[0], times), *map(report.data_line, problems)]
@@ -107,7 +116,7 @@ def _compare(args):
             return _compare_paths(args, problems, solvers)
         return _compare_penalties(args, problems, solvers, width)
     except io.DataError as error:
-        return _fail(str(error), FAILED)
+        return _fail(str(error), ExitCode.FAILED)
 
 
 def _compare_penalties(args, problems, solvers, width):
@@ -144,9 +153,9 @@ def _compare_penalties(args, problems, solvers, width):
     if status:
         return status
     if cells[-1].interrupted:
-        return _fail("interrupted", FAILED)
+        return _fail("interrupted", ExitCode.FAILED)
     failed = [t for cell in cells for t in cell.tracks if t.solver.key == report.OURS and t.failure]
-    return FAILED if failed else OK
+    return ExitCode.FAILED if failed else ExitCode.OK
 
 
 def _compare_paths(args, problems, solvers):
@@ -164,7 +173,7 @@ def _compare_paths(args, problems, solvers):
     content = [asdict(run) for run in found]
     status = _write("json", args.json, partial(json_output.write_json, content=content))
     failed = [run for run in found if run.solver == solvers[0].path_title and run.failure]
-    return status or (FAILED if failed else OK)
+    return status or (ExitCode.FAILED if failed else ExitCode.OK)
 
 
 def _faulty_task(args):
@@ -234,8 +243,8 @@ def _write(option, path, write):
         if path is not None:
             write(path)
     except OSError as error:
-        return _fail(f"--{option} {path}: cannot be written: {error.strerror or error}", FAILED)
-    return OK
+        return _fail(f"--{option} {path}: cannot be written: {error.strerror or error}", ExitCode.FAILED)
+    return ExitCode.OK
 
 
 def _grid(args, problem):

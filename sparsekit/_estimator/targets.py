@@ -12,12 +12,10 @@ from sklearn.utils.multiclass import type_of_target
 from .._arrays import is_sparse, namespace, to_host
 from .._linalg.structure import check_sparse
 from .._messages import shown
+from .._solver.tolerances import SINGLE_ROUNDING
 from .checks import apply_class_weight, in_units
 from .device_checks import check_finite, device_weight, encode_device_labels, flatten_column
 from .labels import encode_labels, refuse_one_class, warn_of_many_classes
-
-# how far a row of distributions may be from summing to one
-SUM_TOLERANCE = 1e-6
 
 
 @dataclass
@@ -85,7 +83,7 @@ def _shares(q, indicator):
             f"y[{i}, {k}] is {float(q[i, k]):g}; the entries of target distributions must be >= 0."
         )
     total = q.sum(axis=1)
-    wrong = np.abs(total - 1.0) > SUM_TOLERANCE
+    wrong = np.abs(total - 1.0) > SINGLE_ROUNDING
     if wrong.any():
         i = int(wrong.argmax())
         raise ValueError(

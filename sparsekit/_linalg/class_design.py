@@ -17,8 +17,8 @@ from .sparse_design import CSRDesign
 if TYPE_CHECKING:
     from .device_class_design import DeviceDense, DeviceRows
 
-# a dense X with fewer non-zeros than this share is worked on as compressed rows
-_SPARSE_SHARE = 0.3
+# An X with at most this share of non-zeros is worked on as compressed rows.
+SPARSE_SHARE = 0.3
 
 
 def device_design(X: DeviceArray | DeviceMatrix) -> DeviceDense | DeviceRows:
@@ -44,14 +44,14 @@ def compress_zeros(design, n_threads):
         return design
     X, (n, p) = design.X, design.shape
     if not X.flags.c_contiguous or p > np.iinfo(np.int32).max:
-        if np.count_nonzero(X) > _SPARSE_SHARE * design.nnz:
+        if np.count_nonzero(X) > SPARSE_SHARE * design.nnz:
             return design
         rows = sp.csr_matrix(X)
         return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
     counts = np.empty(n, dtype=np.int64)
     _sparse.dense_count(X, counts, n_threads)
     nnz = int(counts.sum())
-    if nnz > _SPARSE_SHARE * design.nnz:
+    if nnz > SPARSE_SHARE * design.nnz:
         return design
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=X.dtype)

@@ -22,11 +22,10 @@ ARMIJO = 1e-4
 MIN_PART = 0.1
 # Step size at which a function that still falls is taken to be unbounded below.
 MAX_STEP = 1e30
-# Slope at which a search for a root of it ends, as a part of the first one; its largest number of trials.
+# Slope at which a search for a root of it ends, as a part of the first one.
 SLOPE_PART = 0.1
+# Largest number of trials of a search for a root.
 MAX_TRIALS = 30
-# Ratio of the ends of a bracket from which its middle is the geometric mean.
-WIDE = 10.0
 
 
 @dataclass
@@ -233,5 +232,5 @@ def _root(lows, highs, turn):
         if not low.t > 0.0:
             # directions without curvature but a weak penalty's are too long by many digits
             return high.t * 0.5 ** len(highs)
-        return math.sqrt(low.t * high.t) if high.t > WIDE * low.t else 0.5 * (low.t + high.t)
+        return 0.5 * (low.t + high.t)
     return low.t + (high.t - low.t) * low.slope / (low.slope - high.slope)

@@ -8,6 +8,8 @@ ROUNDING = 1e-12
 SINGLE_ROUNDING = 1e-6
 # A problem that is solved for another one ends when its own error is this part of the other's gap.
 FORCING = 0.1
+# Successive steps without progress that end a run.
+MAX_STALLED = 6
 # Duality gap at which a smooth problem has converged, in units of tol times the objective.
 GAP_FACTOR = 10.0
 # Iterations of the test by `ftol`: a nonsmooth f may fall by little in one iteration and by more in the next.

@@ -139,7 +139,7 @@ def test_dual_ascent_and_newton_agree(free, name, alpha, monkeypatch):
     loss = FenchelYoungLoss("sparsemax", X, y, y.max() + 1)
     options = dict(penalize_intercept=not free, tol=1e-7)
     newton = minimize_fenchel_young(loss, alpha, **options)
-    for name_of, value in (("_SMALL", 0), ("_FEW", 0), ("_TALL", np.inf)):
+    for name_of, value in (("MAX_NEWTON_SIDE", 0), ("MAX_WIDE_SIDE", 0), ("MAX_ROWS_PER_FEATURE", np.inf)):
         monkeypatch.setattr(_fenchel_young_ascent, name_of, value)
     blocks = []
     monkeypatch.setattr(

@@ -3,9 +3,6 @@
 import numpy as np
 from scipy.linalg import LinAlgError
 
-# Rounds of a step in which coefficients are put on their bounds.
-MAX_ROUNDS = 20
-
 
 def minimize_in_box(system, gradient, low, high, ridge):
     """A step that minimises the quadratic model with low <= step <= high, all (m,), on the bounds it meets.
@@ -15,10 +12,7 @@ def minimize_in_box(system, gradient, low, high, ridge):
     ridge may help.
     """
     step, is_free = np.zeros_like(gradient), np.ones_like(gradient, dtype=bool)
-    for _ in range(MAX_ROUNDS):
-        free = is_free.nonzero()[0]
-        if not len(free):
-            break
+    while len(free := is_free.nonzero()[0]):
         right = gradient[free]
         if len(free) < len(gradient):
             right = right + system.product(np.where(is_free, 0.0, step))[free]

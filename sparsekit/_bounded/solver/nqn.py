@@ -19,7 +19,7 @@ from ..._linalg.special import largest
 from ..._solver import outcome
 from ..._solver.line_search import Trial, bracket_weak_wolfe
 from ..._solver.outcome import Limits, Stop
-from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW, ROUNDING
+from ..._solver.tolerances import F_ROUNDING, FTOL_WINDOW, MAX_STALLED, ROUNDING
 from ..._typing import ActiveSet
 from .min_norm_point import min_norm_weights
 
@@ -40,8 +40,6 @@ ENDS = outcome.SMALL_DECREASE, outcome.NO_DIRECTION, outcome.NO_PROGRESS
 THETA_REVIEW_ITERATIONS = 30
 # It keeps the rule if f fell by this part of its decrease so far.
 THETA_MIN_DECREASE = 1e-6
-# Steps without a decrease that count as a failure: (3.21) holds in floating point where f does not change.
-MAX_STEPS_WITHOUT_DECREASE = 5
 
 
 @dataclass(frozen=True)
@@ -310,7 +308,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
             status = limits.reached(state.nit)
         if status is None:
             try:
-                if state.idle >= MAX_STEPS_WITHOUT_DECREASE:
+                if state.idle >= MAX_STALLED:  # (3.21) holds in floating point where f does not change
                     raise Stop(outcome.NO_PROGRESS)
                 step(state, evaluate, opts)
             except Stop as stop:

@@ -14,16 +14,20 @@ from scipy.optimize import OptimizeResult
 
 from ..._solver import outcome
 from ..._solver.outcome import Progress
-from ..._solver.tolerances import FORCING, SINGLE_ROUNDING
+from ..._solver.tolerances import FORCING, MAX_STALLED, SINGLE_ROUNDING
 
-# First sigma, without and with another fit's coefficients.
-FIRST_SMOOTHING, WARM_SMOOTHING = 1.0, 0.1
-# Factor of sigma from step to step; the least sigma.
+# First sigma.
+FIRST_SMOOTHING = 1.0
+# First sigma with another fit's coefficients.
+WARM_SMOOTHING = 0.1
+# Factor of sigma from step to step.
 SHRINK = 0.2
+# Least sigma.
 MIN_SMOOTHING = 1e-6
-# Largest number of successive steps that leave more than this part of the gap. The refinement of one output
-# ends by it too.
-MIN_REDUCTION, MAX_STALLED = 0.8, 6
+# A step that leaves more than this part of the gap makes no progress.
+MIN_REDUCTION = 0.8
+# Ridge that keeps Newton systems regular, in units of the curvature that all rows would have.
+RIDGE = 1e-8
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 # Statuses of a proximal step that do not end the run.

@@ -7,11 +7,10 @@ exact.
 
 import numpy as np
 
+from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows
 from . import nqn
 
-# A coefficient this close to its bound, relative to it, is at the bound.
-BOUND_DISTANCE = 1e-14
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
@@ -53,7 +52,7 @@ class Descent:
         w = np.clip(w * self.scale, problem.lower, problem.upper)
         for side in (problem.lower, problem.upper):
             # scaling a bound and back may have a rounding error
-            w = np.where(np.isfinite(side) & (np.abs(w - side) <= BOUND_DISTANCE * np.abs(side)), side, w)
+            w = np.where(np.isfinite(side) & (np.abs(w - side) <= ROUNDING * np.abs(side)), side, w)
         return w, float(v[-1] - self.mean @ w) if problem.fit_intercept else 0.0
 
     def variables(self, w, b):

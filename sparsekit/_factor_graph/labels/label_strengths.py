@@ -5,8 +5,8 @@ from scipy.linalg import eigh, eigh_tridiagonal
 
 from ..._arrays import namespace, to_host
 from ..._linalg.class_products import class_sums, matmat, squared_norms
-from ..._linalg.matrix import BUFFER
 from ..._linalg.dense_design import DenseDesign
+from ..._linalg.matrix import BUFFER
 from ..._linalg.newton import SMALL_SIDE
 
 _NOTHING = np.zeros(1), np.zeros(1)  # the spectrum of identical rows

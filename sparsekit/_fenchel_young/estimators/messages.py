@@ -12,16 +12,13 @@ from ..._messages import listed
 from ..._solver import outcome
 from ..._solver.tolerances import GAP_FACTOR
 
-# relative duality gap below which a fit that ended early gets no warning
-_GOOD = 1e-4
-
 
 def ended_early(result, tol):
     """Whether a run neither converged nor has a small gap, nor was stopped by the user's callback."""
     if result.status in (outcome.CONVERGED, outcome.STOPPED):
         return False
     # NaN (no penalty) counts as large
-    return not result.dual_gap <= max(_GOOD, GAP_FACTOR * tol) * result.fun
+    return not result.dual_gap <= GAP_FACTOR * tol * result.fun
 
 
 def warn_if_ended_early(result, options, *, who, stacklevel):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from ..._arrays import kernel_module, thread_arguments
 from ..._linalg import class_products as _class_model
-from ..._linalg.class_design import design_of
+from ..._linalg.class_design import SPARSE_SHARE, design_of
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
@@ -20,8 +20,6 @@ from .newton_system import NewtonSystem
 
 # multiply-adds of a product with X for each thread
 _THREAD_WORK = 4000000
-# largest share of non-zeros of a compressed X; above it X becomes dense
-_DENSE_SHARE = 0.5
 
 
 class FenchelYoungLoss:
@@ -195,7 +193,7 @@ def _negative_entropy(Q):
 
 
 def _design(X, n_threads):
-    if sp.issparse(X) and X.nnz > _DENSE_SHARE * X.shape[0] * X.shape[1]:
+    if sp.issparse(X) and X.nnz > SPARSE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()  # hardly larger, but much faster
     design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design

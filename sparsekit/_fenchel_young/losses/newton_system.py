@@ -14,19 +14,10 @@ from ..._linalg import class_products as _class_model
 from ..._linalg.cost import CHEAP, HOST
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.positive import positive_solver, solve_positive
+from ..._solver.tolerances import ROUNDING
 
-# Nanoseconds of an entry of the rows' system, and of a sparse entry times eight classes, X and X^T.
-_ENTRY, _ROW = 4.0, 1.5
-# largest curvature that is left out, relative to alpha
-_LEFT_OUT = 0.02
-# penalty of free intercepts' steps in units of their slopes
-_HOLD = 1e-3
-# smallest alpha, relative to a system's largest curvature
-_ROUNDING = 1e-14
-# largest number of entries of rows that are made dense: 256 MB
-_ROOM = 2**25
-# largest share of rows with curvature for which they are copied
-_FEW = 0.7
+# Ridge of free intercepts, in units of their largest slope.
+INTERCEPT_RIDGE = 1e-3
 
 
 @dataclass
@@ -73,6 +64,8 @@ class NewtonSystem:
         self.dense = isinstance(design, DenseDesign)
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
+        # entries of rows that are made dense: as many as those of a system, 72 MB
+        self.room = float(largest) ** 2
         self._squares = None
 
     def step(self, parts, weight, G, alpha, free, products):
@@ -90,7 +83,8 @@ class NewtonSystem:
         P, rest, top = parts
         # free intercepts have no alpha to compare curvature with
         least = min(alpha, self._holding(G)) if free else alpha
-        large, most = self._large(P, weight, least), max(products * self.product_cost(), CHEAP)
+        large = self._large(P, weight, least)
+        most = max(products * _class_model.product_cost(self.design, self.K), CHEAP)
         # the factor alone may cost more, which is known at once
         least = self._factor_cost(np.count_nonzero(large))
         if least > most:
@@ -115,13 +109,13 @@ class NewtonSystem:
 
         In proportion to their slopes, it does not slow down the last steps.
         """
-        return _HOLD * float(np.abs(G[-1]).max())
+        return INTERCEPT_RIDGE * float(np.abs(G[-1]).max())
 
     def _large(self, P, weight, alpha):
-        """Where P has curvature, but for what has less, all together, than a part of alpha."""
+        """Where P has curvature, but for what has less than alpha, all together."""
         if self._squares is None:
             self._squares = _class_model.squared_norms(self.design) + self.intercept
-        most = _LEFT_OUT * alpha / max(2.0 * P.size, 1.0)
+        most = alpha / max(2.0 * P.size, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):
             return P * (weight * self._squares)[:, None] > most
 
@@ -136,14 +130,7 @@ class NewtonSystem:
         if m > self.largest:
             return np.inf
         form = 0.25 * self.design.shape[0] * K * (K - 1.0) * self.q**2 * HOST.dense
-        return (form + (m**3 / 3.0) * HOST.factor) / max(self.product_cost(), 1.0)
-
-    def product_cost(self):
-        """Nanoseconds of a product with H."""
-        n, p = self.design.shape
-        if self.dense:
-            return 2.0 * n * p * self.K * HOST.dense
-        return (self.design.nnz + 8.0 * n) * -(-self.K // 8) * _ROW
+        return (form + (m**3 / 3.0) * HOST.factor) / max(_class_model.product_cost(self.design, K), 1.0)
 
     def _costs(self, rows, P):
         """Nanoseconds by rows and by variables."""
@@ -158,15 +145,15 @@ class NewtonSystem:
         if r <= self.largest:
             form = 0.5 * a * a * p * HOST.dense
             if not self.dense:
-                form = min(form if a * p <= _ROOM else np.inf, HOST.class_pair * self._shared(rows))
-            by_rows = form + r * r * (0.5 * K * HOST.dense + _ENTRY) + (r**3 / 3.0) * HOST.factor
+                form = min(form if a * p <= self.room else np.inf, HOST.class_pair * self._shared(rows))
+            by_rows = form + 0.5 * r * r * K * HOST.dense + (r**3 / 3.0) * HOST.factor
         return by_rows, by_variables
 
     def _pairing(self, rows):
         """Nanoseconds of products for each pair of a row's classes, of rows that are made dense."""
         if not len(rows.row):
             return 0.0
-        if not self.dense and len(rows.active) * float(self.q) > _ROOM:
+        if not self.dense and len(rows.active) * float(self.q) > self.room:
             return np.inf
         size = np.add.reduceat(np.ones(len(rows.row)), rows.start) + 1.0
         return 0.25 * float(size @ (size - 1.0)) * self.q**2 * HOST.dense
@@ -223,14 +210,11 @@ class NewtonSystem:
 
     def _paired(self, parts, weight, rows):
         P, rest, top = parts
-        active = rows.active
-        if not self.dense or len(active) < _FEW * len(P):
+        X, active = self.design.X, rows.active
+        if not self.dense or len(active) < len(P):
             P, rest, top, weight = P[active], rest[active], top[active], weight[active]
-            X = self.design.X[active] if self.dense else self.design.X[active].toarray()
-        else:
-            X = self.design.X
-        if not (X.shape[1] <= 1 or X.strides[1] == X.itemsize):
-            X = np.ascontiguousarray(X)
+            X = X[active] if self.dense else X[active].toarray()
+        X = np.ascontiguousarray(X)
         H = np.empty((self.variables, self.variables))
         _curvature.pair_gram(X, np.ascontiguousarray(_full(P, rest, top).T), weight, self.intercept, H)
         return H
@@ -249,7 +233,7 @@ class NewtonSystem:
         M *= gram[at[:, None], at]
         r = np.arange(len(M))
         # a smaller one would be lost in rounding
-        alpha = max(alpha, _ROUNDING * float(M.diagonal().max(initial=0.0)))
+        alpha = max(alpha, ROUNDING * float(M.diagonal().max(initial=0.0)))
         M[r, r] += alpha
         solve = positive_solver(M.T)
         slopes = np.einsum("rk,rk->r", C, scores[at])
@@ -278,7 +262,7 @@ class NewtonSystem:
             A = self.design.X[rows.active].astype(np.float64, copy=False)
             return A, A @ A.T
         A = self.design.X[rows.active].astype(np.float64)
-        if a * p <= _ROOM and 0.5 * a * a * p * HOST.dense < HOST.class_pair * self._shared(rows):
+        if a * p <= self.room and 0.5 * a * a * p * HOST.dense < HOST.class_pair * self._shared(rows):
             A = A.toarray()
             return A, A @ A.T
         return A, (A @ A.T).toarray()

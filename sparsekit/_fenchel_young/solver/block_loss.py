@@ -21,8 +21,8 @@ from .minimize_model import MESSAGES
 
 # pairs of the L-BFGS matrix
 _MEMORY = 20
-# iterations of L-BFGS that count as one of max_iter
-_WORTH = 50
+# Iterations of L-BFGS that count as one of max_iter.
+LBFGS_ITERATIONS = 50
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def minimize_table_on_blocks(
         ended = minimize(
             f, start.ravel(), jac=True, method="L-BFGS-B", callback=after_iteration,
             options=dict(
-                maxcor=_MEMORY, ftol=0.0, gtol=0.0, maxiter=_WORTH * max_iter, maxfun=np.inf
+                maxcor=_MEMORY, ftol=0.0, gtol=0.0, maxiter=LBFGS_ITERATIONS * max_iter, maxfun=np.inf
             ),
         )  # fmt: skip
         status = outcome.MAX_ITER if ended.status == 1 else outcome.NO_PROGRESS

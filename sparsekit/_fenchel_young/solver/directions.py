@@ -2,12 +2,11 @@
 
 import numpy as np
 
+from ..._linalg.cost import PRODUCTS
 from ..._solver.tolerances import ROUNDING
 
 # Largest number of conjugate gradient steps of a direction.
 MAX_PRODUCTS = 250
-# Estimated number of products of the first direction by conjugate gradients.
-FIRST_PRODUCTS = 20
 # First alpha, in units of the loss's curvature at zero.
 FIRST_ALPHA = 0.01
 # Factor between the alphas of two continuation steps.
@@ -35,7 +34,7 @@ class Continuation:
         size, length = run.dots((slope, slope), (part, part))
         if length > 0.0:
             alpha = (size / length) ** 0.5  # its gap is the smallest there
-            if run.is_near(point, alpha, 1.0):
+            if run.is_near(point, alpha):
                 return cls(run.alpha, alpha / ALPHA_RATIO)
         return cls(run.alpha, FIRST_ALPHA * run.loss.scale())
 
@@ -52,7 +51,7 @@ class Directions:
     """Newton directions, by a factor where that pays, else by conjugate gradients."""
 
     def __init__(self, run):
-        self.run, self.expected = run, FIRST_PRODUCTS
+        self.run, self.expected = run, PRODUCTS
 
     def at(self, Z, G, alpha, forcing):
         """d with (H + alpha) d = -G, or to a relative residual of ``forcing``; H at scores Z."""
@@ -60,7 +59,7 @@ class Directions:
         D = run.loss.newton_step(Z, G, alpha, run.free, self.expected)
         if D is None:
             D, products = self.conjugate_gradients(G, run.loss.operator(Z), alpha, forcing)
-            self.expected = max(FIRST_PRODUCTS, products)
+            self.expected = max(PRODUCTS, products)
             return D
         run.passes += 1
         return D

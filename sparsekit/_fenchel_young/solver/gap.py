@@ -4,12 +4,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..._arrays import to_host
-from ..._solver.tolerances import ROUNDING
-
-# largest sum of a class's residuals at which Newton steps end
-_EXACT = 1e-14
-# smallest step from the targets to the predictions
-_LEAST = 1e-30
+from ..._solver.tolerances import F_ROUNDING, ROUNDING
 
 
 def balance(run, point):
@@ -22,7 +17,7 @@ def balance(run, point):
     for _ in range(30):
         g = state[1].sum(axis=0)
         size = float(np.abs(g).max())
-        if size <= _EXACT:
+        if size <= F_ROUNDING:
             break
         (P, rest, top), weight = loss.curvature(Z)
         P = P.copy()
@@ -58,7 +53,7 @@ def scaled_gap(run, point, f):
         return f + run.loss.spread(point.R, t) + t * t * cost
 
     high = 1.0
-    while high > _LEAST and gap(0.1 * high) < gap(high):
+    while gap(0.1 * high) < gap(high):
         high *= 0.1
     high = min(10.0 * high, 1.0)  # by convexity the minimum is not farther
     found = minimize_scalar(gap, bounds=(0.0, high), method="bounded", options={"xatol": 1e-3 * high})

@@ -19,7 +19,7 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Progress, Stop
-from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR
+from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR, MAX_STALLED
 from ..._typing import EitherArray
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
@@ -27,12 +27,8 @@ from .gap import balance, scaled_gap
 from .search import search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
-# largest relative residual of a step
-_FORCING = 0.5
-# relative duality gap that ends a continuation step
-_NEAR = 0.5
-# largest number of successive steps without progress
-_STALLS = 3
+# Largest relative residual of a step.
+MAX_FORCING = 0.5
 
 
 def minimize_fenchel_young(
@@ -160,10 +156,10 @@ class FenchelYoungRun:
         self._last = point, alpha, (point.value + 0.5 * alpha * size, G, square)
         return self._last[2]
 
-    def is_near(self, point, alpha, most=_NEAR):
-        """Whether the point's own duality gap at alpha is small against the objective."""
+    def is_near(self, point, alpha):
+        """Whether the point's own duality gap at alpha is at most its objective."""
         f, _, square = self.objective(point, alpha)
-        return alpha > 0.0 and square <= 2.0 * most * alpha * f
+        return alpha > 0.0 and square <= 2.0 * alpha * f
 
     def rounding(self, f):
         """Error to expect of an objective."""
@@ -255,7 +251,7 @@ def step(state, run):
         state.continuation = Continuation.of(run, point)
     alpha = state.continuation.at(run, point)
     f, G, _ = run.objective(point, alpha)
-    D = state.directions.at(point.Z, G, alpha, min(_FORCING, (largest(G) / state.scale) ** 0.5))
+    D = state.directions.at(point.Z, G, alpha, min(MAX_FORCING, (largest(G) / state.scale) ** 0.5))
     found = search(run, point, f, G, D, alpha)
     if found is None:
         if alpha == run.alpha:
@@ -304,7 +300,7 @@ def minimise(run, x0, tol):
             state.best = f, point
         if status is None:
             status = run.limits.reached(run.nit)
-        if status is None and stalls >= _STALLS:
+        if status is None and stalls >= MAX_STALLED:
             status = outcome.NO_PROGRESS
         if status is None and not (state.ascent is not None and sweep(state, run, f, gap)):
             try:

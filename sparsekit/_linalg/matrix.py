@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._arrays import full, is_device
+from .._arrays import DEVICE_BLOCK, full, is_device
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
@@ -27,6 +27,11 @@ BUFFER = 2**22
 # Sparse columns become dense blocks where the square of the part of a row's entries is larger than this; sums
 # of the entries' products are SciPy's.
 DENSE_PART = 0.006
+
+
+def buffer_size(like):
+    """`BUFFER`, or what such buffers have on a GPU where ``like`` is there."""
+    return DEVICE_BLOCK if is_device(like) else BUFFER
 
 
 class Matrix:

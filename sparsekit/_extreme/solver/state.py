@@ -168,14 +168,12 @@ def settle(state):
     if state.scale is None:
         return
     scale = state.scale.astype(state.W.dtype)
-    if is_device(state.W):
-        state.W *= scale[:, None]
-    else:  # in parts: a copy of the lazy ones might be as large as W
-        lazy = np.flatnonzero(scale != 1.0)
-        step = max(1, matrix.BLOCK // max(state.W.shape[1], 1))
-        for begin in range(0, len(lazy), step):
-            some = lazy[begin : begin + step]
-            state.W[some] *= scale[some, None]
+    # in parts: a copy of the lazy ones might be as large as W
+    lazy = np.flatnonzero(scale != 1.0)
+    step = max(1, matrix.buffer_size(state.W) // max(state.W.shape[1], 1))
+    for begin in range(0, len(lazy), step):
+        some = lazy[begin : begin + step]
+        state.W[some] *= scale[some, None]
     if state.bias is not None:
         state.bias *= scale
     state.scale[...] = 1.0

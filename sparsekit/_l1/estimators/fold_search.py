@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
-from ..._arrays import is_device, is_in_main_memory, to_host
+from ..._arrays import is_in_main_memory, to_host
 from ..._estimator.block_data import BlockedMatrix
 from ..._estimator.cross_validation import (
     CrossValidationMixin,
@@ -76,8 +76,9 @@ class FoldSearchMixin(CrossValidationMixin):
         penalties = [self._as_penalty(grid) for grid in grids]
         scored = self._scored_options(options)
         light = whole.with_X(None)
-        there = is_device(X)  # where each fold has the whole GPU
-        n_jobs, shared = (1, True) if there else (self.n_jobs, isinstance(X, BlockedMatrix))
+        shared = not is_in_main_memory(X)
+        # each fold has the whole GPU
+        n_jobs = 1 if shared and not isinstance(X, BlockedMatrix) else self.n_jobs
         small = not shared and is_small(X, THREAD_WORK)
 
         def score_folds(some, grids):

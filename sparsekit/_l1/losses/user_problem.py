@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..._arrays import is_device, kernel_module, namespace
+from ..._arrays import as_like, kernel_module, namespace
 from ..._messages import numbers
 from ..._solver import outcome
 from ..._solver.outcome import Stop
@@ -40,7 +40,7 @@ class ProtocolProblem(Problem):
 
     def __init__(self, loss, products=True, x0=None):
         self.products = products
-        self.like = x0 if is_device(x0) else np.empty(0)
+        self.like = as_like(np.empty(0), x0)
         self._operator = kernel_module("shared._operators", self.like).CallbackOperator
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0

@@ -7,9 +7,9 @@ from numbers import Real
 import numpy as np
 from sklearn.metrics import accuracy_score
 
-from ..._arrays import DEVICE_BLOCK, as_like, is_device, to_host
+from ..._arrays import as_like, to_host
 from ..._estimator.offset import with_rows_offset
-from ..._linalg.matrix import BUFFER
+from ..._linalg.matrix import buffer_size
 from ..._messages import shown
 
 
@@ -111,8 +111,7 @@ class SquaredErrors:
         coefs = as_like(coefs, self.X)
         intercepts = as_like(np.array([intercept for *_, intercept in self._solutions]), self.X)
         X = self.X if len(columns) == self.X.shape[1] else self.X[:, as_like(columns, self.X)]
-        most = DEVICE_BLOCK if is_device(self.X) else BUFFER
-        errors, size = np.zeros_like(intercepts), max(1, most // len(intercepts))
+        errors, size = np.zeros_like(intercepts), max(1, buffer_size(self.X) // len(intercepts))
         for at in range(0, len(self.y), size):
             rows = slice(at, at + size)
             squares = (X[rows] @ coefs + intercepts - self.y[rows, None]) ** 2

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import is_device
+from ..._arrays import is_sparse
 from .nonnegative import minimize_nonnegative
 from .oba import minimize_oba
 
@@ -78,7 +78,7 @@ def subtract_centre(X, centre):
 
 def can_be_centred(X, fit_intercept):
     """Whether there is an intercept that takes what is subtracted; sparse X on a GPU stays as it is."""
-    return fit_intercept and not (is_device(X) and hasattr(X, "nnz"))
+    return fit_intercept and (sp.issparse(X) or not is_sparse(X))
 
 
 class CentredLoss:

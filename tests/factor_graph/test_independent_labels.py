@@ -125,7 +125,7 @@ def test_systems_are_solved_alike_by_rows_columns_and_products(sparse, intercept
         back = np.eye(p + intercept)
         back[p:, :p] = -systems.shift if solve == systems._by_rows else 0.0
         for k in range(K):
-            ridge = np.r_[np.full(p, 0.05), np.full(int(intercept), 1e-8 * D[:, k].sum())]
+            ridge = np.r_[np.full(p, 0.05), np.full(int(intercept), 1e-6 * D[:, k].sum())]
             B = A @ back
             wanted = back @ np.linalg.solve((B.T * D[:, k]) @ B + np.diag(ridge), -back.T @ G[:, k])
             np.testing.assert_allclose(d[:, k], wanted, rtol=1e-5, atol=1e-6 * abs(wanted).max())

@@ -194,7 +194,7 @@ def test_pair_sums(K, monkeypatch):
     np.testing.assert_allclose(high, weight @ np.minimum(first, second), atol=1e-14)
     np.testing.assert_allclose(low, weight @ np.maximum(first + second - 1.0, 0.0), atol=1e-14)
     # by calls of few rows, between which Ctrl-C is heard: the same bits
-    monkeypatch.setattr(label_loss._class_model, "FACTOR_BUFFER", 2 * len(high) + 2)
+    monkeypatch.setattr(label_loss, "BUFFER", 2 * len(high) + 2)
     for found, wanted in zip(labels.pair_sums(mu, weight), (high, low)):
         np.testing.assert_array_equal(found, wanted)
 

@@ -14,7 +14,7 @@ from structure_oracles import ChainOracle, TreeOracle
 from sparsekit import AtMostOne, Budget, DepTree, FactorGraph, Matching, Pair, Sequence, Xor, sparsemax
 from sparsekit._cython.factor_graph._structures import tree
 
-MANY = 64  # structures from which on several enter at once
+MANY = 64
 
 
 def matching_by_logic(u, transitions):

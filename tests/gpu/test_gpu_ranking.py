@@ -42,8 +42,7 @@ def test_rankings(cupy, monkeypatch, dtype, order, k):
         for given in (csr_matrix(rows), cupy.asarray(rows.toarray())):
             with monkeypatch.context() as patch:
                 patch.setattr(_ranking, "DEVICE_BLOCK", 4 * 64)
-                patch.setattr(module, "BLOCK", 700)
-                patch.setattr(module, "CLASSES", 1600)
+                patch.setattr(module, "MAX_SCORES", 700)
                 found = module.rank(there, given, k, codes=cupy.asarray(codes), normalize=True)
             rtol = 1e-12 if kind == np.float64 else 1e-5
             for mine, theirs in zip(found, expected):

@@ -8,16 +8,27 @@ curvature.
 import numpy as np
 
 from ..._arrays import namespace
-from ..._linalg.class_products import class_sums, matmat, product_cost
-from ..._linalg.cost import HOST, PRODUCTS
+from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import solve_positive
-from ..._solver.tolerances import ROUNDING
-from .proximal_points import RIDGE
 
+# Largest number of columns of X, the intercept included, for a matrix over columns.
+MAX_COLUMNS = 512
 # Largest number of products of a step by conjugate gradients.
 MAX_PRODUCTS = 60
+# Estimated number of products of the first step.
+FIRST_PRODUCTS = 10
+# Cost of gathering an entry of a matrix, in multiplications.
+GATHER_COST = 30.0
+# Cost of a product with an entry of a sparse X, in multiplications with a dense one.
+SPARSE_COST = 3.0
+# Ridge of an intercept in units of its curvature.
+INTERCEPT_RIDGE = 1e-6
+# Ridge of a feature in units of its mean square.
+FEATURE_RIDGE = 1e-8
+# Part of the diagonal that keeps a matrix positive definite to rounding.
+ROUNDING = 1e-11
 
 
 class OutputSystems:
@@ -36,13 +47,13 @@ class OutputSystems:
         self.design, self.weight, self.alpha, self.fit_intercept = design, weight, alpha, fit_intercept
         (n, self.p), self.xp = design.shape, namespace(weight=weight)
         self.squares = design.squares(weight)
-        self.feature_ridge = np.maximum(self.squares * RIDGE, alpha)
+        self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
         self.size = self.p + fit_intercept
         self.is_dense = isinstance(design, DenseDesign)
         self.has_row_matrix = self.xp is np and n <= MAX_SIDE and alpha > 0.0
-        self.has_column_matrix = self.xp is np and self.size <= MAX_SIDE
+        self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
         self.kernel = None
-        self.expected = PRODUCTS
+        self.expected = FIRST_PRODUCTS
         # Means of dense columns. Columns are centred, since large means would cancel all digits.
         self.shift = np.zeros(self.p)
         if self.has_row_matrix and fit_intercept and self.is_dense:
@@ -62,21 +73,23 @@ class OutputSystems:
 
         Those by conjugate gradients have residuals of at most ``enough`` (k,).
         """
-        costs = {self._by_products: self.expected * product_cost(self.design, D.shape[1])}
+        costs = {self._by_products: self.expected * self._cost_of_product(D.shape[1])}
         count = (D > 0.0).sum(axis=0)
         if self.has_column_matrix:
             q = self.size
-            form, factor = 0.5 * HOST.dense * q**2 * count, HOST.factor * q**3 / 3.0
-            costs[self._by_columns] = float((form + factor).sum())
+            costs[self._by_columns] = float((q**2 * count + q**3 / 3.0).sum())
         if self.has_row_matrix:
-            costs[self._by_rows] = float((HOST.factor * count**3 / 3.0).sum())
+            costs[self._by_rows] = float((count**3 / 3.0 + GATHER_COST * count**2).sum())
             if self.kernel is None:
-                costs[self._by_rows] += 0.25 * len(D) * product_cost(self.design, 1)
+                costs[self._by_rows] += len(D) * self._cost_of_product(1) / 4.0
         return min(costs, key=costs.get)(G, D, enough)
+
+    def _cost_of_product(self, k):
+        return 4.0 * k * self.design.nnz * (1.0 if self.is_dense else SPARSE_COST)
 
     def _ridge(self, D):
         """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""
-        own = RIDGE * _intercept_curvatures(D)
+        own = INTERCEPT_RIDGE * _intercept_curvatures(D)
         ridge = self.feature_ridge[:, None] + np.zeros_like(D[:1])
         return np.concatenate([ridge, own[None]]) if self.fit_intercept else ridge
 
@@ -96,7 +109,7 @@ class OutputSystems:
             centre = self.shift if self.fit_intercept and self.is_dense else None
             self.kernel = self.design.row_gram(np.ones(self.p), centre=centre) / self.alpha
         own = np.full_like(G, self.alpha)
-        own[self.p :] = RIDGE * _intercept_curvatures(D)
+        own[self.p :] = INTERCEPT_RIDGE * _intercept_curvatures(D)
         G = self._centred(G)
         along = self.scores(self._uncentred(G / own))
         back = np.zeros_like(D)
@@ -122,7 +135,7 @@ class OutputSystems:
         ridge = self._ridge(D)
         squares = np.concatenate([self.squares, self.weight.sum()[None]])[: self.size]
         M = squares[:, None] * D.sum(axis=0) + ridge
-        M = np.maximum(M, ROUNDING * float(M.max()) or 1.0)
+        M = np.maximum(M, 1e-12 * float(M.max()) or 1.0)
         d, r = np.zeros_like(G), -G
         p = r / M
         size = (r * p).sum(axis=0)

@@ -9,7 +9,7 @@ from sparsekit._fenchel_young.losses import newton_system as _class_newton
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
 
 MAPS = ("sparsemax", "softmax")
-ALPHA = 1e-4
+ALPHA = 1e-2
 
 
 def system(transform, make, intercept, n=60):

@@ -18,6 +18,8 @@ from ..._solver.tolerances import ROUNDING
 
 # Ridge of free intercepts, in units of their largest slope.
 INTERCEPT_RIDGE = 1e-3
+# Curvature that is left out has at most this part of alpha, all together: steps are exact to some 1e-5.
+MAX_LEFT_OUT = 0.02
 
 
 @dataclass
@@ -112,10 +114,10 @@ class NewtonSystem:
         return INTERCEPT_RIDGE * float(np.abs(G[-1]).max())
 
     def _large(self, P, weight, alpha):
-        """Where P has curvature, but for what has less than alpha, all together."""
+        """Where P has curvature, but for what has less than a part of alpha, all together."""
         if self._squares is None:
             self._squares = _class_model.squared_norms(self.design) + self.intercept
-        most = alpha / max(2.0 * P.size, 1.0)
+        most = MAX_LEFT_OUT * alpha / max(2.0 * P.size, 1.0)
         with np.errstate(invalid="ignore", over="ignore"):
             return P * (weight * self._squares)[:, None] > most
 

@@ -139,7 +139,7 @@ def test_nonnegative_coefficients_with_features_without_a_penalty(fit_intercept)
         X, y = rng.standard_normal((30, 150)), rng.standard_normal(30)
         v = rng.choice([0.0, 1.0, 3.0], 150)
         model = LassoOBA(0.001, positive=True, fit_intercept=fit_intercept, penalty_weights=v).fit(X, y)
-        assert model.n_iter_ < 100 and model.dual_gap_ <= 1e-4 * model.objective_ + 1e-15
+        assert model.n_iter_ < 100 and model.dual_gap_ <= 1e-4 * model.objective_ + 1e-12 * (y @ y) / 60
 
 
 @pytest.mark.parametrize("as_format", [*FORMATS, np.float32])

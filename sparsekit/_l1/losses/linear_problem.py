@@ -105,7 +105,7 @@ class LinearProblem(Selection):
         """
         if len(free) == 1 and self.intercept and int(free[0]) == self.size - 1:
             return np.array([[float(self.state.d.sum())]]), lambda step: self.state.d * step[0]
-        if len(free) > min(MAX_SIDE, self.n_rows):
+        if len(free) > MAX_SIDE:
             return None, None
         cols, has = self._split(free)
         # sums in double precision, whatever models have: what is left of a gradient has a price

@@ -125,7 +125,7 @@ class NewtonSession:
                 run.status, message = outcome.CONVERGED, CONVERGED_BY_PREDICTION
             if run.status is None and (is_solved or violation <= goal):
                 gap = self._gap(l1, l2) if gap is None else gap
-                if is_solved or not gap > gap_tol * abs(fun):
+                if is_solved or not gap > gap_tol * abs(fun) or self._is_rounding(run, violation, gap):
                     run.status = outcome.CONVERGED
                 else:
                     goal = tightened(violation, gap_tol * abs(fun), gap)
@@ -142,7 +142,10 @@ class NewtonSession:
             is_stuck = is_stuck or slow > PATIENCE
             if not goes_on and (is_stuck or not self._add_columns(l1, l2, multiplier * level)):
                 moved = self._move_otherwise(run, is_stuck=True)
-                run.status = run.status if moved else self._end_of_progress(run, violation)
+                if not moved:
+                    gap = self._gap(l1, l2) if gap is None else gap
+                    is_end = self._is_rounding(run, violation, gap)
+                    run.status = outcome.CONVERGED if is_end else outcome.NO_PROGRESS
             if moved:
                 multiplier, slow, best, least, level, is_stuck = 1.0, 0, np.inf, np.inf, l1, False
                 continue
@@ -191,9 +194,9 @@ class NewtonSession:
         """
         return False
 
-    def _end_of_progress(self, run, violation):
-        """The status of a run that is stuck."""
-        return outcome.NO_PROGRESS
+    def _is_rounding(self, run, violation, gap):
+        """Whether rounding forbids a smaller gap only."""
+        return False
 
     def _fits(self, columns):
         return plan.hessian_fits(len(columns), self.hessian.count(columns))
@@ -226,7 +229,10 @@ class NewtonSession:
             x = np.zeros_like(x)
             self.problem.start(x)
         self.x, self.g = x, self.problem.gradient()
-        self.unit = unit_of_tol(self.loss, x, self.g) if self.unit is None else self.unit
+        self.unit = self._unit_of_tol() if self.unit is None else self.unit
+
+    def _unit_of_tol(self):
+        return unit_of_tol(self.loss, self.x, self.g)
 
     def _objective(self, l1, l2):
         return self.problem.f + _penalty(self.x, l1, l2)
@@ -277,8 +283,7 @@ class NewtonSession:
         hessian, state, variables = self.hessian, self.problem.state, self.hessian.variables
         l1, l2, g, x = l1[variables], l2[variables], self.g[variables], self.x[variables]
         m, self.predicted = len(hessian.columns), np.inf
-        # sums in single precision have overflowed
-        if not (hessian.matrix.diagonal() < np.finfo(np.float32).max).all():
+        if not hessian.is_finite:
             return True
         is_stuck = False
         while True:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._cython.l1._squares import certify
 from ..._linalg.prepared import Prepared
-from ..._solver import outcome
+from ..._linalg.special import largest
 from ..._solver.tolerances import FORCING, GAP_FACTOR, ROUNDING
 from .. import plan
 from .interior import interior_point
@@ -144,21 +144,34 @@ class SquaresSession(NewtonSession):
 
     def _cheap_gap(self, l1, l2):
         u, p = self.problem.state.u, self.p
-        rounding = ROUNDING * max(1.0, float(np.abs(u).sum()))
-        if self._has_free or (np.abs(self.g[p:]) > rounding).any():
+        if self._has_free or (np.abs(self.g[p:]) > self._intercept_rounding()).any():
             return None
         half, along = self.problem.f, -float(u @ self.loss.y)
         return certify(self.x[:p], -self.g[:p], l1[:p], l2[:p], self.positive, half, along, 0.0)[1]
 
-    def _end_of_progress(self, run, violation):
+    def _is_rounding(self, run, violation, gap):
         # where y is fitted exactly the gap is rounding of its squares
         at_zero = 0.5 * float(self.rows.weighted(self.loss.y) @ self.loss.y)
-        is_end = violation <= run.tol * self.unit and self._gap(run.l1, run.l2) <= ROUNDING * at_zero
-        return outcome.CONVERGED if is_end else outcome.NO_PROGRESS
+        return violation <= run.tol * self.unit and gap <= ROUNDING * at_zero
 
     def _fits(self, columns):
-        # where a matrix of the rows fits, one of about as many columns does
-        return self._has_all or self._used_interior or super()._fits(columns)
+        if self._used_interior:  # about as many columns as rows, whatever entries they have
+            return plan.hessian_fits(len(columns), None)
+        return self._has_all or super()._fits(columns)
+
+    def _unit_of_tol(self):
+        # the intercept is optimal up to rounding
+        g = self.g if not self.x.any() else self.loss.gradient(np.zeros_like(self.x))
+        return largest(np.abs(g[: self.p])) or 1.0
+
+    def _measure(self, x, g, l1):
+        if len(self.x) > self.p and abs(g[-1]) <= self._intercept_rounding():
+            g[-1] = 0.0
+        return super()._measure(x, g, l1)
+
+    def _intercept_rounding(self):
+        """The size of an intercept's gradient that is rounding."""
+        return ROUNDING * float(np.abs(self.problem.state.u).sum())
 
     def _most_new(self, x, l2):
         n_used = int(np.count_nonzero(x))

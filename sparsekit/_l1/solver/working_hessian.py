@@ -64,6 +64,12 @@ class WorkingHessian(WorkingColumns):
         return np.append(self.columns, np.full(int(self.has_intercept), len(self.is_used)))
 
     @property
+    def is_finite(self):
+        """Whether no product has overflowed; those of sparse columns are in single precision."""
+        most = np.finfo(np.float64 if self.is_dense else np.float32).max
+        return bool((self.matrix.diagonal() < most).all())
+
+    @property
     def n_bytes(self):
         """Memory in bytes, without X."""
         return 0 if self.matrix is None else self.matrix.nbytes + self.d.nbytes
@@ -91,6 +97,9 @@ class WorkingHessian(WorkingColumns):
         self.d, self.is_new = d.copy(), True
         if self.is_dense:
             dtype = np.float64 if len(self.columns) <= plan.SMALL_GRAM else np.float32
-            self._set_matrix(self.part.sandwich(self.d, intercept=self.has_intercept, dtype=dtype))
+            matrix = self.part.sandwich(self.d, intercept=self.has_intercept, dtype=dtype)
+            if dtype == np.float32 and not np.isfinite(matrix.diagonal()).all():
+                matrix = self.part.sandwich(self.d, intercept=self.has_intercept)
+            self._set_matrix(matrix)
         else:
             self._set_matrix(self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept))

@@ -19,6 +19,8 @@ from ..labels.label_loss import Labels
 from ..plan import MARGINAL_TOL
 from ..solver.layout import GraphOptions
 
+# Most nodes of HiGHS' tree for one row, so that a prediction ends; 150 labels with 400 pairs take a few.
+MAX_NODES = 10_000
 _EXAMPLE = "For example [(Imply, [4, 7])]: label 4 implies label 7."
 
 
@@ -155,29 +157,25 @@ def nearest_sets(scores, factors, n_threads):
     """
     labels = Labels(scores.shape[1], np.zeros((0, 2)), logic(factors, scores.shape[1]))
     none, xp = np.zeros(0, like=scores), namespace(scores=scores)
-    options = GraphOptions(quadratic=False)
-    mu, _ = labels.marginals(scores, none, none, options, n_threads)
+    mu, _ = labels.marginals(scores, none, none, GraphOptions(quadratic=False), n_threads)
     # sets are decided one by one, in main memory
     out, scores = to_host((mu > 0.5).astype(np.int64)), to_host(scores)
     # tied sets give a mixture: rounding it may obey all factors and be far from optimal
     between = (mu > MARGINAL_TOL) & (mu < 1.0 - MARGINAL_TOL)
     for i in np.flatnonzero(labels.breaking(out) | to_host(between.any(axis=1))):
-        out[i] = _best_set(labels.polytope, scores[i], options.max_iter)
+        out[i] = _best_set(labels.polytope, scores[i])
     return xp.asarray(out)
 
 
-def _best_set(p, scores, max_nodes):
-    """Set of labels (K,) of the largest score among those that obey a polytope's rows, by HiGHS.
-
-    Its tree has at most ``max_nodes`` nodes, so that a prediction ends; 150 labels with 400 pairs take a few.
-    """
+def _best_set(p, scores):
+    """Set of labels (K,) of the largest score among those that obey a polytope's rows, by HiGHS."""
     least = np.where(np.arange(len(p.right)) < p.n_upper, -np.inf, p.right)
     found = milp(
         -scores / (np.abs(scores).max(initial=0.0) or 1.0),
         integrality=np.ones(len(scores)),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(p.rows, least, p.right),
-        options={"mip_rel_gap": 0.0, "node_limit": max_nodes},
+        options={"mip_rel_gap": 0.0, "node_limit": MAX_NODES},
     )
     if found.x is None:
         is_proven = found.status == 2

@@ -61,7 +61,7 @@ class ExtremeSoftmaxSGD(
         Step length of the first epoch, in the scale of the mean loss. It is a factor of the adaptive steps of
         method "auto": there "auto" is 0.6 where it decays, else 0.3. For the other methods "auto" tries
         powers of ten on a tenth of the rows (at least 500), scored by the log-loss on up to 2000 others. The
-        lowest wins, or a smaller rate within ``tol * log(n_classes)``. This costs about as much as the fit.
+        lowest wins, or a smaller rate within 0.001 log(n_classes) of it. This costs about as much as the fit.
     decay : float, default=None
         Factor of the learning rate after each epoch. None: 0.9. The adaptive steps of method "auto" have 0.5.
         They have 0.85 where the optimum is the aim: with a given ``alpha > 0``, or a ridge to zeros and steps

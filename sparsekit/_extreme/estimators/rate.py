@@ -17,6 +17,8 @@ from .targets import count_labels, make_rows, take_rows, used_rows
 
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows
 RATES = tuple(10.0**k for k in range(-3, 4))
+# Part of log K, the log-loss of no model, by which log-losses count as equal.
+EQUAL_LOSSES = 1e-3
 # Part of the rows that rates are tried on, and that are set aside.
 TUNING_PART = 0.1
 # Fewest rows that rates are tried on.
@@ -63,7 +65,7 @@ def choose_rate(model, source, options, noise, rng):
             print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
 
     # a smaller rate that is as good is better: what comes later moves the weights less
-    slack = (model.tol or 0.0) * np.log(max(2, len(targets.classes)))
+    slack = EQUAL_LOSSES * np.log(max(2, len(targets.classes)))
 
     def is_best(rate):
         return losses[rate] < min(loss for other, loss in losses.items() if other != rate) - slack

@@ -17,6 +17,8 @@ from .targets import count_labels, make_rows, take_rows, used_rows
 
 # the papers tune over 10^-3 .. 10^3 on a tenth of the rows
 RATES = tuple(10.0**k for k in range(-3, 4))
+# Most rates beyond either end of these.
+MORE_RATES = 4
 # Part of log K, the log-loss of no model, by which log-losses count as equal.
 EQUAL_LOSSES = 1e-3
 # Part of the rows that rates are tried on, and that are set aside.
@@ -64,18 +66,18 @@ def choose_rate(model, source, options, noise, rng):
         if model.verbose:
             print(f"{type(model).__name__} learning_rate {rate:g}: log-loss {losses[rate]:.5f}, {size} rows")
 
-    # a smaller rate that is as good is better: what comes later moves the weights less
-    slack = EQUAL_LOSSES * np.log(max(2, len(targets.classes)))
-
-    def is_best(rate):
-        return losses[rate] < min(loss for other, loss in losses.items() if other != rate) - slack
-
     for rate in RATES:
         loss_of(rate)
+    # a smaller rate that is as good is better: what comes later moves the weights less
+    slack = EQUAL_LOSSES * np.log(max(2, len(targets.classes)))
     # the best at an end of the range is none yet
     for factor, end in ((10.0, max), (0.1, min)):
-        while is_best(end(losses)):
-            loss_of(factor * end(losses))
+        for _ in range(MORE_RATES):
+            last = end(losses)
+            others = min((v for r, v in losses.items() if r != last), default=np.inf)
+            if not (np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)):
+                break
+            loss_of(last * factor)
     if not np.isfinite(min(losses.values())):
         raise FloatingPointError(
             f"method={shown(model.method)} diverged at every learning rate from {RATES[0]:g} to "

@@ -59,7 +59,7 @@ CASES = {
         "n_negatives": 3,
         "alpha": 1e-3,
         "noise": "frequency",
-        "callback": lambda r: r.nit == 3,  # Newton's method does not follow then
+        "callback": lambda r: r.nit == 5,  # Newton's method does not follow then
     },
     "umax": {"method": "umax", "alpha": 0.01, "learning_rate": 0.1},
     "nce": {"method": "nce", "learning_rate": 0.1},

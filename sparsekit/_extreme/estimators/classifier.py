@@ -41,8 +41,9 @@ class ExtremeSoftmaxSGD(
         - "auto": steps on the softmax over the label and the sampled classes, all of them where there are at
           most 192, else 192 drawn and weighted ones, in blocks of 16 that share cache lines. Their lengths
           come from sums of squared gradients [5]_: no rate has to be found. Fits to rows in memory that are
-          dense, or small, go on after 3 epochs (``tol=0``: all) by Newton's method on all rows and classes.
-          "auto" is "implicit" with ``hash_bits`` or on a GPU.
+          dense, or small, go on after 5 epochs (``tol=0``: all) by Newton's method on all rows and classes.
+          That takes at most twice the time of max_iter epochs, or a second. "auto" is "implicit" with
+          ``hash_bits`` or on a GPU.
         - "implicit": Implicit SGD on the double sum [1]_, eq. (9). Stays finite at any learning rate.
         - "umax": SGD on the double sum with [1]_, Algorithm 1.
         - "sgd": SGD on the double sum; diverges unless the learning rate is small.

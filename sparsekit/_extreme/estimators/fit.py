@@ -15,11 +15,14 @@ from . import settings
 from .monitor import EpochMonitor
 from .tracking import forget
 
+# epochs before Newton's method goes on
+WARM_UP = 5
+
 
 def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     """Run the epochs of a `Run` and set the attributes.
 
-    With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds)`` goes on
+    With ``passes`` the epoch is a call of partial_fit. ``refine(state, options, seconds, n_epochs)`` goes on
     from what the epochs left, and gives the objective, or None where it did not.
     """
     model, options, targets = run.model, run.options, run.source.targets
@@ -30,7 +33,7 @@ def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), tracker)
     if refine is not None and model.tol:
         # what comes after them gets there sooner
-        monitor.enough = settings.TRIAL_EPOCHS
+        monitor.enough = WARM_UP
     monitor.begin(None)
     while True:
         result = minimize_sampled_softmax(
@@ -50,7 +53,7 @@ def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
             tracker.begin()
     monitor.end()
     in_time = result.status in (outcome.CONVERGED, outcome.STOPPED) and not monitor.was_stopped
-    exact = refine(state, options, monitor.seconds) if refine is not None and in_time else None
+    exact = refine(state, options, monitor.seconds, result.nit) if refine is not None and in_time else None
     if tracker is not None:
         tracker.exact = exact
     seen = targets.codes if options.plan is None else np.arange(len(state.W))

@@ -34,9 +34,6 @@ DEFAULT_C = 10.0
 # The same of a ridge to centroids, from which rows set aside choose. By the log-loss of new rows 1 is best on
 # fb15k, delicious, skip-grams and graphs, 3 to 10 on bibtex and ptb, and 30 on sector and hashed words.
 CENTROIDS_C = (1.0, 3.0, 10.0, 30.0)
-# Epochs that another fit follows: of each C that is compared, and before Newton's method. By two C is 3 on
-# fb15k, where 1 is better, as on graphs if C rises within one fit: more epochs lower the log-loss as well.
-TRIAL_EPOCHS = 3
 # Length of adaptive steps without decay: a third and three times of it are seldom better.
 ADAPTIVE_RATE = 0.3
 # The first length where it decays.

@@ -18,9 +18,15 @@ FULL_ROW = 0.1
 MAX_COPIED = 2**19
 # Largest table of rows and classes, or features and classes, in numbers, unless the data has more.
 MAX_TABLE = 2**22
-# Decrease of the objective that is not worth more epochs or steps, in units of tol * log K. An objective that
-# is this low can't decrease by more. Without a ridge, weights of separable classes would grow without limit.
-NEGLIGIBLE_DECREASE = 50.0
+# Seconds that it may take in any case.
+MIN_SECONDS = 1.0
+# Largest time in units of the time of max_iter epochs.
+MAX_TIME_RATIO = 2.0
+# Steps end after two decreases of the objective below this part of log K.
+MIN_DECREASE = 1e-4
+# Steps end at an objective below this part of log K. Without a ridge, the weights of separable classes would
+# grow without limit.
+LOW_OBJECTIVE = 5e-3
 
 
 def is_dense(rows):
@@ -39,7 +45,7 @@ def newton_follows(options, rows, n_classes):
     return is_small or is_dense(rows)
 
 
-def refine_in_memory(model, X, targets, use, state, options, seconds):
+def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
     """Newton steps on the exact objective from ``state``, which is changed; returns the objective, or None.
 
     Parameters
@@ -54,6 +60,8 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     options : SamplingOptions
     seconds : float
         Time of the epochs.
+    n_epochs : int
+        Their number.
     """
     K, place = state.n_classes, options.plan.place
     X, q, weight = _given(X, targets, use, model.label_choice, K)
@@ -64,24 +72,25 @@ def refine_in_memory(model, X, targets, use, state, options, seconds):
     start[: X.shape[1]] = state.W[:, place]
     if state.bias is not None:
         start[-1] = state.bias[place]
-    max_time = np.inf if model.max_time is None else model.max_time - seconds
-    if max_time <= 0:
-        return None
-    enough, values, flat = (model.tol or 0.0) * np.log(K), [], [0]
-    low = NEGLIGIBLE_DECREASE * enough
+    limit = max(MIN_SECONDS, MAX_TIME_RATIO * seconds / n_epochs * options.max_iter)
+    if model.max_time is not None:
+        limit = min(limit, model.max_time - seconds)
+        if limit <= 0:
+            return None
+    enough, values, flat = MIN_DECREASE * np.log(K), [], [0]
 
     def is_enough(intermediate_result):
         values.append(intermediate_result.fun)
         small = len(values) > 1 and values[-2] - values[-1] < enough
         flat[0] = flat[0] + 1 if small else 0
-        return flat[0] >= 2 or values[-1] <= low
+        return flat[0] >= 2 or values[-1] <= LOW_OBJECTIVE * np.log(K)
 
     begin = time.perf_counter()
     first = loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum())
-    if not low < first < np.inf:
+    if not LOW_OBJECTIVE * np.log(K) < first < np.inf:
         return None
     result = minimize_fenchel_young(
-        loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=max_time, callback=is_enough
+        loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough
     )
     if model.verbose:
         print(

@@ -90,12 +90,16 @@ def prepare(state, options):
     return state
 
 
+# rows whose entries determine the features' scale
+_ROWS_OF_SCALE = 2000
+
+
 def set_scale(state, rows):
     """Note one over the scale that adaptive steps count features in, once, from the first rows."""
     if state.totals is None or state.totals[3]:
         return
     chosen = np.arange(len(rows.y)) if rows.row_of is None else np.unique(rows.row_of)
-    chosen = chosen[:: max(1, int(len(chosen) * rows.width) // matrix.BLOCK)]
+    chosen = chosen[:: -(-len(chosen) // _ROWS_OF_SCALE)]
     if len(rows.indptr):
         data = np.concatenate([rows.data[rows.indptr[i] : rows.indptr[i + 1]] for i in chosen])
     else:

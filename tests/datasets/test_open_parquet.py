@@ -60,8 +60,11 @@ def test_row_groups_are_blocks(tmp_path, dtype):
 
 def test_a_group_is_turned_batch_by_batch(tmp_path):
     values = np.arange(150_000.0)  # pyarrow's batches have 65536 rows
-    pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet", row_group_size=len(values))
-    assert_array_equal(open_parquet(tmp_path / "a.parquet").block(0)[:, 0], values)
+    content = pa.table({"a": values, "y": values % 3, "b": -values})
+    pq.write_table(content, tmp_path / "a.parquet", row_group_size=len(values))
+    X = open_parquet(tmp_path / "a.parquet", target="y")
+    assert_array_equal(X.block(0), np.stack([values, -values], axis=1))
+    assert_array_equal(X.y, values % 3)
 
 
 @pytest.mark.parametrize("other", [pa.float64(), pa.int32(), pa.int8()])

@@ -116,3 +116,15 @@ def test_scores_of_a_million():
     graph.add(sk.AtMostOne(u[[2, 3, 1, 0]]))
     graph.add(sk.Dense([u[[0, 1, 3]], u[[2]]], [[-214274.0], [1790229.0], [374121.0]]))
     assert graph.solve().status == INFEASIBLE
+
+
+@pytest.mark.parametrize("cost", [10.0, 2000.0, 9000.0])
+def test_a_forbidden_variable_of_a_large_cost_is_off(cost):
+    """x <= cost m, where m must be off and x would rather be on."""
+    for how in ("solve", "map"):
+        graph = sk.FactorGraph()
+        u = graph.variable(np.array([1.0, -np.inf]))
+        graph.add(sk.Knapsack(u, [1.0, cost], cost, negated=[False, True]))
+        found = getattr(graph, how)()
+        assert found.success
+        np.testing.assert_allclose(found[u], [0.0, 0.0], atol=1e-8)

@@ -360,3 +360,41 @@ def test_infinite_products_of_an_unpenalised_column_are_left_to_oba():
     model = LassoOBA(0.03, penalty_weights=weights).fit(sp.csr_array(X), rng.standard_normal(40))
     assert model.solver_ == "gram, oba"
     assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, 3.7])
+def test_columns_without_slopes_take_no_iteration(value):
+    y = np.random.default_rng(0).standard_normal(20) + 1e5
+    for X in (np.full((20, 3), value), sp.csr_array(np.full((20, 3), value))):
+        for alpha in (1e-12, 1e-3, 1e3):
+            model = LassoOBA(alpha, tol=1e-10).fit(X, y)
+            assert model.n_iter_ == 0 and not model.coef_.any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_free_columns_of_lower_rank_than_rows_have_a_certificate():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((20, 60)), rng.standard_normal(20)
+    X[:, 12:24] = X[:, :12]
+    weights = np.repeat([0.0, 1.0], [24, 36])
+    model = LassoOBA(0.05, penalty_weights=weights).fit(X, y)
+    assert model.dual_gap_ <= 1e-3 * model.objective_
+
+
+def test_exact_fits_by_free_columns_end():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((30, 100)), rng.standard_normal(30)
+        weights = np.repeat([0.0, 1.0], [35, 65])
+        model = LassoOBA(0.01, l1_ratio=0.0, tol=1e-8, penalty_weights=weights).fit(X, y)
+        assert model.n_iter_ <= 20 and model.objective_ <= 1e-10
+
+
+def test_float32_columns_of_large_numbers_are_solved():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 120)), rng.standard_normal(40)
+    alpha = 0.1 * np.abs(X.T @ (y - y.mean())).max() / 40
+    expected = LassoOBA(alpha, tol=1e-8).fit(X, y)
+    model = LassoOBA(1e20 * alpha, tol=1e-8).fit((1e20 * X).astype(np.float32), y)
+    assert model.objective_ == pytest.approx(expected.objective_, rel=1e-5)

@@ -88,7 +88,8 @@ class LinearScores:
         indices = number[X.indices].astype(np.int64, copy=False)
         data, indptr = X.data.astype(self.dtype(X), copy=False), X.indptr.astype(np.int64)
         # each part keeps k scores a row
-        n_parts = max(1, min(self.n_threads, self.n_classes // max(1, k)))
+        most = min(self.n_classes // max(1, k), MAX_SCORES // max(1, X.shape[0] * k))
+        n_parts = max(1, min(self.n_threads, most))
         result = Ranking(X.shape[0], k, data.dtype, codes, normalize, n_parts)
         intercept = self.intercept.astype(data.dtype, copy=False)
         is_half = self.coef.dtype == np.float16  # which the kernel does not read

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..factors.structure_rows import TreeSets
 from ..plan import MARGINAL_TOL
-from .interior_point import project
+from .interior_point import MAX_STEPS, project
 from .linear_program import best
 from .polytope import polytope_of
 from .presolve import postsolve, presolve
@@ -63,7 +63,7 @@ def _marginals(layout, p, scores, off, most, deadline):
         return None
     inner_target = target[reduced.free]
     try:
-        point = project(inner_target, reduced.inner, most, deadline)
+        point = project(inner_target, reduced.inner, min(most, MAX_STEPS), deadline)
     except RuntimeError:  # SuperLU raises this for a singular factor
         return None
     if not point.residual < MARGINAL_TOL:

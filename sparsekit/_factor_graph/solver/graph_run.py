@@ -13,9 +13,11 @@ from ..factors.structure_rows import own_indices
 from ..plan import MARGINAL_TOL, PASSES, plan_of
 from . import finish
 
-# Times the sum of all larger scores: lower scores count as -inf where they need not be on, and this one
-# replaces -inf. In 592 random graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10
-# (LP-SparseMAP) times the sum.
+# Times the sum of all scores, stands for -inf. Costs of a knapsack may differ by as much: with -1e3 some
+# graphs whose costs differ by 2000 count as infeasible.
+LOSS = -1e4
+# Times the sum of all larger scores: lower scores count as -inf where they need not be on. In 592 random
+# graphs of up to 8 coupled logic factors none was on from 1 (LP-MAP) and 10 (LP-SparseMAP) times the sum.
 MASK = -1e3
 
 
@@ -45,7 +47,7 @@ def _without_masks(scores, additional, limit):
         return scores, additional, low, low_too
     size = 1.0 + np.where(low, 0.0, np.abs(scores)).sum(axis=1)
     size += np.where(low_too, 0.0, np.abs(additional)).sum(axis=1)
-    loss = np.maximum(MASK * size, -1e290)[:, None]
+    loss = np.maximum(LOSS * size, -1e290)[:, None]
     return np.where(low, loss, scores), np.where(low_too, loss, additional), low, low_too
 
 

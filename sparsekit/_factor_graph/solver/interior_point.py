@@ -21,6 +21,8 @@ from ..plan import MARGINAL_TOL
 # Regularisation of dependent equalities and of variables without a quadratic term. Refinement removes its
 # effect: 1e-9 to 1e-5 take the same time and find the same solutions.
 SHIFT = 1e-7
+# Largest number of Newton steps. No feasible graph of 62 coupled ones reached it.
+MAX_STEPS = 60
 
 
 @dataclass

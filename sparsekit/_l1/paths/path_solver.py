@@ -205,8 +205,8 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
 def uses_hessian(loss, l1_ratio, is_path, options):
     """Whether a `NewtonSession` solves a path or a fit: losses of one score a row, ridges within limits.
 
-    Least squares it solves always, other losses with an L1 part on a path. Ridges of other losses are not
-    worth a Hessian that is kept beyond limits of the plan.
+    It solves all least squares. Of other losses it solves paths with an L1 part, and fits of ridges within
+    `plan.ridge_keeps_hessian`.
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"

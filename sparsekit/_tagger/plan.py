@@ -11,8 +11,8 @@ from .solver.sparse_loss import SparseMAPLoss
 
 FIT_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": HingeLoss}
 # Pairs of L-BFGS for the CRF, of which an evaluation costs less than a pass over ten pairs. With ten 24 fits
-# take 1.28 times the time; of features whose scales differ by 1e12 they need fewer steps. SparseMAP takes 1.18
-# times the time with four.
+# take 1.28 times the time, but features whose scales differ by 1e12 fewer steps. SparseMAP takes 1.18 times
+# the time with four.
 CRF_MEMORY = 4
 # Losses of `partial_fit`.
 BATCH_LOSSES = {"crf": ChainLoss, "sparsemap": SparseMAPLoss, "hinge": WorstLoss}

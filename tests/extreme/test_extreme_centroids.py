@@ -297,3 +297,14 @@ def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, 
     M, _, _ = fit_centroids(X, y, 21, np.random.default_rng(np.random.RandomState(0).randint(2**31)))
     M = M.toarray()
     np.testing.assert_allclose(around.coef_, M, rtol=1e-5, atol=1e-5 * M.max())
+
+
+@pytest.mark.parametrize("block", [1, 40, 2**18])
+def test_scores_of_labels_by_blocks_of_rows(block, monkeypatch):
+    monkeypatch.setattr(centroids, "BLOCK", block)
+    rng = np.random.default_rng(0)
+    X = sp.random_array((50, 12), density=0.3, rng=rng, format="csr")
+    weights = sp.random_array((5, 12), density=0.5, rng=rng, format="csr")
+    y = rng.integers(4, size=50)
+    expected = (X.toarray() * weights.toarray()[y]).sum(axis=1)
+    np.testing.assert_allclose(centroids._scores_of_labels(X, y, weights), expected, rtol=1e-12, atol=1e-15)

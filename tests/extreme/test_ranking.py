@@ -104,3 +104,10 @@ def test_hashed_scores_and_no_rows():
     np.testing.assert_allclose(normalizers, logsumexp(scores, axis=1))
     codes, best, normalizers, own = rank(model, X[:0], 3, codes=np.empty(0, dtype=int), normalize=True)
     assert best.shape[0] == codes.shape[0] == len(normalizers) == len(own) == 0
+
+
+def test_threads_have_no_scores_of_their_own_where_these_are_many(monkeypatch):
+    X, coef, intercept = problem(400, "sparse")[:3]
+    monkeypatch.setattr(scores_module, "MAX_SCORES", 7 * 50)
+    assert len(LinearScores(coef, intercept, n_threads=4).rank(X, 50, None, False).best) == 1
+    assert len(LinearScores(coef, intercept, n_threads=4).rank(X, 10, None, False).best) == 4

@@ -391,10 +391,24 @@ def test_exact_fits_by_free_columns_end():
         assert model.n_iter_ <= 20 and model.objective_ <= 1e-10
 
 
-def test_float32_columns_of_large_numbers_are_solved():
+@pytest.mark.parametrize("n, p, part", [(40, 120, 0.1), (900, 300, 0.1)])
+def test_float32_columns_of_large_numbers_are_solved(n, p, part):
+    """Also by more columns than have sums in double precision."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 120)), rng.standard_normal(40)
-    alpha = 0.1 * np.abs(X.T @ (y - y.mean())).max() / 40
+    X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+    alpha = part * np.abs(X.T @ (y - y.mean())).max() / n
     expected = LassoOBA(alpha, tol=1e-8).fit(X, y)
     model = LassoOBA(1e20 * alpha, tol=1e-8).fit((1e20 * X).astype(np.float32), y)
     assert model.objective_ == pytest.approx(expected.objective_, rel=1e-5)
+    assert model.solver_ == expected.solver_
+
+
+def test_after_the_interior_point_method_working_sets_have_their_limit(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 600)), rng.standard_normal(60)
+    model = LassoOBA(0.05, l1_ratio=0.02, solver="interior").fit(X, y)
+    assert model.solver_ == "interior, gram" and np.count_nonzero(model.coef_) > 200
+    monkeypatch.setattr(plan, "MAX_SIDE", 100)
+    limited = LassoOBA(0.05, l1_ratio=0.02, solver="interior").fit(X, y)
+    assert limited.solver_ == "interior, gram, oba"
+    assert limited.objective_ == pytest.approx(model.objective_, rel=1e-4)

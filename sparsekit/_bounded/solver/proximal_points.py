@@ -26,8 +26,6 @@ SHRINK = 0.2
 MIN_SMOOTHING = 1e-6
 # A step that leaves more than this part of the gap makes no progress.
 MIN_REDUCTION = 0.8
-# Ridge that keeps Newton systems regular, in units of the curvature that all rows would have.
-RIDGE = 1e-8
 
 MESSAGES = outcome.messages("the duality gap is at most tol times the objective")
 # Statuses of a proximal step that do not end the run.

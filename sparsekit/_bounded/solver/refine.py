@@ -21,13 +21,16 @@ from ..._solver.tolerances import FORCING, MAX_STALLED, ROUNDING
 from ..losses.losses import LossRows, weighted_quantile
 from .box_step import minimize_in_box
 from .nqn import NQNOptions
-from .proximal_points import MIN_REDUCTION, RIDGE, SHRINK, WARM_SMOOTHING
+from .proximal_points import MIN_REDUCTION, SHRINK, WARM_SMOOTHING
 from .scaled_descent import Descent
 
 # delta shrinks after a round of fewer Newton steps.
 QUICK_STEPS = 15
 # It grows after a round of MAX_STEPS Newton steps.
 MAX_STEPS = 30
+# First ridge of Newton's system, in units of the curvature that all rows would have. With 1e-8 rounding
+# decides where an interpolating fit ends.
+RIDGE = 1e-6
 # Smallest descent of a step, relative to its square in Newton's matrix. A minimiser has 1. With 0 a fit of 8
 # rows and 60 columns in a box does not converge.
 MIN_DESCENT = 0.1

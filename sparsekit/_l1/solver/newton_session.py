@@ -267,7 +267,7 @@ class NewtonSession:
             most = max(most, np.count_nonzero(needed))
             joins = np.sort(joins[np.argsort(-ratios, kind="stable")[:most]])
         joins = self._with_others(joins)
-        if len(joins) or self.hessian.matrix is None:
+        if len(joins) or self.hessian.reduced is None:
             if self.has_limits and not self._fits(np.concatenate([self.hessian.columns, joins])):
                 return False
             self.hessian.add(joins, self.problem.state.d)
@@ -332,7 +332,7 @@ class NewtonSession:
         new, predicted = self.model.minimize(hessian.reduced, x[:m], own, self._sided(l1)[:m], l2[:m])
         step[:m] = new - x[:m]
         if len(x) > m:
-            shift = g[m] / hessian.matrix[m, m] if hessian.matrix[m, m] > 0.0 else 0.0
+            shift = g[m] / hessian.curvature if hessian.curvature > 0.0 else 0.0
             step[m] = -shift - hessian.ratios @ step[:m]
             predicted += 0.5 * shift * g[m]
         return step, predicted

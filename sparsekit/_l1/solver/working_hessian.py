@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._linalg.matrix import BLOCK
 from .. import plan
 from .working_set import WorkingColumns
 
@@ -19,12 +20,13 @@ class WorkingHessian(WorkingColumns):
 
     Attributes
     ----------
-    matrix : ndarray of shape (m, m) or, with an intercept, (m + 1, m + 1)
-        The Hessian, the intercept last; sums of many columns are in single precision.
     reduced : ndarray of shape (m, m)
-        That of the columns where the intercept follows them: the Schur complement of its entry.
+        That of the columns where the intercept follows them: the Schur complement of the intercept's entry.
+        Sums of many columns are in single precision.
     ratios : ndarray of shape (m,)
         What the intercept follows each column's coefficient by, with the sign changed: weighted means.
+    curvature : float
+        The intercept's entry.
     is_new : bool
         Whether D is that of the current point.
     """
@@ -33,30 +35,11 @@ class WorkingHessian(WorkingColumns):
         super().__init__(design)
         self.has_intercept, self.d, self.is_new = has_intercept, None, False
 
-    def _set_matrix(self, matrix):
-        m = len(self.columns)
-        self.matrix, self.ratios, self.reduced = matrix, np.zeros(m), matrix
-        if self.has_intercept:
-            along, curvature = matrix[:m, m], matrix[m, m]
-            if curvature > 0.0:
-                self.ratios = along / curvature
-            self.reduced = matrix[:m, :m] - np.outer(along, self.ratios)
-
     def clear(self):
         """Remove all columns."""
         super().clear()
-        self.matrix = self.reduced = self.ratios = None
-
-    def detach(self):
-        """Forget X and what follows from the matrix."""
-        super().detach()
-        self.reduced = None
-
-    def attach(self, design):
-        """Go on with the design of an equal X."""
-        super().attach(design)
-        if self.matrix is not None:
-            self._set_matrix(self.matrix)
+        self.reduced = self.ratios = None
+        self.curvature = 0.0
 
     @property
     def variables(self):
@@ -67,12 +50,12 @@ class WorkingHessian(WorkingColumns):
     def is_finite(self):
         """Whether no product has overflowed; those of sparse columns are in single precision."""
         most = np.finfo(np.float64 if self.is_dense else np.float32).max
-        return bool((self.matrix.diagonal() < most).all())
+        return bool((self.reduced.diagonal() < most).all())
 
     @property
     def n_bytes(self):
         """Memory in bytes, without X."""
-        return 0 if self.matrix is None else self.matrix.nbytes + self.d.nbytes
+        return 0 if self.reduced is None else self.reduced.nbytes + self.d.nbytes
 
     def add(self, joins, d):
         """Add columns; ``d`` (n,) are the weights of the current point."""
@@ -82,15 +65,14 @@ class WorkingHessian(WorkingColumns):
             self.renew(d)
             return
         size = len(self.columns)
-        new = self._buffer[n_old:size] * self.d
-        whole = np.empty((len(self.variables),) * 2)
-        whole[:n_old, :n_old] = self.matrix[:n_old, :n_old]
-        whole[n_old:size, :size] = new @ self.part.X
-        whole[:n_old, n_old:size] = whole[n_old:size, :n_old].T
+        new, whole = self._buffer[n_old:size] * self.d, np.empty((size, size))
+        whole[:n_old, :n_old], whole[n_old:] = self.reduced, new @ self.part.X
+        along = new.sum(axis=1)
+        self.ratios = np.concatenate([self.ratios, self._ratios(along)])
         if self.has_intercept:
-            whole[:n_old, size], whole[n_old:size, size] = self.matrix[:n_old, n_old], new.sum(axis=1)
-            whole[size, :size], whole[size, size] = whole[:size, size], self.matrix[n_old, n_old]
-        self._set_matrix(whole)
+            whole[n_old:] -= np.outer(along, self.ratios)
+        whole[:n_old, n_old:] = whole[n_old:, :n_old].T
+        self.reduced = whole
 
     def renew(self, d):
         """Take the weights d (n,) of the current point."""
@@ -100,6 +82,23 @@ class WorkingHessian(WorkingColumns):
             matrix = self.part.sandwich(self.d, intercept=self.has_intercept, dtype=dtype)
             if dtype == np.float32 and not np.isfinite(matrix.diagonal()).all():
                 matrix = self.part.sandwich(self.d, intercept=self.has_intercept)
-            self._set_matrix(matrix)
         else:
-            self._set_matrix(self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept))
+            matrix = self.part.gram(np.arange(len(self.columns)), self.d, self.has_intercept)
+        self._reduce(matrix)
+
+    def _ratios(self, along):
+        return along / self.curvature if self.curvature > 0.0 else np.zeros_like(along)
+
+    def _reduce(self, matrix):
+        """Take the Hessian with the intercept last; its memory becomes that of the reduced one."""
+        m = len(self.columns)
+        self.reduced, self.ratios = matrix, np.zeros(m)
+        if not self.has_intercept:
+            return
+        along, self.curvature = matrix[m, :m].copy(), float(matrix[m, m])
+        self.ratios, flat, step = self._ratios(along), matrix.reshape(-1), max(BLOCK // (m + 1), 1)
+        for at in range(0, m, step):  # a block's new place ends before the next block
+            rows = slice(at, min(at + step, m))
+            block = matrix[rows, :m] - np.outer(along[rows], self.ratios)
+            flat[at * m : at * m + block.size] = block.reshape(-1)
+        self.reduced = flat[: m * m].reshape(m, m)

@@ -12,6 +12,7 @@ from sparsekit._bounded.solver import run as run_module
 from sparsekit._bounded.solver.box_step import minimize_in_box
 from sparsekit._bounded.solver.certificate import Certificate
 from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
+from sparsekit._bounded.solver.refine import MIN_FIRST_DELTA, WARM_SMOOTHING, first_delta
 from sparsekit._bounded.solver.run import BoundedOptions, BoundedRun
 from sparsekit._linalg.newton import NewtonSystem
 
@@ -151,6 +152,19 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
         ends.append(result.fun)
     best = best_of(problem, X, y, name)
     assert max(ends) - best <= 1e-6 * best and min(ends) - best >= -1e-8 * best
+
+
+def test_as_many_rows_as_variables_have_curvature_at_first():
+    problem, X, y = make(n=400, p=6, seed=2)
+    loss = problem.loss
+    z = y + np.random.default_rng(3).permutation(np.linspace(-1.0, 1.0, 400)) * loss.spread
+    distances = np.sort(loss.kink_distance(z)) / (loss.hi - loss.lo)
+    assert distances[6] - 1e-12 <= first_delta(problem, z) <= distances[7] + 1e-12
+    unit = loss.spread / (loss.hi - loss.lo)
+    assert first_delta(problem, y) == MIN_FIRST_DELTA * unit
+    assert first_delta(problem, y + 3.0 * loss.spread) == WARM_SMOOTHING * unit
+    wide, _, y = make(n=20, p=19, seed=2)
+    assert first_delta(wide, y) == WARM_SMOOTHING * wide.loss.spread / (loss.hi - loss.lo)
 
 
 def test_outliers_do_not_loosen_the_tolerance():

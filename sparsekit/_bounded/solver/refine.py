@@ -24,6 +24,9 @@ from .nqn import NQNOptions
 from .proximal_points import MIN_REDUCTION, SHRINK, WARM_SMOOTHING
 from .scaled_descent import Descent
 
+# Least first delta as a part of the targets' spread. With 0 an exact fit to 4000 rows takes 5 times as long;
+# with 0.01 26 fits take 1.1 times as long.
+MIN_FIRST_DELTA = 1e-3
 # delta shrinks after a round of fewer Newton steps.
 QUICK_STEPS = 15
 # It grows after a round of MAX_STEPS Newton steps.
@@ -96,8 +99,7 @@ def refine(run):
     point = Point(run.w.copy(), run.b, z, LossRows.empty(problem.n, z))
     envelope = Envelope()
     if loss.has_kinks:
-        delta = WARM_SMOOTHING * loss.spread / (loss.hi - loss.lo)
-        envelope = Envelope(delta, loss.first_multipliers(z))
+        envelope = Envelope(first_delta(problem, z), loss.first_multipliers(z))
     point.evaluate(problem, envelope)
     inner = Newton(run)
     stalled, gap, primal = 0, np.inf, np.inf
@@ -120,6 +122,21 @@ def refine(run):
         elif count >= MAX_STEPS:
             envelope.smoothing /= SHRINK
         point.evaluate(problem, envelope)
+
+
+def first_delta(problem, z):
+    """The first delta at predictor z: within it of a kink are as many rows as there are variables.
+
+    About as many lie on kinks at a solution. 46 fits of six losses take 0.85 of the time that they take from
+    the largest delta, at most 1.2 times as long. Where there are no more rows than variables all may lie on
+    kinks, and it is the largest.
+    """
+    loss, on_kinks = problem.loss, (problem.p + 1) / problem.n
+    part = WARM_SMOOTHING
+    if on_kinks < 1.0:
+        distance = weighted_quantile(loss.kink_distance(z), loss.s, on_kinks)
+        part = np.clip(distance / loss.spread, MIN_FIRST_DELTA, WARM_SMOOTHING)
+    return part * loss.spread / (loss.hi - loss.lo)
 
 
 def certify(run, point):

@@ -155,7 +155,7 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
 
 
 def test_as_many_rows_as_variables_have_curvature_at_first():
-    problem, X, y = make(n=400, p=6, seed=2)
+    problem, _, y = make(n=400, p=6, seed=2)
     loss = problem.loss
     z = y + np.random.default_rng(3).permutation(np.linspace(-1.0, 1.0, 400)) * loss.spread
     distances = np.sort(loss.kink_distance(z)) / (loss.hi - loss.lo)

@@ -32,8 +32,9 @@ class Prepared:
     """
 
     def __init__(self, X, s=None, centred=False, n_threads=1, means=None):
-        self.X, self.s, self.centred = X, s, centred
+        self.s, self.centred = s, centred
         self.design = as_design(X, n_threads).private()
+        self.X = self.design.X
         self.n, self.p = X.shape
         self.is_sparse = self.design.is_sparse
         self._centre = means

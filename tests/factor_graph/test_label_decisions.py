@@ -13,7 +13,6 @@ from sparsekit._factor_graph.estimators.label_decisions import decide, f1_thresh
 from sparsekit._factor_graph.labels import label_strengths
 from sparsekit._factor_graph.labels.label_strengths import strengths
 from sparsekit._linalg.as_design import as_design
-from sparsekit._linalg.class_design import compress_zeros
 
 SETS = np.array(list(itertools.product([0, 1], repeat=5)))
 
@@ -122,7 +121,7 @@ def test_never_empty_is_what_the_training_data_are():
 
 def automatic(X, Y, weight=None, loss="sparsemap", centred=True, pair_alpha=None):
     weight = np.ones(len(Y)) if weight is None else weight
-    design = compress_zeros(as_design(X), 1)
+    design = as_design(X)
     return strengths("auto", pair_alpha, loss, design, np.asarray(Y, dtype=float), weight, centred)[:2]
 
 

@@ -8,11 +8,10 @@ has the uniform u on its support of c members. So the curvature kernels of the m
 """
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..._arrays import kernel_module, thread_arguments
 from ..._linalg import class_products as _class_model
-from ..._linalg.class_design import SPARSE_SHARE, design_of
+from ..._linalg.class_design import design_of
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.sparse_design import CSCDesign
@@ -193,7 +192,5 @@ def _negative_entropy(Q):
 
 
 def _design(X, n_threads):
-    if sp.issparse(X) and X.nnz > SPARSE_SHARE * X.shape[0] * X.shape[1]:
-        X = X.toarray()  # hardly larger, but much faster
     design = design_of(X, n_threads)
     return design.select(np.arange(design.shape[1])) if isinstance(design, CSCDesign) else design

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._linalg.as_design import as_design
+from ..._linalg.dense_design import DenseDesign
 from ..._linalg.matrix import is_all
 
 # At least this many join. Where as many are in use, limits by rows are at least twice as much: else
@@ -116,4 +116,4 @@ class WorkingColumns:
         self._use_buffer(size)
 
     def _use_buffer(self, size):
-        self.part = as_design(self._buffer[:size].T, self.design.n_threads)
+        self.part = DenseDesign(self._buffer[:size].T, self.design.n_threads)

@@ -21,39 +21,16 @@ cdef enum:
     DIRECT_SIZE = 100
 
 
-cdef struct model_t:
-    # a model over m variables, the current point x, and workspace
-    int m
-    const double* x0
-    const double* g0
-    const double* l1
-    double* x
-    double* grad  # of q without its penalty, at x
-    double* pg  # of q with its penalty, on the side to which the variable may move
-    double* d  # direction
-    double* r
-    double* p
-    double* hp
-    double* trial
-    double* step  # from x0 to trial
-    int* free
-    signed char* kind  # 0: at zero, 1: free, 2: may leave zero, 3: fixed, this step ends at zero
-    int side  # of the largest matrix that is factorised
-    double* matrix
-    int n_fixed
-    bint one_sided  # whether variables with a penalty must not be negative
-    bint hard  # whether CG failed to converge once: from then on a matrix is factorised
-    long n_cg, n_direct
-
-
-cdef class _Workspace:
+cdef class Workspace:
     # memory of one call
-    cdef model_t M
-    cdef double* numbers
 
-    def __cinit__(self, int m, int side):
+    def __cinit__(self, int m, effort):
         cdef double* at
+        cdef int side = min(m, <int>effort.largest_factor)
         self.M.m, self.M.side = m, side
+        self.M.max_cycles, self.M.cg_max, self.M.most_holds = effort.max_cycles, effort.cg_max, effort.holds
+        self.M.n_sweeps, self.M.on_support = effort.sweeps, effort.on_support
+        self.M.forcing, self.M.cg_tol = effort.forcing, effort.cg_tol
         self.M.kind = NULL
         self.M.free = NULL
         self.numbers = at = <double*>malloc(sizeof(double) * (8 * <size_t>m + <size_t>side * side + 1))
@@ -97,69 +74,76 @@ def solve_model(QuadOperator op, const double[::1] x0, const double[::1] g0, con
     Writes the minimiser to ``x``. Returns the decrease of q, and the numbers of cycles, of the first one's
     corrections, of CG steps and of direct solves.
     """
-    cdef int m = op.size, j, cycle, max_cycles = effort.max_cycles, cg_max = effort.cg_max, holds = effort.holds
-    cdef int most_holds = effort.holds, n_sweeps = effort.sweeps, corrections, nf, first = 0, n_cycles = 0
-    cdef double forcing = effort.forcing, cg_tol = effort.cg_tol
-    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
-    cdef bint stalled = False, on_support = effort.on_support
-    cdef _Workspace workspace
+    cdef int m = op.size, j
+    cdef double decrease
+    cdef Workspace workspace
     cdef model_t* M
     op.crossed = 0
     if m == 0:
         return 0.0, 0, 0, 0, 0
-    workspace = _Workspace(m, min(m, <int>effort.largest_factor))
+    workspace = Workspace(m, effort)
     M = &workspace.M
     M.x0, M.g0, M.l1, M.x = &x0[0], &g0[0], &l1[0], &x[0]
-    M.n_cg = M.n_direct = 0
-    M.one_sided = op.one_sided = one_sided
-    M.hard = False
+    M.one_sided = one_sided
     if op.intercept:
         op.common = np.empty(m)
         for j in range(m):
             M.step[j] = 1.0 if j == m - 1 else 0.0
         op.product(M.step, &op.common[0])
     with nogil:
-        for j in range(m):
-            M.x[j] = M.x0[j]
-            M.grad[j] = M.g0[j]
-        cycle = -1
-        while cycle + 1 < max_cycles:
-            cycle += 1
-            # sweeps of coordinate descent find the signs: they can cross zero, where a step on a face is cut
-            if (not on_support or alpha < 1.0) and op.sweep(
-                    M.x, M.grad, M.l1, n_sweeps if alpha == 1.0 else 4 * n_sweeps):
-                q = 0.0
-                for j in range(m):
-                    q += ((M.x[j] - M.x0[j]) * 0.5 * (M.grad[j] + M.g0[j])
-                          + M.l1[j] * (fabs(M.x[j]) - fabs(M.x0[j])))
-            nf = _identify_on_model(M, &res)
-            if res0 < 0.0:
-                res0 = _residual(M)
-            if nf == 0 or res <= forcing * res0:
-                break
-            if cycle == 0 and on_support:
-                _stay_on_support(M)
-            n_cycles += 1
-            corrections = _correct(op, M, cg_tol, cg_max, holds)
-            if cycle == 0:
-                first = corrections
-            q_trial = _search(op, M, q, &alpha)
-            if not (q_trial <= q):
-                if not M.n_fixed:
-                    break
-                # no descent because of the fixed variables: repeat this cycle without fixing any
-                holds = 0
-                cycle -= 1
-                continue
-            holds = most_holds
-            stalled = q - q_trial <= 1e-15 * fabs(q)
-            q = q_trial
+        decrease = minimize(op, M)
+    return decrease, M.n_cycles, M.n_first, M.n_cg, M.n_direct
+
+
+cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
+    # `solve_model` on the model M; returns the decrease of q
+    cdef int m = M.m, j, cycle = -1, holds = M.most_holds, corrections, nf
+    cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
+    cdef bint stalled = False
+    M.n_cycles = M.n_first = 0
+    M.n_cg = M.n_direct = 0
+    M.hard = False
+    op.one_sided, op.crossed = M.one_sided, 0
+    for j in range(m):
+        M.x[j] = M.x0[j]
+        M.grad[j] = M.g0[j]
+    while cycle + 1 < M.max_cycles:
+        cycle += 1
+        # sweeps of coordinate descent find the signs: they can cross zero, where a step on a face is cut
+        if (not M.on_support or alpha < 1.0) and op.sweep(
+                M.x, M.grad, M.l1, M.n_sweeps if alpha == 1.0 else 4 * M.n_sweeps):
+            q = 0.0
             for j in range(m):
-                M.x[j] = M.trial[j]
-                M.grad[j] = M.g0[j] + M.hp[j]
-            if stalled:
+                q += ((M.x[j] - M.x0[j]) * 0.5 * (M.grad[j] + M.g0[j])
+                      + M.l1[j] * (fabs(M.x[j]) - fabs(M.x0[j])))
+        nf = _identify_on_model(M, &res)
+        if res0 < 0.0:
+            res0 = _residual(M)
+        if nf == 0 or res <= M.forcing * res0:
+            break
+        if cycle == 0 and M.on_support:
+            _stay_on_support(M)
+        M.n_cycles += 1
+        corrections = _correct(op, M, M.cg_tol, M.cg_max, holds)
+        if cycle == 0:
+            M.n_first = corrections
+        q_trial = _search(op, M, q, &alpha)
+        if not (q_trial <= q):
+            if not M.n_fixed:
                 break
-    return -q, n_cycles, first, M.n_cg, M.n_direct
+            # no descent because of the fixed variables: repeat this cycle without fixing any
+            holds = 0
+            cycle -= 1
+            continue
+        holds = M.most_holds
+        stalled = q - q_trial <= 1e-15 * fabs(q)
+        q = q_trial
+        for j in range(m):
+            M.x[j] = M.trial[j]
+            M.grad[j] = M.g0[j] + M.hp[j]
+        if stalled:
+            break
+    return -q
 
 
 cdef void _stay_on_support(model_t* M) noexcept nogil:

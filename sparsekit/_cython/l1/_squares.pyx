@@ -1,43 +1,37 @@
-"""Least squares with a weighted elastic net, by coordinate descent and Newton steps on faces.
+"""Least squares with a weighted elastic net: certificates, and paths over a Gram matrix by models of OBA.
 
-The objective is 1/2 sum_i s_i r_i^2 + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for the residuals r of `_square_columns`, with
-x >= 0 where ``positive``. Sweeps go over a working set, and mostly over its non-zero variables. When sweeps have cost
-as much as a Newton step, one goes to the minimiser on the orthant's face (`_square_faces`).
+The objective is 1/2 sum_i s_i r_i^2 + sum_j l1_j |x_j| + l2_j / 2 x_j^2 for the residuals r, with x >= 0 where
+``positive``. The quadratic model of OBA is the loss itself, so that mostly one model solves a penalty.
 """
 import time
 
 import numpy as np
 
-from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, fabs, sqrt
 
-from ..shared._operators cimport soft_step
+from ..shared._operators cimport QuadOperator
+from ..shared._operators import GramOperator
 from ..shared._orthant cimport median
-from ._square_columns cimport GramColumns
-from ._square_faces cimport step_on_faces, sweeps_of_a_face
+from ._model cimport Workspace, minimize, model_t
 
 
-# how a penalty of `Descent.path` ended
+cdef extern from "shared/kernels.h" nogil:
+    void sk_axpy(double c, const double* a, double* out, Py_ssize_t n)
+
+
+# how a penalty of `solve_path` ended
 CONVERGED, WORKED, STALLED, OUT_OF_TIME = range(4)
 cdef int _CONVERGED = 0, _WORKED = 1, _STALLED = 2, _OUT_OF_TIME = 3
-# sweeps over the non-zero variables between two evaluations of their optimality
-cdef int _SWEEPS_A_CHECK = 4
-# Sweeps of one round, at most. With 20000 cross-validation over 240 x 300 with a correlation of 0.9 takes 15 times as
-# long: its faces are singular.
-cdef int _MOST_SWEEPS = 200
-# nanoseconds, roughly, between two checks for signals and for the time limit
-cdef double _NS_WITHOUT_CHECK = 2e6
-# variables of the largest face on which a solution is polished
-cdef int _MOST_POLISHED = 300
-# gap and optimality of a solved working set, as a part of what is allowed for all variables
-cdef double _PART_OF_TOL = 0.5
 # a derivative without a penalty counts as zero below this part of ||y||
 cdef double _ROUNDING = 1e-10
-# a variable enters the first working set if its correlation exceeds this part of its penalty, where no penalty was
-# solved before
-cdef double _NEAR = 0.8
-# rounds in a row without any move, or with the most sweeps, after which the status is STALLED
-cdef int _MOST_STALLS = 2
+# relative rounding of sums of products
+cdef double _EPSILON = 1e-15
+# part of the diagonal that is added to models, whose matrix may be singular
+cdef double _RIDGE = 1e-13
+# models in a row that do not halve the gap, after which the status is STALLED
+cdef int _MOST_STALLS = 4
+# the least normal number, a penalty that says that a variable must not be negative
+cdef double _BARE = np.finfo(np.float64).tiny
 
 
 def certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
@@ -57,21 +51,20 @@ def certify(const double[::1] x, const double[::1] correlations, const double[::
     """
     cdef double fun = 0.0, gap = 0.0, worst = 0.0
     with nogil:
-        _certify(x, correlations, l1, l2, positive, NULL, x.shape[0], half, along, rounding, &fun, &gap, &worst)
+        _certify(&x[0], &correlations[0], &l1[0], &l2[0], positive, x.shape[0], half, along, rounding, &fun, &gap,
+                 &worst)
     return fun, gap, worst
 
 
-cdef void _certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
-                   bint positive, const int* some, Py_ssize_t count, double half, double along, double rounding,
-                   double* fun, double* gap, double* worst) noexcept nogil:
-    # Only the variables ``some`` count, if the others stay at zero; all do where it is NULL.
+cdef void _certify(const double* x, const double* correlations, const double* l1, const double* l2, bint positive,
+                   Py_ssize_t m, double half, double along, double rounding, double* fun, double* gap,
+                   double* worst) noexcept nogil:
     cdef Py_ssize_t k, j
     cdef double penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
     cdef double g, p, size, r, t, best = 0.0, unpenalized = 0.0, spoilt = 0.0
     cdef bint curved = False
     worst[0] = 0.0
-    for k in range(count):
-        j = k if some == NULL else some[k]
+    for j in range(m):
         p = correlations[j]
         g = l2[j] * x[j] - p
         size = max(p, 0.0) if positive else fabs(p)
@@ -105,19 +98,18 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
             t = min(t, 1.0)
         elif k == 2:
             t = min(t, reach_soft)
-        best = max(best, t * along - t * t * half - _beyond(correlations, l1, l2, positive, some, count, t))
+        best = max(best, t * along - t * t * half - _beyond(correlations, l1, l2, positive, m, t))
         if not curved:
             break
     gap[0] = max(fun[0] - best, 0.0)
 
 
-cdef double _beyond(const double[::1] correlations, const double[::1] l1, const double[::1] l2, bint positive,
-                    const int* some, Py_ssize_t count, double t) noexcept nogil:
+cdef double _beyond(const double* correlations, const double* l1, const double* l2, bint positive, Py_ssize_t m,
+                    double t) noexcept nogil:
     # the conjugate of the penalty on variables with a ridge, at t times the correlations
-    cdef Py_ssize_t k, j
+    cdef Py_ssize_t j
     cdef double total = 0.0, size
-    for k in range(count):
-        j = k if some == NULL else some[k]
+    for j in range(m):
         if l2[j] > 0.0:
             size = t * (max(correlations[j], 0.0) if positive else fabs(correlations[j])) - l1[j]
             if size > 0.0:
@@ -125,198 +117,87 @@ cdef double _beyond(const double[::1] correlations, const double[::1] l1, const 
     return total
 
 
-cdef class Descent:
-    """The method, on `GramColumns`, which hold the point."""
+def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::1] v, const double[::1] lambdas,
+               double l1_ratio, bint positive, double tol, double gap_tol, long max_rounds, double end, effort,
+               double[:, ::1] points, double[:, ::1] report):
+    """Minimise for one lambda after the other, each from the last one's point.
 
-    cdef readonly GramColumns columns
+    A round is the minimiser of one model, as `solve_model` finds it, and the certificate of all variables.
 
-    def __init__(self, GramColumns columns):
-        self.columns = columns
-
-    def _check(self, const double[::1] l1, const double[::1] l2):
-        if l1.shape[0] != self.columns.m or l2.shape[0] != self.columns.m:
-            raise ValueError(f"l1 and l2 must have shape ({self.columns.m},)")
-        if self.columns.x is None:
-            raise ValueError("set_point comes first")
-
-    cdef void _evaluate(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                    double* fun, double* gap, double* worst) noexcept nogil:
-        # objective, duality gap and optimality of all variables, or of ``some`` if the others stay at zero
-        cdef double half = 0.0, along = 0.0
-        self.columns.half_and_along_y(&half, &along)
-        _certify(self.columns.x, self.columns.correlations, l1, l2, positive, some,
-                 self.columns.m if some == NULL else n_some, half, along,
-                 _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))), fun, gap, worst)
-        gap[0] += self.columns.rounding()
-
-    def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
-             double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
-             bint polish=False):
-        """Minimise for one lambda after the other, each from the last one's point.
-
-        A round is sweeps over a working set until it is solved, and an evaluation of all variables.
-
-        Parameters
-        ----------
-        v : weights of the penalties (m,)
-        lambdas : penalties (k,)
-        l1_ratio : part of the penalty that is L1
-        before : penalty that x solves, or 0
-        positive : whether x >= 0
-        tol : optimality measure that is asked for, not relative
-        gap_tol : duality gap that is asked for, in parts of the objective
-        end : when to stop, by `time.perf_counter`
-        polish : whether a solution is taken on to the minimiser on its face
-        max_rounds : rounds of each penalty at the most
-        points : gets the solutions (k, m)
-        report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED
-            where another round is of use, STALLED where nothing moved or sweeps did not end, or OUT_OF_TIME
-        """
-        cdef Py_ssize_t k, j, n = lambdas.shape[0]
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
-        cdef int how = 0, stalls
-        cdef long rounds
-        cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
-        cdef int[::1] work = np.empty(2 * self.columns.m + 2, dtype=np.intc)
-        self._check(l1, l2)
-        if v.shape[0] != self.columns.m or points.shape[0] != n or points.shape[1] != self.columns.m:
-            raise ValueError(f"v must have shape ({self.columns.m},), points ({n}, {self.columns.m})")
-        if report.shape[0] != n or report.shape[1] != 5:
-            raise ValueError(f"report must have shape ({n}, 5)")
-        with nogil:
-            for k in range(n):
-                lam = lambdas[k]
-                for j in range(self.columns.m):
-                    l1[j], l2[j] = l1_ratio * lam * v[j], (1.0 - l1_ratio) * lam * v[j]
-                    near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
-                rounds = stalls = 0
-                while True:
-                    how = self._round(l1, l2, near, positive, tol, gap_tol, end, &work[0], &fun, &gap, &worst)
-                    rounds += 1
-                    stalls = stalls + 1 if how == _STALLED else 0
-                    if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _MOST_STALLS or rounds >= max_rounds:
-                        break
-                    near[:] = l1
-                if how == _CONVERGED and polish:
-                    self._polish(l1, l2, positive, &work[0], &fun, &gap, &worst)
-                points[k, :] = self.columns.x
-                report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
-                before = lam
-
-    cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
-                    double tol, double gap_tol, double end, int* work, double* fun, double* gap,
-                    double* worst) except -1 nogil:
-        # sweeps over one working set, until it is solved; work (2 m + 2)
-        cdef int n_set = 0, status
-        cdef Py_ssize_t j
-        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
-            return _CONVERGED
-        for j in range(self.columns.m):
-            if self.columns.x[j] != 0.0 or (
-                    self.columns.correlations[j] if positive else fabs(self.columns.correlations[j])) > min(near[j], l1[j]):
-                work[n_set] = <int>j
-                n_set += 1
-        status = self._descend(l1, l2, positive, work, n_set, work + self.columns.m + 1, tol, gap_tol, end)
-        self._begin(l1, l2, positive, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
-            return _CONVERGED
-        return _WORKED if status == _CONVERGED else status
-
-    cdef void _begin(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
-                     double* worst) noexcept nogil:
-        # recompute the residual: moves accumulate rounding
-        self.columns.begin()
-        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
-
-    cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, int* face, double* fun,
-                     double* gap, double* worst) except -1 nogil:
-        # then the solution does not depend on where sweeps ended: equal problems get equal solutions
-        cdef int k = 0
-        cdef Py_ssize_t j
-        for j in range(self.columns.m):
-            if self.columns.x[j] != 0.0:
-                face[k] = <int>j
-                k += 1
-        if k == 0 or k > _MOST_POLISHED:
-            return 0
-        step_on_faces(self.columns, l1, l2, positive, face, k)
-        self._begin(l1, l2, positive, fun, gap, worst)
-        return 0
-
-    cdef int _descend(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                      int* active, double tol, double gap_tol, double end) except -1 nogil:
-        # Sweeps over the set, each followed by sweeps and steps on its non-zero variables until these are solved.
-        # The interpreter's lock is taken only every _NS_WITHOUT_CHECK: folds in threads would block each other.
-        cdef int sweeps = 0, k, n_active = 0, since = 0
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
-        cdef bint may_step = True, stepped
-        while sweeps < _MOST_SWEEPS:
-            moved = self._sweep(l1, l2, positive, some, n_some)
-            spent += self._length(n_some)
-            n_active = 0
-            for k in range(n_some):
-                if self.columns.x[some[k]] != 0.0:
-                    active[n_active] = some[k]
-                    n_active += 1
-            sweeps += 1
-            stepped = False
-            while sweeps < _MOST_SWEEPS:
-                moved_on = 0.0
-                for k in range(_SWEEPS_A_CHECK):
-                    moved_on = self._sweep(l1, l2, positive, active, n_active)
-                    if moved_on == 0.0:
-                        break
-                sweeps += _SWEEPS_A_CHECK
-                since += _SWEEPS_A_CHECK
-                spent += (_SWEEPS_A_CHECK + 1) * self._length(n_active)
-                self._evaluate(l1, l2, positive, active, n_active, &fun, &gap, &worst)
-                if moved_on == 0.0 and stepped:
-                    break
-                if worst <= _PART_OF_TOL * _PART_OF_TOL * tol and gap <= _PART_OF_TOL * _PART_OF_TOL * gap_tol * fun:
-                    break
-                face = sweeps_of_a_face(self.columns, n_active)
-                if may_step and n_active and (moved_on == 0.0 or since >= face):
-                    may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
-                    since, stepped = 0, may_step
-                    spent += face * self._length(n_active)
-                elif moved_on == 0.0:
-                    break
-                if spent >= _NS_WITHOUT_CHECK:
-                    spent = 0.0
+    Parameters
+    ----------
+    G : Gram matrix X^T S X (m, m), of centred columns where there is an intercept
+    c : products X^T S y (m,)
+    yy : y^T S y
+    v : weights of the penalties (m,)
+    lambdas : penalties (k,)
+    l1_ratio : part of the penalty that is L1
+    positive : whether x >= 0
+    tol : optimality measure that is asked for, not relative
+    gap_tol : duality gap that is asked for, in parts of the objective
+    max_rounds : of each penalty at the most
+    end : when to stop, by `time.perf_counter`
+    effort : how well models are minimised, as in `solve_model`
+    points : gets the solutions (k + 1, m); the first row has the initial point
+    report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED after
+        ``max_rounds``, STALLED where rounds did not halve the gap, or OUT_OF_TIME
+    """
+    cdef Py_ssize_t m = c.shape[0], n = lambdas.shape[0], k, j
+    cdef bint has_ridge = l1_ratio < 1.0
+    cdef double[:, ::1] H = np.array(G) if has_ridge else G
+    cdef QuadOperator op = GramOperator(H, _RIDGE)
+    cdef Workspace workspace = Workspace(<int>m, effort)
+    cdef model_t* M = &workspace.M
+    cdef double[::1] r = np.empty(m), g = np.empty(m), l1 = np.empty(m), l2 = np.empty(m), sided = np.empty(m)
+    cdef double[::1] base = np.empty(m)
+    cdef double half, along, rounding, fun = 0.0, gap = 0.0, worst = 0.0, least
+    cdef double zero = _ROUNDING * max(1.0, sqrt(max(yy, 0.0)))
+    cdef double* x
+    cdef int status, rounds, stalls
+    if G.shape[0] != m or G.shape[1] != m or v.shape[0] != m:
+        raise ValueError(f"G must have shape ({m}, {m}) and v ({m},)")
+    if points.shape[0] != n + 1 or points.shape[1] != m or report.shape[0] != n or report.shape[1] != 5:
+        raise ValueError(f"points must have shape ({n + 1}, {m}), report ({n}, 5)")
+    M.one_sided = positive
+    with nogil:
+        for k in range(n):
+            for j in range(m):
+                l1[j], l2[j] = l1_ratio * lambdas[k] * v[j], (1.0 - l1_ratio) * lambdas[k] * v[j]
+                sided[j] = max(l1[j], _BARE) if positive else l1[j]
+                if has_ridge:
+                    H[j, j] = op.diagonal[j] = G[j, j] + l2[j]
+                points[k + 1, j] = points[k, j]
+            x, least, rounds, stalls = &points[k + 1, 0], INFINITY, 0, 0
+            while True:
+                # from zero, so that the rounding of moves does not add up
+                r[:] = c
+                half, along, rounding = yy, yy, 0.0
+                for j in range(m):
+                    if x[j] != 0.0:
+                        sk_axpy(-x[j], &G[j, 0], &r[0], m)
+                for j in range(m):
+                    if x[j] != 0.0:
+                        half -= x[j] * (c[j] + r[j])
+                        along -= x[j] * c[j]
+                        rounding += fabs(x[j]) * sqrt(max(G[j, j], 0.0))
+                _certify(x, &r[0], &l1[0], &l2[0], positive, m, max(0.5 * half, 0.0), along, zero, &fun, &gap, &worst)
+                gap += _EPSILON * (yy + rounding * rounding)
+                stalls = 0 if gap < 0.5 * least else stalls + 1
+                least = min(least, gap)
+                if worst <= tol and gap <= gap_tol * fun:
+                    status = _CONVERGED
+                elif stalls == _MOST_STALLS:
+                    status = _STALLED
+                elif rounds >= max_rounds:
+                    status = _WORKED
+                else:
                     with gil:
-                        PyErr_CheckSignals()
-                        if time.perf_counter() >= end:
-                            return _OUT_OF_TIME
-            self._evaluate(l1, l2, positive, some, n_some, &fun, &gap, &worst)
-            if worst <= _PART_OF_TOL * tol and gap <= _PART_OF_TOL * gap_tol * fun:
-                return _CONVERGED
-            if moved == 0.0 and moved_on == 0.0:
-                return _STALLED
-        return _STALLED
-
-    cdef double _length(self, int n_some) noexcept nogil:
-        # rough nanoseconds of a sweep
-        return n_some * (0.5 * self.columns.m + 20.0)
-
-    cdef double _sweep(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
-                       int n_some) noexcept nogil:
-        # returns the largest h move^2 of a variable, about twice its decrease of the objective
-        cdef int k
-        cdef Py_ssize_t j
-        cdef double h, t, move, p, largest = 0.0
-        for k in range(n_some):
-            j = some[k]
-            h = self.columns.curvature[j] + l2[j]
-            p = self.columns.correlations[j]
-            if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if positive else fabs(p)) <= l1[j]):
-                continue
-            t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j], l1[j])
-            if positive and t < 0.0:
-                t = 0.0
-            move = t - self.columns.x[j]
-            if move != 0.0:
-                self.columns.move(j, move)
-                self.columns.x[j] = t
-                largest = max(largest, h * move * move)
-        return largest
+                        status = _OUT_OF_TIME if time.perf_counter() >= end else -1
+                if status >= 0:
+                    break
+                for j in range(m):
+                    base[j], g[j] = x[j], l2[j] * x[j] - r[j]
+                M.x0, M.g0, M.l1, M.x = &base[0], &g[0], &sided[0], x
+                minimize(op, M)
+                rounds += 1
+            report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = status, fun, gap, worst, rounds

@@ -109,7 +109,7 @@ class LeastSquaresProblem(PathProblem):
             return super().start(options)
         v = np.array(np.broadcast_to(self.penalty, self.X.shape[1]), dtype=np.float64)
         x_null = solver.null_model(v, options)
-        return solver, v, x_null, solver.largest_penalty(v) / max(self.l1_ratio, LEAST_RATIO)
+        return solver, v, x_null, solver.largest_penalty(x_null, v) / max(self.l1_ratio, LEAST_RATIO)
 
     def path(self, loss, l1, lambdas, x0, options, max_time, callback=None):
         if not isinstance(loss, GramPath):

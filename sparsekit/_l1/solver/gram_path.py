@@ -1,6 +1,6 @@
 """Paths of least squares over a Gram matrix of all columns, compiled from one penalty to the next.
 
-Cross-validation solves hundreds of penalties: the loops are in `_cython.l1._squares`. A fold's Gram matrix is
+Cross-validation solves hundreds of penalties: the loop is in `_cython.l1._squares`. A fold's Gram matrix is
 that of all rows less that of its left-out ones.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..._cython.l1._square_columns import GramColumns
-from ..._cython.l1._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, Descent
+from ..._cython.l1._squares import CONVERGED, OUT_OF_TIME, STALLED, WORKED, solve_path
 from ..._linalg.matrix import BUFFER
 from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
+from .gram_model import EFFORT
 from .oba_run import MESSAGES
 
 # Part of the squares of y that is rounding of the sums: what is left of them has seven digits beyond it.
@@ -93,35 +93,27 @@ class GramPath:
             gram = gram - np.outer(moments.sums, means)
             products, square = products - moments.sums * y_mean, square - moments.y_sum * y_mean
             self.means = means + centre
-        self.columns = GramColumns(np.ascontiguousarray(gram), products, max(float(square), 0.0))
-        self.descent, self.w = Descent(self.columns), np.zeros(self.p)
-        self.go_to(self.w)
-        self.value_at_zero = 0.5 * max(float(square), 0.0)
+        self.gram, self.products = np.ascontiguousarray(gram), np.ascontiguousarray(products)
+        self.square = max(float(square), 0.0)
         self.origin_scale = largest(np.abs(products)) or 1.0
-
-    def go_to(self, w):
-        """Make w (p,) the current point."""
-        self.w[:] = w
-        self.columns.set_point(self.w)
 
     def null_model(self, v, options):
         """Variables of the best model in which every coefficient with v > 0 is zero."""
         if (v > 0.0).all():
-            self.go_to(np.zeros(self.p))
             return np.zeros(self.p + bool(self.fit_intercept))
         tight = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
         return next(self.iterate(np.where(v > 0.0, MAX_PENALTY, 0.0), np.ones(1), np.zeros(self.p), tight)).x
 
-    def largest_penalty(self, v):
-        """The smallest factor of v at which the current point, a `null_model`, is optimal."""
-        slopes = np.asarray(self.columns.correlations)
+    def largest_penalty(self, x_null, v):
+        """The smallest factor of v at which the `null_model` is optimal."""
+        slopes = self.products - self.gram @ x_null[: self.p]
         sizes = np.maximum(slopes, 0.0) if self.positive else np.abs(slopes)
         return largest(sizes[v > 0.0] / v[v > 0.0])
 
     def is_certified(self, result, tol):
         """Whether a result's gap is as small as asked for, and what is left no rounding of the sums."""
         is_small = result.dual_gap <= 10.0 * tol * result.fun
-        return result.success and is_small and result.fun >= MIN_LEFT * self.value_at_zero
+        return result.success and is_small and result.fun >= MIN_LEFT * 0.5 * self.square
 
     def iterate(self, v, lambdas, x0, options, *, l1_ratio=1.0, max_time=None, lazily=False):
         """Results for falling lambdas, each from the last one's solution.
@@ -133,22 +125,21 @@ class GramPath:
         goal = options["tol"] * self.origin_scale, 10.0 * options["tol"]
         if predicted:
             goal = np.inf, predicted
-        self.go_to(x0[: self.p])
         lambdas = np.minimum(lambdas, MAX_PENALTY / max(1.0, largest(v)))
-        before, size = 0.0, 1 if lazily else max(1, BUFFER // self.p)
+        w, size = x0[: self.p], 1 if lazily else max(1, BUFFER // self.p)
         for at in range(0, len(lambdas), size):
             part = np.ascontiguousarray(lambdas[at : at + size])
-            found, report = np.empty((len(part), self.p + bool(self.fit_intercept))), np.empty((len(part), 5))
-            points = found[:, : self.p]
+            points, report = np.empty((len(part) + 1, self.p)), np.empty((len(part), 5))
+            points[0] = w
             with blas_threads(1):
-                self.descent.path(
-                    v, part, l1_ratio, before, self.positive, *goal, options["max_iter"], end, points, report,
-                    not predicted,
+                solve_path(
+                    self.gram, self.products, self.square, v, part, l1_ratio, self.positive, *goal,
+                    options["max_iter"], end, EFFORT, points, report,
                 )  # fmt: skip
-            before = part[-1]
-            found[:, self.p :] = -(points @ self.means)[:, None]
-            for x, row in zip(found, report.tolist()):
-                yield self._result(x, *row, goal[0])
+            w = points[-1]
+            for x, row in zip(points[1:], report.tolist()):
+                b = np.full(int(self.fit_intercept), -(x @ self.means))
+                yield self._result(np.append(x, b), *row, goal[0])
 
     def _result(self, x, how, fun, gap, violation, nit, goal):
         status = _STATUS[int(how)]

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from sparsekit import GLMOBA, L1LogisticOBA, LassoOBA, OrdinalOBA
 from sparsekit._l1.losses.losses import LeastSquaresLoss
-from sparsekit._l1.solver.few_rows import FewRows
+from sparsekit._l1.solver.few_rows import FewRows, few_rows
 
 
 def data(n=20, p=150, seed=0):
@@ -41,6 +41,17 @@ def test_solutions_are_those_of_scikit_learn(layout, dtype):
 def test_what_overflows_has_no_basis():
     X, y, _ = data()
     assert FewRows(LeastSquaresLoss(1e200 * X, y), np.ones(150)).size == 0
+
+
+@pytest.mark.parametrize(
+    "density, n, is_made", [(1.0, 60, True), (1.0, 62, False), (0.02, 28, True), (0.02, 32, False)]
+)
+def test_the_small_problem_is_no_larger_than_pays(density, n, is_made):
+    """A fifth of the numbers of a dense X, five for each of a sparse one."""
+    X = np.zeros((n, 300))
+    X[:, : int(density * 300)] = np.random.default_rng(0).normal(size=(n, int(density * 300)))
+    loss = LeastSquaresLoss(X if density == 1.0 else sp.csr_array(X), np.ones(n))
+    assert (few_rows(loss, np.zeros(300), np.ones(300)) is not None) == is_made
 
 
 @pytest.mark.parametrize("model", [GLMOBA("poisson", tol=1e-9), OrdinalOBA(tol=1e-9)])

@@ -23,12 +23,13 @@ MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 200
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
 # Columns for each penalty of a path but the first up to which a Gram matrix of all of them is made. Compiled
-# code then goes from penalty to penalty, in a tenth of a session's time where columns are few. Without the
-# limit 40 paths of one penalty take 1.4 times as long, up to 10 times.
-COLUMNS_PER_PENALTY = 10
-# Rows for each column from which it is made for more than `SMALL_SIDE` columns, where there is an L1 part.
-# On nine other sets of 350 and 700 columns cross-validation takes 0.5 of a session's time with 7 to 20 rows,
-# as long (0.9 to 1.6) with 5 and 6. With up to 4 rows others take 1.2 times as long, up to 3.7.
+# code then goes from penalty to penalty. 24 searches and paths over 60 to 1000 rows of 400 to 600 columns
+# take 2.4 times as long by a session, up to 4.8. With 20 columns a penalty the session takes 0.8 of the time,
+# with 30 a quarter.
+COLUMNS_PER_PENALTY = 12
+# Rows for each column from which folds have it for any number of penalties, as they have for `SMALL_SIDE`
+# columns: it is made once. Searches of 10 penalties over 3000 x 800 take 2.5 times as long by a session, over
+# 60 x 800 0.7 of the time.
 ROWS_PER_COLUMN = 6
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most
@@ -42,13 +43,19 @@ def all_columns_fit(n_rows, n_columns, n_entries):
     return n_columns <= n_rows and hessian_fits(n_columns, n_entries)
 
 
-def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_l1):
-    """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty."""
-    if n_columns > COLUMNS_PER_PENALTY * (n_penalties - 1):
+def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_folds, has_l1):
+    """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty.
+
+    Ridges over fewer rows than columns have a system of the rows, where columns are not few: paths over 400
+    sparse rows of 600 columns take 0.5 of the time.
+    """
+    is_small = n_columns <= SMALL_SIDE
+    if not (has_l1 or is_small or n_rows >= n_columns):
         return False
-    # Without `SMALL_SIDE` cross-validation over 16 x 20 takes 6.8 times as long.
-    is_tall = n_rows >= ROWS_PER_COLUMN * n_columns or not has_l1
-    return n_columns <= SMALL_SIDE or (is_tall and all_columns_fit(n_rows, n_columns, n_entries))
+    if n_columns <= min(COLUMNS_PER_PENALTY * (n_penalties - 1), MAX_SIDE):
+        return True
+    is_tall = n_rows >= ROWS_PER_COLUMN * n_columns and all_columns_fit(n_rows, n_columns, n_entries)
+    return has_folds and (is_small or is_tall)
 
 
 def interior_fits(n_rows, l1, n_entries):

@@ -149,7 +149,9 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
         folds, score_params = ([], {}) if by_criterion else self._folds_of(given, y, params)
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
-        whole.has_l1 = ratios[-1] > 0.0
+        penalties = getattr(self, f"{self._penalty}s")
+        n_penalties = penalties if isinstance(penalties, Integral) else np.size(penalties)
+        whole.n_penalties, whole.has_l1 = len(ratios) * n_penalties, ratios[-1] > 0.0
         if not by_criterion:
             whole.prepare(folds)
         search = Search(whole, self._solver_options())

@@ -150,7 +150,9 @@ class LeastSquaresProblem(PathProblem):
         n, p = self.X.shape
         is_unique = n >= p or bool(np.any(self.penalty))
         entries = getattr(self.X, "nnz", None)
-        return is_unique and plan.path_takes_gram(n, p, entries, self.n_penalties, self.has_l1)
+        return is_unique and plan.path_takes_gram(
+            n, p, entries, self.n_penalties, self.has_folds, self.has_l1
+        )  # fmt: skip
 
     def _gram_path(self):
         """The compiled solver of paths, if its Gram matrix is known or is worth to be made, or None."""

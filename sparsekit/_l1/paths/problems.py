@@ -55,7 +55,9 @@ class PathProblem:
     base : float
         The intercept of the model that the loss has at zero.
     n_penalties : int
-        Length of the path; those of cross-validation are many.
+        Length of the path.
+    has_folds : bool
+        Whether the problem is that of all rows of folds, or of one of them.
     dispersion_is_known : bool
         Whether the loss is a negative log-likelihood, and not only in proportion to one.
     """
@@ -64,7 +66,8 @@ class PathProblem:
     n_outputs = 1
     scale = 1.0
     base = 0.0
-    n_penalties = np.inf
+    n_penalties = 1
+    has_folds = True
     dispersion_is_known = True
     positive = False  # whether coefficients must be >= 0
     has_l1 = True  # whether one of its paths has an L1 penalty
@@ -202,7 +205,7 @@ class PathProblem:
     ):  # fmt: skip
         """The `RegularizationPath` of falling penalties, or of a grid of ``n_penalties``."""
         self.n_penalties = n_penalties if penalties is None else len(penalties)
-        self.has_l1 = self.l1_ratio > 0.0
+        self.has_folds, self.has_l1 = False, self.l1_ratio > 0.0
         with named_overflow(self.X):
             loss, l1, x_null, lambda_max = self.start(options)
             lambda_max /= self.scale

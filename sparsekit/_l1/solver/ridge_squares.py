@@ -9,6 +9,9 @@ the solution has
 Preconditioned conjugate gradients solve either system. The preconditioner is diagonal, or for dense X a
 Cholesky factor of the system in single precision. Products with X are in double precision.
 
+By a working set of all columns instead 31 ridges over fewer rows than columns take 7 times as long, 64 over
+more rows as long.
+
 They end where the fit does. At a gradient g of the first system the duality gap is sum_j g_j^2 / (2 l2_j).
 At a residual r of the second one it is |r|^2 / 2, which loses no digits where X fits y exactly.
 

@@ -2,6 +2,8 @@
 
 Those of a shortlist read most weights in 8 bits, the others read all scores of a row once.
 """
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t
@@ -90,6 +92,16 @@ def rank_scores(const real[:, ::1] scores, int64_t lo, real[:, ::1] best, int64_
             sk_rank_scores_f32(_row(best, codes, high, total, own, own_score, i), &scores[i, 0], m, lo)
         else:
             sk_rank_scores_f64(_row(best, codes, high, total, own, own_score, i), &scores[i, 0], m, lo)
+
+
+def sparse_scores(X, coef, dtype):
+    """X coef^T (n, classes) for X in CSR."""
+    # only columns that some row has are read
+    columns = np.unique(X.indices)
+    if 2 * len(columns) < X.shape[1]:
+        X = type(X)((X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns)))
+        coef = coef.T[columns].T
+    return X @ np.ascontiguousarray(coef.T, dtype=dtype)
 
 
 cdef int _rank_range(const real[::1] data, const int64_t[::1] indices, const int64_t[::1] indptr,

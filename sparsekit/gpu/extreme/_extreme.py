@@ -18,6 +18,8 @@ import numpy as np
 from ..._typing import DeviceArray
 from ..shared._compile import kernel
 
+# Multiply-adds after which a call ends, as on the CPU. Its end is waited for: some tenths of a second.
+WORK_PER_CALL = 2**32
 # drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
 # the bits of extreme.cuh: which arrays are given
@@ -66,6 +68,11 @@ class _Rounds:
 def _parts(noise: Any) -> tuple[DeviceArray | None, ...]:
     """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
     return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
+
+
+def workspace_sizes(options: Any) -> tuple[int, int]:
+    """None of the numbers that a thread of the CPU works in."""
+    return 0, 0
 
 
 def run_steps(

@@ -55,21 +55,26 @@ def certify(const double[::1] x, const double[::1] correlations, const double[::
     half, along : 1/2 r^T S r and r^T S y for the residuals r
     rounding : a derivative without a penalty counts as zero up to this size
     """
-    cdef double fun = 0.0, gap = 0.0, worst = 0.0
+    cdef Measures found
     with nogil:
-        _certify(x, correlations, l1, l2, positive, NULL, x.shape[0], half, along, rounding, &fun, &gap, &worst)
-    return fun, gap, worst
+        _certify(x, correlations, l1, l2, positive, NULL, x.shape[0], half, along, rounding, &found)
+    return found.fun, found.gap, found.worst
+
+
+cdef struct Measures:
+    # objective, duality gap and largest violation of the optimality conditions
+    double fun, gap, worst
 
 
 cdef void _certify(const double[::1] x, const double[::1] correlations, const double[::1] l1, const double[::1] l2,
                    bint positive, const int* some, Py_ssize_t count, double half, double along, double rounding,
-                   double* fun, double* gap, double* worst) noexcept nogil:
+                   Measures* found) noexcept nogil:
     # Only the variables ``some`` count, if the others stay at zero; all do where it is NULL.
     cdef Py_ssize_t k, j
     cdef double penalty = 0.0, reach = INFINITY, reach_soft = INFINITY, ridge = 0.0
     cdef double g, p, size, r, t, best = 0.0, unpenalized = 0.0, spoilt = 0.0
     cdef bint curved = False
-    worst[0] = 0.0
+    found.worst = 0.0
     for k in range(count):
         j = k if some == NULL else some[k]
         p = correlations[j]
@@ -82,8 +87,8 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
             ridge += l2[j] * x[j] * x[j]
             r = fabs(min(x[j], g + l1[j])) if positive else fabs(median(g - l1[j], x[j], g + l1[j]))
         spoilt += p - p  # NaN if p is, which no comparison shows
-        if r > worst[0]:
-            worst[0] = r
+        if r > found.worst:
+            found.worst = r
         if l2[j] > 0.0:
             curved = True
             if 0.0 < l1[j] < reach_soft * size:
@@ -93,8 +98,8 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
                 reach = l1[j] / size
         elif size > unpenalized:
             unpenalized = size
-    worst[0] += spoilt
-    fun[0] = gap[0] = half + penalty + 0.5 * ridge  # no objective is below zero
+    found.worst += spoilt
+    found.fun = found.gap = half + penalty + 0.5 * ridge  # no objective is below zero
     if unpenalized > rounding:
         return
     # dual values at multiples t of the residuals: t along - t^2 half, less the ridge's conjugate
@@ -108,7 +113,7 @@ cdef void _certify(const double[::1] x, const double[::1] correlations, const do
         best = max(best, t * along - t * t * half - _beyond(correlations, l1, l2, positive, some, count, t))
         if not curved:
             break
-    gap[0] = max(fun[0] - best, 0.0)
+    found.gap = max(found.fun - best, 0.0)
 
 
 cdef double _beyond(const double[::1] correlations, const double[::1] l1, const double[::1] l2, bint positive,
@@ -126,12 +131,13 @@ cdef double _beyond(const double[::1] correlations, const double[::1] l1, const 
 
 
 cdef class Descent:
-    """The method, on `GramColumns`, which hold the point."""
+    """The method, on `GramColumns`, which hold the point; with x >= 0 where ``positive``."""
 
     cdef readonly GramColumns columns
+    cdef bint positive
 
-    def __init__(self, GramColumns columns):
-        self.columns = columns
+    def __init__(self, GramColumns columns, bint positive=False):
+        self.columns, self.positive = columns, positive
 
     def _check(self, const double[::1] l1, const double[::1] l2):
         if l1.shape[0] != self.columns.m or l2.shape[0] != self.columns.m:
@@ -139,18 +145,18 @@ cdef class Descent:
         if self.columns.x is None:
             raise ValueError("set_point comes first")
 
-    cdef void _evaluate(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                    double* fun, double* gap, double* worst) noexcept nogil:
-        # objective, duality gap and optimality of all variables, or of ``some`` if the others stay at zero
+    cdef void _evaluate(self, const double[::1] l1, const double[::1] l2, const int* some, int n_some,
+                        Measures* found) noexcept nogil:
+        # measures of all variables, or of ``some`` if the others stay at zero
         cdef double half = 0.0, along = 0.0
         self.columns.half_and_along_y(&half, &along)
-        _certify(self.columns.x, self.columns.correlations, l1, l2, positive, some,
+        _certify(self.columns.x, self.columns.correlations, l1, l2, self.positive, some,
                  self.columns.m if some == NULL else n_some, half, along,
-                 _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))), fun, gap, worst)
-        gap[0] += self.columns.rounding()
+                 _ROUNDING * max(1.0, sqrt(max(self.columns.yy, 0.0))), found)
+        found.gap += self.columns.rounding()
 
-    def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, bint positive,
-             double tol, double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
+    def path(self, const double[::1] v, const double[::1] lambdas, double l1_ratio, double before, double tol,
+             double gap_tol, long max_rounds, double end, double[:, :] points, double[:, ::1] report,
              bint polish=False):
         """Minimise for one lambda after the other, each from the last one's point.
 
@@ -162,7 +168,6 @@ cdef class Descent:
         lambdas : penalties (k,)
         l1_ratio : part of the penalty that is L1
         before : penalty that x solves, or 0
-        positive : whether x >= 0
         tol : optimality measure that is asked for, not relative
         gap_tol : duality gap that is asked for, in parts of the objective
         end : when to stop, by `time.perf_counter`
@@ -173,7 +178,8 @@ cdef class Descent:
             where another round is of use, STALLED where nothing moved or sweeps did not end, or OUT_OF_TIME
         """
         cdef Py_ssize_t k, j, n = lambdas.shape[0]
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0, lam
+        cdef Measures found
+        cdef double lam
         cdef int how = 0, stalls
         cdef long rounds
         cdef double[::1] l1 = np.empty(self.columns.m), l2 = np.empty(self.columns.m), near = np.empty(self.columns.m)
@@ -191,46 +197,46 @@ cdef class Descent:
                     near[j] = max(l1_ratio * (2.0 * lam - before) * v[j], 0.0) if before > 0.0 else _NEAR * l1[j]
                 rounds = stalls = 0
                 while True:
-                    how = self._round(l1, l2, near, positive, tol, gap_tol, end, &work[0], &fun, &gap, &worst)
+                    how = self._round(l1, l2, near, tol, gap_tol, end, &work[0], &found)
                     rounds += 1
                     stalls = stalls + 1 if how == _STALLED else 0
                     if how == _CONVERGED or how == _OUT_OF_TIME or stalls == _MOST_STALLS or rounds >= max_rounds:
                         break
                     near[:] = l1
                 if how == _CONVERGED and polish:
-                    self._polish(l1, l2, positive, &work[0], &fun, &gap, &worst)
+                    self._polish(l1, l2, &work[0], &found)
                 points[k, :] = self.columns.x
-                report[k, 0], report[k, 1], report[k, 2], report[k, 3], report[k, 4] = how, fun, gap, worst, rounds
+                report[k, 0], report[k, 1], report[k, 2] = how, found.fun, found.gap
+                report[k, 3], report[k, 4] = found.worst, rounds
                 before = lam
 
-    cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, bint positive,
-                    double tol, double gap_tol, double end, int* work, double* fun, double* gap,
-                    double* worst) except -1 nogil:
+    cdef int _round(self, const double[::1] l1, const double[::1] l2, const double[::1] near, double tol,
+                    double gap_tol, double end, int* work, Measures* found) except -1 nogil:
         # sweeps over one working set, until it is solved; work (2 m + 2)
         cdef int n_set = 0, status
         cdef Py_ssize_t j
-        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
+        self._evaluate(l1, l2, NULL, 0, found)
+        if found.worst <= tol and found.gap <= gap_tol * found.fun:
             return _CONVERGED
         for j in range(self.columns.m):
             if self.columns.x[j] != 0.0 or (
-                    self.columns.correlations[j] if positive else fabs(self.columns.correlations[j])) > min(near[j], l1[j]):
+                    self.columns.correlations[j] if self.positive else fabs(self.columns.correlations[j])
+                    ) > min(near[j], l1[j]):
                 work[n_set] = <int>j
                 n_set += 1
-        status = self._descend(l1, l2, positive, work, n_set, work + self.columns.m + 1, tol, gap_tol, end)
-        self._begin(l1, l2, positive, fun, gap, worst)
-        if worst[0] <= tol and gap[0] <= gap_tol * fun[0]:
+        status = self._descend(l1, l2, work, n_set, work + self.columns.m + 1, tol, gap_tol, end)
+        self._begin(l1, l2, found)
+        if found.worst <= tol and found.gap <= gap_tol * found.fun:
             return _CONVERGED
         return _WORKED if status == _CONVERGED else status
 
-    cdef void _begin(self, const double[::1] l1, const double[::1] l2, bint positive, double* fun, double* gap,
-                     double* worst) noexcept nogil:
+    cdef void _begin(self, const double[::1] l1, const double[::1] l2, Measures* found) noexcept nogil:
         # recompute the residual: moves accumulate rounding
         self.columns.begin()
-        self._evaluate(l1, l2, positive, NULL, 0, fun, gap, worst)
+        self._evaluate(l1, l2, NULL, 0, found)
 
-    cdef int _polish(self, const double[::1] l1, const double[::1] l2, bint positive, int* face, double* fun,
-                     double* gap, double* worst) except -1 nogil:
+    cdef int _polish(self, const double[::1] l1, const double[::1] l2, int* face,
+                     Measures* found) except -1 nogil:
         # then the solution does not depend on where sweeps ended: equal problems get equal solutions
         cdef int k = 0
         cdef Py_ssize_t j
@@ -240,19 +246,20 @@ cdef class Descent:
                 k += 1
         if k == 0 or k > _MOST_POLISHED:
             return 0
-        step_on_faces(self.columns, l1, l2, positive, face, k)
-        self._begin(l1, l2, positive, fun, gap, worst)
+        step_on_faces(self.columns, l1, l2, self.positive, face, k)
+        self._begin(l1, l2, found)
         return 0
 
-    cdef int _descend(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some, int n_some,
-                      int* active, double tol, double gap_tol, double end) except -1 nogil:
+    cdef int _descend(self, const double[::1] l1, const double[::1] l2, const int* some, int n_some, int* active,
+                      double tol, double gap_tol, double end) except -1 nogil:
         # Sweeps over the set, each followed by sweeps and steps on its non-zero variables until these are solved.
         # The interpreter's lock is taken only every _NS_WITHOUT_CHECK: folds in threads would block each other.
         cdef int sweeps = 0, k, n_active = 0, since = 0
-        cdef double fun = 0.0, gap = 0.0, worst = 0.0, moved = 0.0, moved_on = 0.0, spent = INFINITY, face
+        cdef double moved = 0.0, moved_on = 0.0, spent = INFINITY, face
+        cdef Measures found
         cdef bint may_step = True, stepped
         while sweeps < _MOST_SWEEPS:
-            moved = self._sweep(l1, l2, positive, some, n_some)
+            moved = self._sweep(l1, l2, some, n_some)
             spent += self._length(n_some)
             n_active = 0
             for k in range(n_some):
@@ -264,20 +271,21 @@ cdef class Descent:
             while sweeps < _MOST_SWEEPS:
                 moved_on = 0.0
                 for k in range(_SWEEPS_A_CHECK):
-                    moved_on = self._sweep(l1, l2, positive, active, n_active)
+                    moved_on = self._sweep(l1, l2, active, n_active)
                     if moved_on == 0.0:
                         break
                 sweeps += _SWEEPS_A_CHECK
                 since += _SWEEPS_A_CHECK
                 spent += (_SWEEPS_A_CHECK + 1) * self._length(n_active)
-                self._evaluate(l1, l2, positive, active, n_active, &fun, &gap, &worst)
+                self._evaluate(l1, l2, active, n_active, &found)
                 if moved_on == 0.0 and stepped:
                     break
-                if worst <= _PART_OF_TOL * _PART_OF_TOL * tol and gap <= _PART_OF_TOL * _PART_OF_TOL * gap_tol * fun:
+                if (found.worst <= _PART_OF_TOL * _PART_OF_TOL * tol
+                        and found.gap <= _PART_OF_TOL * _PART_OF_TOL * gap_tol * found.fun):
                     break
                 face = sweeps_of_a_face(self.columns, n_active)
                 if may_step and n_active and (moved_on == 0.0 or since >= face):
-                    may_step = step_on_faces(self.columns, l1, l2, positive, active, n_active)
+                    may_step = step_on_faces(self.columns, l1, l2, self.positive, active, n_active)
                     since, stepped = 0, may_step
                     spent += face * self._length(n_active)
                 elif moved_on == 0.0:
@@ -288,8 +296,8 @@ cdef class Descent:
                         PyErr_CheckSignals()
                         if time.perf_counter() >= end:
                             return _OUT_OF_TIME
-            self._evaluate(l1, l2, positive, some, n_some, &fun, &gap, &worst)
-            if worst <= _PART_OF_TOL * tol and gap <= _PART_OF_TOL * gap_tol * fun:
+            self._evaluate(l1, l2, some, n_some, &found)
+            if found.worst <= _PART_OF_TOL * tol and found.gap <= _PART_OF_TOL * gap_tol * found.fun:
                 return _CONVERGED
             if moved == 0.0 and moved_on == 0.0:
                 return _STALLED
@@ -299,7 +307,7 @@ cdef class Descent:
         # rough nanoseconds of a sweep
         return n_some * (0.5 * self.columns.m + 20.0)
 
-    cdef double _sweep(self, const double[::1] l1, const double[::1] l2, bint positive, const int* some,
+    cdef double _sweep(self, const double[::1] l1, const double[::1] l2, const int* some,
                        int n_some) noexcept nogil:
         # returns the largest h move^2 of a variable, about twice its decrease of the objective
         cdef int k
@@ -309,10 +317,10 @@ cdef class Descent:
             j = some[k]
             h = self.columns.curvature[j] + l2[j]
             p = self.columns.correlations[j]
-            if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if positive else fabs(p)) <= l1[j]):
+            if not h > 0.0 or (self.columns.x[j] == 0.0 and (p if self.positive else fabs(p)) <= l1[j]):
                 continue
             t = soft_step(h, self.columns.x[j], l2[j] * self.columns.x[j] - p, l1[j], l1[j])
-            if positive and t < 0.0:
+            if self.positive and t < 0.0:
                 t = 0.0
             move = t - self.columns.x[j]
             if move != 0.0:

@@ -92,10 +92,7 @@ class LinearScores:
             if is_half:
                 part = part[:, columns].astype(np.float32)
                 chosen = np.arange(len(columns))
-            _ranking.rank_sparse(
-                data, indices, indptr, part, chosen, intercept[lo : lo + size], lo,
-                result.best, result.codes, result.high, result.total, result.own, result.own_score,
-            )  # fmt: skip
+            _ranking.rank_sparse(data, indices, indptr, part, chosen, intercept[lo : lo + size], lo, result)
         return result
 
     def _rank_shortlisted(self, X, k):

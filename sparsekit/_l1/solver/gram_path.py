@@ -94,7 +94,7 @@ class GramPath:
             products, square = products - moments.sums * y_mean, square - moments.y_sum * y_mean
             self.means = means + centre
         self.columns = GramColumns(np.ascontiguousarray(gram), products, max(float(square), 0.0))
-        self.descent, self.w = Descent(self.columns), np.zeros(self.p)
+        self.descent, self.w = Descent(self.columns, positive), np.zeros(self.p)
         self.go_to(self.w)
         self.value_at_zero = 0.5 * max(float(square), 0.0)
         self.origin_scale = largest(np.abs(products)) or 1.0
@@ -142,8 +142,7 @@ class GramPath:
             points = found[:, : self.p]
             with blas_threads(1):
                 self.descent.path(
-                    v, part, l1_ratio, before, self.positive, *goal, options["max_iter"], end, points, report,
-                    not predicted,
+                    v, part, l1_ratio, before, *goal, options["max_iter"], end, points, report, not predicted,
                 )  # fmt: skip
             before = part[-1]
             found[:, self.p :] = -(points @ self.means)[:, None]

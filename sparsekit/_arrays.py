@@ -66,6 +66,13 @@ def host_only(**arrays: object) -> None:
             )
 
 
+def host_values(like: object, name: str, x: Any) -> Any:
+    """``x`` in main memory; TypeError that has its ``name`` where it is on a GPU and ``like`` is not."""
+    if not is_device(like):
+        host_only(**{name: x})
+    return to_host(x)
+
+
 def kernel_module(name: str, x: object) -> ModuleType:
     """The kernels ``name`` (folder and module, ``l1._model``) for arrays like ``x``: of ``sparsekit.gpu`` or
     of ``sparsekit._cython``.
@@ -133,6 +140,35 @@ def enlarged(x: EitherArray, shape: tuple[int, ...]) -> EitherArray:
     out = np.zeros(shape, dtype=x.dtype, like=x)
     out[tuple(map(slice, x.shape))] = x
     return out
+
+
+def lengthened(table: Any, n_rows: int) -> Any:
+    """``table`` with rows of zeros behind: in main memory a view of an array with capacity for more."""
+    old, width = table.shape
+    if is_device(table):
+        return enlarged(table, (n_rows, width))
+    buffer = table.base
+    fits = (
+        isinstance(buffer, np.ndarray)
+        and buffer.ndim == 2
+        and buffer.shape[1] == width
+        and buffer.dtype == table.dtype
+        and len(buffer) >= n_rows
+        and buffer.ctypes.data == table.ctypes.data
+    )
+    if not fits:
+        # pages of zeros that were never written take no memory
+        buffer = enlarged(table, (max(n_rows, 2 * old), width))
+    return buffer[:n_rows]
+
+
+def csr_of_ones(rows: EitherArray, columns: EitherArray, shape: tuple[int, int]) -> Any:
+    """CSR matrix of ones at these indices, some of them named twice; CuPy has no integers there."""
+    places = np.unique(rows * shape[1] + columns)
+    at, sparse = (places // shape[1], places % shape[1]), scipy_module("sparse", rows)
+    if is_device(rows):
+        return sparse.csr_matrix((np.ones_like(places, dtype=np.float32), at), shape=shape)
+    return sparse.csr_array((np.ones_like(places), at), shape=shape)
 
 
 def as_like(x: ArrayLike | DeviceArray, like: EitherArray) -> EitherArray:

@@ -129,15 +129,29 @@ def _one_a_row(y, X, stacklevel):
     return y
 
 
-def encode_device_labels(
-    y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 6
-) -> tuple[DeviceArray, DeviceArray]:
-    """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
+def host_target(y: object, X: DeviceArray | DeviceMatrix) -> Any:
+    """Numeric labels (n,), or a matrix (n, K), that are on the GPU as X is, in main memory."""
+    _refuse_words(y)
+    y = _on_host(check_sparse(y, "y"), "y", X)
+    if y.shape[:1] != X.shape[:1]:
+        raise ValueError(f"X has {X.shape[0]} rows, y has shape {y.shape}.")
+    check_finite(y.data if is_sparse(y) else y, "y")
+    return y
+
+
+def _refuse_words(y):
     if y is not None and not is_device(y) and np.asarray(y).dtype.kind in "OUS":
         raise TypeError(
             "y holds labels that are no numbers, which a GPU cannot hold: encode them with "
             "sklearn.preprocessing.LabelEncoder and pass cupy.asarray(codes)"
         )
+
+
+def encode_device_labels(
+    y: object, *, X: DeviceArray | DeviceMatrix, stacklevel: int = 6
+) -> tuple[DeviceArray, DeviceArray]:
+    """Sorted classes and the code of each row, both on the GPU, from numeric labels (n,)."""
+    _refuse_words(y)
     y, xp = _one_a_row(y, X, stacklevel), namespace(X=X)
     check_finite(y, "y")
     refuse_real_labels(y)
@@ -151,6 +165,11 @@ class DeviceEstimatorMixin:
     def _on_device(self) -> bool:
         """Whether the last fit was on the GPU."""
         return any(is_device(value) for name, value in vars(self).items() if name.endswith("_"))
+
+    def _refuse_device(self, method: str) -> None:
+        """TypeError where ``method``, which works in main memory, is asked of a model on the GPU."""
+        if self._on_device():
+            raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().{method}()")
 
     def _check_device(self, X: object) -> bool:
         """Whether X, and the fitted estimator, are on the GPU; TypeError where only one of them is."""

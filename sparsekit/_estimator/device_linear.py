@@ -9,14 +9,22 @@ import scipy.sparse as sp
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import is_device
+from .._arrays import as_like, is_device
 from .._linalg.as_design import as_design
 from .._linalg.class_design import device_design
 from .._linalg.class_products import matmat
 from .._linalg.structure import check_sparse
-from .._typing import DeviceArray, DeviceMatrix, EitherArray
+from .._typing import DeviceArray, DeviceMatrix, EitherArray, EitherMatrix
 from .device_checks import DeviceEstimatorMixin, check_device_X
 from .linear_model import LinearModelMixin
+
+
+def class_scores(X: EitherMatrix, coef: EitherArray, intercept: EitherArray) -> EitherArray:
+    """X coef^T + intercept, (n, K), where X is; on a GPU sums are float64 and in a fixed order."""
+    if not is_device(X):
+        return X @ coef.T + intercept
+    products = matmat(device_design(X), as_like(coef.T.astype(np.float64), X))
+    return products + as_like(intercept, X)
 
 
 class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin):
@@ -29,10 +37,9 @@ class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         """X w + b, (n,) or (n, K), in the wider of the types of X and the coefficients; sums are float64."""
         X = check_device_X(self, X, reset=False)
         if len(np.atleast_2d(self.coef_)) == 1:
-            scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64))
+            scores = as_design(X).matvec(self.coef_.reshape(-1).astype(np.float64)) + self.intercept_
         else:
-            scores = matmat(device_design(X), self.coef_.T.astype(np.float64))
-        scores = scores + self.intercept_
+            scores = class_scores(X, self.coef_, self.intercept_)
         return scores.astype(np.result_type(X.dtype, self.coef_.dtype), copy=False)
 
     def sparsify(self) -> Self:
@@ -45,8 +52,7 @@ class DeviceLinearMixin(LinearModelMixin, DeviceEstimatorMixin, SparseCoefMixin)
         self
             The fitted estimator; a model on a GPU is a TypeError.
         """
-        if self._on_device():
-            raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().sparsify()")
+        self._refuse_device("sparsify")
         check_is_fitted(self)
         if not sp.issparse(self.coef_):
             # of a vector scikit-learn 1.9 makes a csr_matrix of one dimension, most of whose methods fail

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_estimator_name
 
-from .._arrays import is_device, namespace
+from .._arrays import is_device, namespace, to_host
 from .._row_blocks.make import comes_in_blocks
 from .._typing import (
     Array,
@@ -29,7 +29,7 @@ from .._typing import (
 )
 from .block_data import distributions_of_blocks, labels_of_blocks, numbers_of_blocks
 from .checks import X_CHECKS, apply_class_weight, as_kernel_input, check_sample_weight
-from .device_checks import check_device_target, check_device_X, device_weight
+from .device_checks import check_device_target, check_device_X, device_weight, host_target
 from .labels import encode_labels, refuse_missing_labels
 from .targets import check_device_targets, check_targets, device_labels
 from .validation import check_X_y, validate_data
@@ -60,6 +60,11 @@ class TrainingData:
     def xp(self) -> ModuleType:
         """NumPy or CuPy, whichever has the arrays."""
         return namespace(X=self.X)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether X is on a GPU."""
+        return is_device(self.X)
 
     def for_callbacks(self) -> dict[str, Any]:
         """Arguments of scikit-learn's callbacks."""
@@ -98,6 +103,24 @@ def check_host_data(
         X, y = validate_data(estimator, X, y, **checks)
     X = as_kernel_input(X)
     return X, y, check_sample_weight(sample_weight, X.shape[0])
+
+
+def with_host_targets(
+    estimator: BaseEstimator,
+    X: MatrixLike | DeviceArray | DeviceMatrix,
+    y: MatrixLike | DeviceArray | DeviceMatrix,
+    sample_weight: ArrayLike | DeviceArray | None,
+    reset: bool = True,
+) -> TrainingData:
+    """Data of labels or an indicator, in C order or CSR; y and weights in main memory, wherever X is."""
+    if is_device(X):
+        X = check_device_X(estimator, X, reset=reset)
+        y, weight = host_target(y, X), to_host(device_weight(X, sample_weight))
+    else:
+        X, y, weight = check_host_data(
+            estimator, X, y, sample_weight, multi_output=True, reset=reset, accept_sparse="csr", order="C"
+        )
+    return TrainingData(X, y, y, weight)
 
 
 def with_numbers(

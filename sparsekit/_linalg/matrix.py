@@ -39,6 +39,7 @@ class Matrix:
 
     is_sparse = False
     sums_pairs = False  # whether kernels sum a Gram matrix of classes over pairs of a row's entries
+    factors_rows = True  # whether X diag(d) X^T can be factored with pivots
     block_entries = BLOCK
     # buffers of products: partial sums, rows of models, a copy in single precision
     _work: Any = None

@@ -232,6 +232,14 @@ def test_nothing_moves_after_a_step_that_is_not_finite(cupy):
         assert (state.bias[K - 1] == -1e4) == (K - 1 not in y[before])
 
 
+def test_arrays_of_another_type_are_refused(cupy):
+    def shorten(state, work):
+        work.examples = work.examples.astype(np.int32)
+
+    with pytest.raises(TypeError, match="a kernel reads int64 and got an array of int32"):
+        run(cupy, Settings(method="implicit", n_negatives=1), prepared=shorten)
+
+
 def test_as_many_rows_at_once_as_classes_bear():
     even = np.ones(1000)
     many = rows_at_once(even, 5, None, 1)

@@ -7,6 +7,7 @@ from gpu_data import to_device
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._extreme.estimators import fit
 
 pytestmark = pytest.mark.thorough
 
@@ -131,8 +132,25 @@ def test_what_is_refused(cupy):
     for name in ("sparsify", "quantize"):
         with pytest.raises(TypeError, match=rf"to_cpu\(\)\.{name}\(\)"):
             getattr(device, name)()
-    with pytest.raises(ValueError, match="Unknown label type"):
-        ExtremeSoftmaxSGD().fit(there, cupy.asarray(y + 0.5))
+    labels, nan = cupy.asarray(y), cupy.full(len(y), np.nan)
+    for kind, match, target, options in (
+        (ValueError, "Unknown label type", cupy.asarray(y + 0.5), {}),
+        (ValueError, "y contains NaN", nan, {}),
+        (ValueError, "X has 90 rows, y has shape", labels[:7], {}),
+        (TypeError, "LabelEncoder", y.astype(str), {}),
+        (TypeError, "X is on the GPU and y in main memory", y, {}),
+        (ValueError, "does not go with a GPU", labels, {"prior": "centroids"}),
+    ):
+        with pytest.raises(kind, match=match):
+            ExtremeSoftmaxSGD(**options).fit(there, target)
+
+
+def test_large_tables_are_searched_for_many_rows(cupy, monkeypatch):
+    monkeypatch.setattr(fit, "MAX_SCORES", 10)
+    W = cupy.zeros((1000, 3))
+    W[1:] = np.nan
+    assert not fit._is_finite(W, np.tile(np.arange(1000), 1000))
+    assert fit._is_finite(W, np.zeros(5, dtype=int))
 
 
 def test_steps_that_diverge_say_so(cupy):

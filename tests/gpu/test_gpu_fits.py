@@ -62,6 +62,9 @@ FITS = {
         lambda put: sk.L1LogisticOBA(0.3, tol=1e-8, penalty_weights=put(V)), "two", dtypes=BOTH
     ),
     "L1LogisticOBA, wide": Fit(lambda put: sk.L1LogisticOBA(0.3, tol=1e-8, l1_ratio=0.5), "two", p=220),
+    "L1LogisticOBA, few rows": Fit(
+        lambda put: sk.L1LogisticOBA(0.3, tol=1e-8, l1_ratio=0.0), "two", n=30, p=220, fun=1e-6, coef=1e-3
+    ),
     "L1LogisticOBA, classes": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", dtypes=BOTH),
     "L1LogisticOBA, classes, wide": Fit(lambda put: sk.L1LogisticOBA(0.5, tol=1e-8), "classes", n=40, p=90),
     "L1LogisticOBA, classes, lbfgs": Fit(

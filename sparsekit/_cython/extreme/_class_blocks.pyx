@@ -4,6 +4,7 @@ import numpy as np
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from ._extreme import WORK_PER_CALL
 from ._softmax_rules cimport (
     const_pointer, int_pointer, make_rows, make_rule, pointer, sk_workspace, sk_rows, sk_rule, sk_table,
 )
@@ -88,14 +89,14 @@ cdef inline sk_metric _metric_of(sk_metric shared, Py_ssize_t n_features, Py_ssi
     return shared
 
 
-def block_workspace_sizes(Py_ssize_t n_drawn, Py_ssize_t n_blocks):
-    """Numbers of integers and of doubles that a thread of `run_block_steps` works in, with n_drawn blocks a step."""
-    cdef Py_ssize_t n = n_drawn * SK_BLOCK + 1
-    return 2 * n_drawn + n_blocks, 4 * n + 2 * n_drawn
+def workspace_sizes(options):
+    """Numbers of integers and of doubles that a thread of `run_steps` works in."""
+    cdef Py_ssize_t n_drawn = options.plan.n_drawn, n = n_drawn * SK_BLOCK + 1
+    return 2 * n_drawn + options.plan.n_blocks, 4 * n + 2 * n_drawn
 
 
-def run_block_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows,
-                    state, work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
+def run_steps(const real[::1] data, const index[::1] indices, const index[::1] indptr, real[:, ::1] W, rows, state,
+              work, options, double eta, Py_ssize_t begin, Py_ssize_t end):
     """Adaptive steps of length ``eta`` over work.examples[begin : end], by threads without locks.
 
     Arguments and what is returned are those of `_extreme.run_steps`, but labels are work.columns. The method is
@@ -197,7 +198,7 @@ def run_block_steps(const real[::1] data, const index[::1] indices, const index[
 
 def draw_blocks(Py_ssize_t n_blocks, Py_ssize_t n_drawn, uint64_t[::1] state, const double[::1] p=None,
                 const double[::1] keep=None, const int64_t[::1] alias=None):
-    """Blocks of one step as `run_block_steps` draws them and one over their expected numbers; moves state (1,)."""
+    """Blocks of one step as `run_steps` draws them and one over their expected numbers; moves state (1,)."""
     b, w = np.zeros(n_drawn, dtype=np.int64), np.zeros(n_drawn)
     cdef int64_t[::1] b_ = b
     cdef int64_t[::1] slot = np.zeros(n_blocks, dtype=np.int64)

@@ -30,9 +30,13 @@ cdef extern from "extreme/extreme_steps.h" nogil:
     uint64_t sk_hash(uint64_t, uint64_t)
 
 
-def workspace_sizes(Py_ssize_t n_negatives, Py_ssize_t batch_size):
+# Multiply-adds after which a call of a kernel ends, to hear KeyboardInterrupt: about a tenth of a second.
+WORK_PER_CALL = 2**26
+
+
+def workspace_sizes(options):
     """Numbers of integers and of doubles that a thread of `run_steps` works in."""
-    cdef Py_ssize_t rows = 2 * max(batch_size, SK_WINDOW)
+    cdef Py_ssize_t n_negatives = options.n_negatives, rows = 2 * max(options.batch_size, SK_WINDOW)
     return rows * (n_negatives + 2), rows * (3 * n_negatives + 5) + 4 * (n_negatives + 4)
 
 

@@ -2,6 +2,8 @@
 
 Those of a shortlist read most weights in 8 bits, the others read all scores of a row once.
 """
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int32_t, int64_t
@@ -92,14 +94,22 @@ def rank_scores(const real[:, ::1] scores, int64_t lo, real[:, ::1] best, int64_
             sk_rank_scores_f64(_row(best, codes, high, total, own, own_score, i), &scores[i, 0], m, lo)
 
 
+def sparse_scores(X, coef, dtype):
+    """X coef^T (n, classes) for X in CSR."""
+    # only columns that some row has are read
+    columns = np.unique(X.indices)
+    if 2 * len(columns) < X.shape[1]:
+        X = type(X)((X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns)))
+        coef = coef.T[columns].T
+    return X @ np.ascontiguousarray(coef.T, dtype=dtype)
+
+
 cdef int _rank_range(const real[::1] data, const int64_t[::1] indices, const int64_t[::1] indptr,
                      const weight[:, :] coef, const int64_t[::1] columns, const real[::1] bias, Py_ssize_t lo,
-                     Py_ssize_t hi, int64_t first, real[:, ::1] best, int64_t[:, ::1] codes, double[::1] high,
-                     double[::1] total, const int64_t[::1] own, double[::1] own_score) noexcept nogil:
+                     Py_ssize_t hi, int64_t first, const sk_rank* rows) noexcept nogil:
     cdef Py_ssize_t n = indptr.shape[0] - 1, d = columns.shape[0], k, l, i, j, t, m
     cdef real* tile = <real*>malloc((d + 1) * SK_TILE * sizeof(real))
     cdef real* offset
-    cdef sk_rank row
     if tile == NULL:
         return -1
     offset = tile + d * SK_TILE
@@ -121,35 +131,44 @@ cdef int _rank_range(const real[::1] data, const int64_t[::1] indices, const int
             for j in range(d):
                 tile[j * SK_TILE + t] = 0
         for i in range(n):
-            row = _row(best, codes, high, total, own, own_score, i)
             if real is float:
-                sk_rank_tile_f32(row, &data[indptr[i]], &indices[indptr[i]], indptr[i + 1] - indptr[i], tile, offset, m,
-                                 first + k)
+                sk_rank_tile_f32(rows[i], &data[indptr[i]], &indices[indptr[i]], indptr[i + 1] - indptr[i], tile, offset,
+                                 m, first + k)
             else:
-                sk_rank_tile_f64(row, &data[indptr[i]], &indices[indptr[i]], indptr[i + 1] - indptr[i], tile, offset, m,
-                                 first + k)
+                sk_rank_tile_f64(rows[i], &data[indptr[i]], &indices[indptr[i]], indptr[i + 1] - indptr[i], tile, offset,
+                                 m, first + k)
     free(tile)
     return 0
 
 
 def rank_sparse(const real[::1] data, const int64_t[::1] indices, const int64_t[::1] indptr,
-                const weight[:, :] coef, const int64_t[::1] columns, const real[::1] bias, int64_t first,
-                real[:, :, ::1] best, int64_t[:, :, ::1] codes, double[:, ::1] high, double[:, ::1] total,
-                const int64_t[::1] own, double[::1] own_score):
+                const weight[:, :] coef, const int64_t[::1] columns, const real[::1] bias, int64_t first, result):
     """The same for CSR rows (data, indices, indptr), whose column j is column columns[j] of coef (n_classes, d).
 
-    bias (n_classes,); class k is number first + k. Each of the len(best) threads has a range of classes and
-    its own results. These are best and codes (threads, n, k), high (threads, n), total (threads, n) or
-    (threads, 0). own_score (n,) is shared.
+    bias (n_classes,); class k is number first + k. Each of the threads has a range of classes and its own part of
+    ``result``, a `Ranking`: best and codes (threads, n, k), high (threads, n), total (threads, n) or (threads, 0).
+    own_score (n,) is shared.
     """
-    cdef Py_ssize_t part, parts = best.shape[0], K = coef.shape[0]
+    cdef real[:, :, ::1] best = result.best
+    cdef int64_t[:, :, ::1] codes = result.codes
+    cdef double[:, ::1] high = result.high, total = result.total
+    cdef const int64_t[::1] own = result.own
+    cdef double[::1] own_score = result.own_score
+    cdef Py_ssize_t part, i, parts = best.shape[0], n = best.shape[1], K = coef.shape[0]
     cdef int failed = 0
+    cdef sk_rank* rows = <sk_rank*>malloc(parts * (n + 1) * sizeof(sk_rank))
+    if rows == NULL:
+        raise MemoryError("no memory for the scores of some rows")
+    for part in range(parts):
+        for i in range(n):
+            rows[part * n + i] = _row(best[part], codes[part], high[part], total[part], own, own_score, i)
     for part in prange(parts, nogil=True, num_threads=<int>parts, schedule='static', chunksize=1):
         # whole tiles a thread
         failed += _rank_range(data, indices, indptr, coef, columns, bias,
                               min(K, K * part // parts // SK_TILE * SK_TILE),
                               K if part == parts - 1 else K * (part + 1) // parts // SK_TILE * SK_TILE, first,
-                              best[part], codes[part], high[part], total[part], own, own_score)
+                              rows + part * n)
+    free(rows)
     if failed:
         raise MemoryError("no memory for the weights of some classes")
 

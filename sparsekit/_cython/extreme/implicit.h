@@ -128,14 +128,13 @@ SK_INLINE double sk_lambert_step(double a, double w) {
     return a - ratio / (1.0 + 0.5 * ratio * e * by);
 }
 
-/* As sk_implicit_many_safe for ordinary numbers, four negatives side by side in vector registers; q, a and inverse have
- * buffers for m rounded up to fours. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
+/* As sk_implicit_many_safe for ordinary numbers, four negatives side by side in vector registers. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
  * same step to first order and then by Halley's. Returns whether it got there. */
 SK_MULTI(int, sk_implicit_many_fast,
          (sk_size m, double *restrict z, const double *restrict r, const double *restrict rho,
-          double *restrict q, double *restrict a, double *restrict inverse, double eta, double s, double rho_y,
-          double u_old, double *u_new, double *c_new),
-         (m, z, r, rho, q, a, inverse, eta, s, rho_y, u_old, u_new, c_new)) {
+          double *restrict buffer, double eta, double s, double rho_y, double u_old, double *u_new, double *c_new),
+         (m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new, c_new)) {
+    double *restrict q = buffer, *restrict a = buffer + m + 3, *restrict inverse = buffer + 2 * (m + 3);
     double high = -INFINITY, u = u_old, fall = 0.0;
     sk_size full = (m + 3) / 4 * 4;
     for (sk_size k = 0; k < m; k++) high = z[k] > high ? z[k] : high;
@@ -190,9 +189,7 @@ static double sk_implicit_many(sk_size m, double *restrict z, const double *rest
                                const double *restrict rho, double *restrict buffer, double eta, double s,
                                double rho_y, double u_old, double *u_new) {
     double c;
-    if (s > 1e-100 && m > 0 &&
-        sk_implicit_many_fast(m, z, r, rho, buffer, buffer + m + 3, buffer + 2 * (m + 3), eta, s, rho_y, u_old, u_new, &c))
-        return c;
+    if (s > 1e-100 && m > 0 && sk_implicit_many_fast(m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new, &c)) return c;
     return sk_implicit_many_safe(0, m, z, r, rho, buffer, eta, s, rho_y, u_old, u_new);
 }
 #endif

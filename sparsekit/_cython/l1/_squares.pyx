@@ -118,8 +118,7 @@ cdef double _beyond(const double* correlations, const double* l1, const double* 
 
 
 def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::1] v, const double[::1] lambdas,
-               double l1_ratio, bint positive, double tol, double gap_tol, long max_rounds, double end, effort,
-               double[:, ::1] points, double[:, ::1] report):
+               double l1_ratio, bint positive, goal, limits, effort, double[:, ::1] points, double[:, ::1] report):
     """Minimise for one lambda after the other, each from the last one's point.
 
     A round is the minimiser of one model, as `solve_model` finds it, and the certificate of all variables.
@@ -133,14 +132,12 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
     lambdas : penalties (k,)
     l1_ratio : part of the penalty that is L1
     positive : whether x >= 0
-    tol : optimality measure that is asked for, not relative
-    gap_tol : duality gap that is asked for, in parts of the objective
-    max_rounds : of each penalty at the most
-    end : when to stop, by `time.perf_counter`
+    goal : optimality measure that is asked for, not relative, and duality gap in parts of the objective
+    limits : of the rounds of each penalty, and when to stop by `time.perf_counter`
     effort : how well models are minimised, as in `solve_model`
     points : gets the solutions (k + 1, m); the first row has the initial point
     report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED after
-        ``max_rounds``, STALLED where rounds did not halve the gap, or OUT_OF_TIME
+        as many rounds, STALLED where rounds did not halve the gap, or OUT_OF_TIME
     """
     cdef Py_ssize_t m = c.shape[0], n = lambdas.shape[0], k, j
     cdef bint has_ridge = l1_ratio < 1.0
@@ -153,7 +150,9 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
     cdef double half, along, rounding, fun = 0.0, gap = 0.0, worst = 0.0, least
     cdef double zero = _ROUNDING * max(1.0, sqrt(max(yy, 0.0)))
     cdef double* x
-    cdef int status, rounds, stalls
+    cdef double tol = goal[0], gap_tol = goal[1], end = limits[1]
+    cdef long rounds, max_rounds = limits[0]
+    cdef int status, stalls
     if G.shape[0] != m or G.shape[1] != m or v.shape[0] != m:
         raise ValueError(f"G must have shape ({m}, {m}) and v ({m},)")
     if points.shape[0] != n + 1 or points.shape[1] != m or report.shape[0] != n or report.shape[1] != 5:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import column_or_1d
 
-from ..._arrays import host_only, is_device, is_sparse
+from ..._arrays import host_only, is_sparse
 from ..._estimator.checks import check_names, check_sample_weight, in_units
 from ..._estimator.labels import refuse_missing_labels
 from ..._row_blocks.make import comes_in_blocks
@@ -21,7 +20,6 @@ from .targets import (
     ExtremeTargets,
     check_extreme_targets,
     count_labels,
-    is_indicator,
     make_rows,
     take_rows,
     used_rows,
@@ -45,14 +43,17 @@ class RowsOfFit:
     X, rows : the matrix in memory and its `DataRows`, or None
     use : ndarray of bool
         The rows that have a label and a positive weight.
+    on_device : bool
+        Whether X is on a GPU.
     """
 
     def __init__(self, model, X, y, sample_weight, classes=None, *, reset=True, grow=True, relative=True):
         if not comes_in_blocks(X):
-            X, targets = settings.check_data(model, X, y, sample_weight, classes, reset, grow)
-            self.X, self.n_blocks, self.n_features, self.dtype = X, 1, X.shape[1], X.dtype
+            data, targets = settings.check_data(model, X, y, sample_weight, classes, reset, grow)
+            self.X, self.on_device = data.X, data.on_device
+            self.n_blocks, self.n_features, self.dtype = 1, self.X.shape[1], self.X.dtype
         else:
-            self.X = None
+            self.X, self.on_device = None, False
             host_only(y=y, sample_weight=sample_weight)
             self.reader = BlockReader(X, *(_as_rows(part) for part in (y, sample_weight)))
             if not self.reader.n_rows:
@@ -85,10 +86,6 @@ class RowsOfFit:
         if self.X is not None and self.X.dtype != dtype:
             self.X = self.X.astype(dtype)
             self._make_rows()
-
-    @property
-    def on_device(self) -> bool:
-        return self.X is not None and is_device(self.X)
 
     @property
     def like(self):
@@ -157,8 +154,6 @@ def _as_rows(values):
 def _targets(reader, classes, grow):
     y = reader.y
     refuse_missing_labels(y)
-    if not is_indicator(y):
-        y = column_or_1d(y.toarray() if is_sparse(y) else y, warn=True)
     weight = check_sample_weight(reader.weight, reader.n_rows)
     return check_extreme_targets(y, weight, classes, grow)
 

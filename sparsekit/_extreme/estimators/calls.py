@@ -23,7 +23,7 @@ def fit(model, X, y, sample_weight):
     counts, n_classes = source.counts(), len(source.targets.classes)
     noise = settings.noise_of(model, counts, source.on_device)
     rows = source.rows
-    prior = settings.prior_of(model, rows, n_classes)
+    prior = settings.prior_of(model, source, n_classes)
     options = settings.options_of(model, source.on_device, n_classes, counts, noise, prior)
     options.plan = settings.plan_of(counts, noise, source.dtype, options, rng)
 

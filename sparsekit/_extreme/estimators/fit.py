@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._arrays import is_device
+from ..._arrays import as_like
 from ..._messages import shown
 from ..._solver import outcome
 from ..solver.blocks import MAX_SCORES
@@ -108,7 +108,7 @@ def attributes_of(state, options, targets):
 def _is_finite(W, codes):
     """Whether the weights are finite: all of a small table, of a large one some of the rows ``codes``."""
     n_rows, width = W.shape
-    if W.size > MAX_SCORES and n_rows > 1 and not is_device(W):  # a hashed table is one row
+    if W.size > MAX_SCORES and n_rows > 1:  # a hashed table is one row
         codes = np.unique(codes)
-        W = W[codes[:: -(-len(codes) * width // MAX_SCORES)]]
+        W = W[as_like(codes[:: -(-len(codes) * width // MAX_SCORES)], W)]
     return bool(np.isfinite(W).all())

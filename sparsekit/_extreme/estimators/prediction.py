@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from ..._arrays import is_device, namespace, to_host
+from ..._arrays import csr_of_ones, namespace, to_host
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import check_sample_weight, in_units
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
@@ -24,7 +24,6 @@ from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
 from ..solver.blocks import MAX_SCORES
-from .device import indicator, refuse_on_device
 from .scores import HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .targets import check_extreme_targets, encode, is_indicator
 
@@ -257,7 +256,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
             If the threshold is negative.
         """
         check_is_fitted(self, "coef_")
-        refuse_on_device(self, "sparsify")
+        self._refuse_device("sparsify")
         if not threshold >= 0:
             raise ValueError(f"threshold must be >= 0, got {shown(threshold)}.")
         coef = check_sparse(self.coef_, "coef_")
@@ -309,7 +308,7 @@ class ExtremePredictionMixin(LinearModelMixin, DeviceEstimatorMixin, LabelScoreM
             If a weight is too large for ``dtype``, or float16 is asked for where ``coef_`` is sparse.
         """
         check_is_fitted(self)
-        refuse_on_device(self, "quantize")
+        self._refuse_device("quantize")
         dtype = np.dtype(dtype)
         if dtype not in (np.float16, np.float32, np.float64):
             raise ValueError(f"dtype must be float16, float32 or float64, got {dtype}.")
@@ -348,9 +347,4 @@ def _above(model, X, threshold):
             found.append((i + rows.start, j + part.start))
     found.append((np.arange(X.shape[0], like=normalizers), top_k(model, X, 1)[0][:, 0]))
     i, j = (np.concatenate(parts) for parts in zip(*found))
-    if is_device(i):
-        return indicator(i, j, (X.shape[0], model.n_classes))
-    out = sp.csr_array((np.ones(len(i), dtype=np.int64), (i, j)), shape=(X.shape[0], model.n_classes))
-    out.sum_duplicates()
-    out.data[:] = 1
-    return out
+    return csr_of_ones(i, j, (X.shape[0], model.n_classes))

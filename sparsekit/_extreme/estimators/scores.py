@@ -5,11 +5,11 @@ from math import isqrt
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import full, is_device, is_sparse, kernel_module, namespace, thread_arguments
+from ..._arrays import full, is_sparse, kernel_module, namespace, thread_arguments
 from ..._cython.extreme import _ranking
+from ..._cython.extreme._extreme import WORK_PER_CALL
 from ..._linalg.threads import blas_threads
 from ..solver.blocks import MAX_SCORES
-from ..solver.sgd import WORK_PER_CALL
 from ..solver.shortlist import MIN_CLASSES, shortlist_of
 
 # classes of one tile of the kernel
@@ -22,24 +22,13 @@ _NO_INDEX = np.empty(0, dtype=np.int32)
 
 def linear_scores(X, coef, dtype, n_threads):
     """X coef^T (n, n_classes), where the two are."""
-    if is_device(coef):
-        if is_sparse(X) and not is_sparse(coef):
-            return kernel_module("extreme._ranking", coef).sparse_scores(X, coef, dtype)
-        return X @ coef.T.astype(dtype, copy=False)
-    if sp.issparse(coef):
+    if is_sparse(coef):
         scores = X @ coef.T
-        return scores.toarray() if sp.issparse(scores) else scores
-    if sp.issparse(X):
-        # only columns that some row has are read
-        columns = np.unique(X.indices)
-        if 2 * len(columns) < X.shape[1]:
-            X = sp.csr_array(
-                (X.data, np.searchsorted(columns, X.indices), X.indptr), shape=(X.shape[0], len(columns))
-            )
-            coef = coef.T[columns].T
-        return X @ np.ascontiguousarray(coef.T, dtype=dtype)
+        return scores.toarray() if is_sparse(scores) else scores
+    if is_sparse(X):
+        return kernel_module("extreme._ranking", coef).sparse_scores(X, coef, dtype)
     with blas_threads(n_threads):
-        return X @ np.asarray(coef, dtype=dtype).T
+        return X @ coef.T.astype(dtype, copy=False)
 
 
 class LinearScores:
@@ -103,10 +92,7 @@ class LinearScores:
             if is_half:
                 part = part[:, columns].astype(np.float32)
                 chosen = np.arange(len(columns))
-            _ranking.rank_sparse(
-                data, indices, indptr, part, chosen, intercept[lo : lo + size], lo,
-                result.best, result.codes, result.high, result.total, result.own, result.own_score,
-            )  # fmt: skip
+            _ranking.rank_sparse(data, indices, indptr, part, chosen, intercept[lo : lo + size], lo, result)
         return result
 
     def _rank_shortlisted(self, X, k):

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from ..._arrays import host_only, is_device, is_sparse, namespace
+from ..._arrays import host_only, is_sparse, namespace
+from ..._estimator.training_data import with_host_targets
 from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..solver.blocks import BLOCK, plan_blocks
@@ -16,7 +17,7 @@ from ..solver.noise import Noise, rows_at_once
 from ..solver.refine import is_dense, newton_follows
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
-from .device import check_extreme_data
+from .targets import check_extreme_targets
 
 # Classes that a step of method "auto" uses; chosen on bibtex, delicious, sector, fb15k and a generated graph.
 ADAPTIVE_NEGATIVES = 192
@@ -89,17 +90,17 @@ def ridge_of(model, adaptive, n_rows, prior=None):
     return float(model.alpha)
 
 
-def prior_of(model, rows, n_classes):
-    """What the ridge of a fit shrinks to: "centroids", or None for zeros; ``rows`` in memory, or None."""
+def prior_of(model, source, n_classes):
+    """What the ridge of a fit to a `RowsOfFit` shrinks to: "centroids", or None for zeros."""
+    rows = source.rows
     if rows is None:
         refuse_prior(model, "blocks of rows")
         return None
-    on_device = is_device(rows.data)
-    if on_device:
+    if source.on_device:
         refuse_prior(model, "a GPU")
     if model.prior != "auto":
         return model.prior
-    choices = choices_of(model, n_classes, on_device)
+    choices = choices_of(model, n_classes, source.on_device)
     if not choices.adaptive or model.alpha is not None or n_classes < 2:
         return None
     return None if is_dense(rows) and newton_follows(choices, rows, n_classes) else "centroids"
@@ -116,10 +117,12 @@ def make_generator(random_state):
 
 
 def check_data(model, X, y, sample_weight, classes, reset=True, grow=True):
-    """Checked X (C-ordered or CSR) and targets."""
-    X, targets = check_extreme_data(model, X, y, sample_weight, classes, reset, grow)
+    """Checked data, X in C order or CSR, and targets: classes where X is, all else in main memory."""
+    data = with_host_targets(model, X, y, sample_weight, reset)
+    targets = check_extreme_targets(data.y, data.weight, classes, grow)
+    targets.classes = data.xp.asarray(targets.classes)
     check_settings(model, targets, classes)
-    return X, targets
+    return data, targets
 
 
 def check_settings(model, targets, classes):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import type_of_target
 
 from ..._arrays import is_sparse, to_host
@@ -93,7 +94,7 @@ def check_extreme_targets(y, sample_weight, classes=None, grow=True):
     """
     if is_indicator(y):
         return _indicator(y, sample_weight, classes)
-    y = np.asarray(y).ravel()
+    y = column_or_1d(y, warn=True)
     # very many classes are no reason to warn of a regression here
     refuse_real_labels(y)
     if classes is None:

@@ -54,7 +54,7 @@ class BlockCenter:
 
     Without ``start`` values are a table as the state's W, else by feature and block: the entries
     start[j * n_blocks + b] .. are those of feature j in block b, ``lane`` (uint8) the class's index in its
-    block; see `kernels.run_block_steps`. ``own`` (n_examples,) is what each example's own row adds to the
+    block; see `kernels.run_steps`. ``own`` (n_examples,) is what each example's own row adds to the
     score of its label, which steps leave out; None: they do not.
     """
 

@@ -10,21 +10,18 @@ State, one call of the kernel and one epoch are functions of their own.
 """
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 
-from ..._arrays import as_like, full, is_device, kernel_module
-from ..._cython.extreme import _class_blocks, _extreme
+from ..._arrays import as_like, full, kernel_module
+from ..._cython.extreme import _class_blocks
 from ..._solver.outcome import Limits
 from .noise import Noise
 from .state import set_scale
 
 # methods with one number u a row; the others replace it by a function of the sampled scores
 WITH_U = ("implicit", "umax", "sgd")
-# Multiply-adds after which a call of a kernel ends, to hear KeyboardInterrupt: about a tenth of a second.
-WORK_PER_CALL = 2**26
-# and on a GPU, where the end of a call is waited for: some tenths of a second
-WORK_ON_DEVICE = 2**32
 
 _NO_LIMITS = Limits()
 
@@ -78,12 +75,13 @@ def inverse_probability(counts, options, noise=None):
 class Work:
     """What a run allocates once: order of the rows, u, work space and generators of the threads."""
 
+    kernels: ModuleType
     order: np.ndarray
     chosen: np.ndarray  # the examples of an epoch in order, in main memory
     examples: np.ndarray  # the same where the rows are
     u: np.ndarray | None
-    integers: np.ndarray | None  # of the processor's threads
-    doubles: np.ndarray | None
+    integers: np.ndarray  # of the processor's threads
+    doubles: np.ndarray
     states: np.ndarray
     beta: np.ndarray | None
     noise: Noise | None  # of the classes, or of a plan's blocks
@@ -99,9 +97,12 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
     beta = None
     if options.alpha > 0 and not options.adaptive:
         beta = inverse_probability(counts, options, noise)
-    integers, doubles = (None, None) if is_device(x) else _make_workspace(options)
+    kernels = _class_blocks if plan is not None else kernel_module("extreme._extreme", x)
+    # threads write next to each other's last numbers only once a step
+    shapes = [(options.n_threads, size + 8) for size in kernels.workspace_sizes(options)]
     chosen = order if rows.first is None else np.empty_like(order)
     return Work(
+        kernels,
         order,
         chosen,
         as_like(chosen, x),
@@ -110,8 +111,8 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
         full(len(rows.y), np.log(n_classes) if noise is None else np.nan, like=x)
         if options.method in WITH_U
         else None,
-        integers,
-        doubles,
+        np.zeros(shapes[0], dtype=np.int64),
+        np.zeros(shapes[1]),
         np.asarray(rng.integers(1, 2**63, size=options.n_threads, dtype=np.uint64), like=x),
         None if beta is None else np.asarray(beta, like=x),
         None if draws is None else draws.as_like(x),
@@ -120,23 +121,9 @@ def init_work(rows, n_classes, options, rng, *, counts=None, noise=None, order=N
     )
 
 
-def _make_workspace(options):
-    """Integers and doubles that the processor's threads work in, a row for each."""
-    if options.plan is None:
-        sizes = _extreme.workspace_sizes(options.n_negatives, options.batch_size)
-    else:
-        sizes = _class_blocks.block_workspace_sizes(options.plan.n_drawn, options.plan.n_blocks)
-    # threads write next to each other's last numbers only once a step
-    shapes = [(options.n_threads, size + 8) for size in sizes]
-    return np.zeros(shapes[0], dtype=np.int64), np.zeros(shapes[1])
-
-
 def steps(state, rows, options, work, learning_rate, begin, end):
     """One call of the kernel, over work.examples[begin : end]; returns the index of a bad step or -1."""
-    run = _class_blocks.run_block_steps
-    if options.plan is None:
-        run = kernel_module("extreme._extreme", rows.data).run_steps
-    bad = run(
+    bad = work.kernels.run_steps(
         rows.data, rows.indices, rows.indptr, state.W, rows, state, work, options, learning_rate, begin, end
     )
     state.steps += -(-(end - begin) // options.batch_size)
@@ -156,8 +143,7 @@ def epoch(state, rows, options, work, learning_rate, rng, *, limits=_NO_LIMITS):
         work.examples.set(work.chosen)
     unit = options.batch_size * options.n_threads
     classes = options.n_negatives + 1 if options.plan is None else options.plan.n_drawn * _class_blocks.BLOCK
-    work_per_call = WORK_ON_DEVICE if is_device(rows.data) else WORK_PER_CALL
-    per_call = max(1, int(work_per_call / (max(1.0, rows.width) * classes))) // unit
+    per_call = max(1, int(work.kernels.WORK_PER_CALL / (max(1.0, rows.width) * classes))) // unit
     per_call = max(1, per_call) * unit
     n, bad, complete = len(work.examples), -1, True
     for begin in range(0, n, per_call):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..._arrays import full, is_device
+from ..._arrays import enlarged, full, lengthened
 from ..._linalg import matrix
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
@@ -127,7 +127,7 @@ def grow(state, n_classes):
             new = full(n_classes - old, fill, value.dtype, like=value)
             setattr(state, name, np.concatenate([value, new]))
     if not state.shift:
-        state.W = _longer(state.W, n_classes)
+        state.W = lengthened(state.W, n_classes)
     return state
 
 
@@ -140,31 +140,8 @@ def _grow_columns(state):
     for name in ("W", "bias", "class_sums"):
         value = getattr(state, name)
         if value is not None:
-            new = np.zeros((*value.shape[:-1], wide), dtype=value.dtype)
-            new[..., :stride] = value
-            setattr(state, name, new)
+            setattr(state, name, enlarged(value, (*value.shape[:-1], wide)))
     return state
-
-
-def _longer(table, n_rows):
-    """``table`` with rows of zeros behind: a view of an array with capacity for more."""
-    old, width = table.shape
-    if is_device(table):
-        return np.concatenate([table, np.zeros((n_rows - old, width), dtype=table.dtype, like=table)])
-    buffer = table.base
-    fits = (
-        isinstance(buffer, np.ndarray)
-        and buffer.ndim == 2
-        and buffer.shape[1] == width
-        and buffer.dtype == table.dtype
-        and len(buffer) >= n_rows
-        and buffer.ctypes.data == table.ctypes.data
-    )
-    if not fits:
-        # pages of zeros that were never written take no memory
-        buffer = np.zeros((max(n_rows, 2 * old), width), dtype=table.dtype)
-        buffer[:old] = table
-    return buffer[:n_rows]
 
 
 def settle(state):

@@ -11,11 +11,10 @@ from ..._docstrings import shares_entries
 from ..._estimator.block_prediction import by_blocks
 from ..._estimator.checks import in_type
 from ..._estimator.device_checks import DeviceEstimatorMixin, check_device_X
+from ..._estimator.device_linear import class_scores
 from ..._estimator.linear_model import LinearModelMixin
 from ..._estimator.offset_prediction import LabelScoreMixin
 from ..._estimator.validation import validate_data
-from ..._linalg.class_design import device_design
-from ..._linalg.class_products import matmat
 from ..._linalg.special import log_softmax, softmax
 from ..._typing import Array, FloatArray, MatrixLike, Transform
 from ..losses.sparsemax import sparsemax
@@ -43,8 +42,8 @@ class FenchelYoungClassifierMixin(LinearModelMixin, DeviceEstimatorMixin, LabelS
             X = check_device_X(self, X, reset=False)
             if not hasattr(X, "nnz"):
                 return X @ self.coef_.T + self.intercept_
-            Z = matmat(device_design(X), self.coef_.T.astype(np.float64))
-            return (Z + self.intercept_).astype(np.result_type(X.dtype, self.coef_.dtype))
+            scores = class_scores(X, self.coef_, self.intercept_)
+            return scores.astype(np.result_type(X.dtype, self.coef_.dtype))
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 

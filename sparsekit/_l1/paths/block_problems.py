@@ -45,7 +45,7 @@ class BlocksMixin:
         scorer = get_scorer("neg_mean_squared_error") if scorer is None else scorer
         return super().fold_scorer(rows, y, model, scorer, score_params)
 
-    def seen(self, rows):
+    def seen(self, rows, bring=None):
         def select(coef):
             columns = np.flatnonzero(coef.any(axis=0))
             if not len(columns):  # scikit-learn's scorers need one column

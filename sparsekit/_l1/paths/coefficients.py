@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from ..._arrays import host_only, is_device, namespace, to_host
+from ..._arrays import host_values, namespace
 from ..._estimator.checks import by_feature
 from ..._linalg.special import largest
 from ..._linalg.structure import check_sparse
@@ -44,7 +44,6 @@ def check_penalty_weights(penalty_weights, n_features, feature_names=None):
                 )
             weights[j] = value
         return weights
-    host_only(penalty_weights=penalty_weights)
     if feature_names is not None and hasattr(penalty_weights, "reindex"):
         # in another order than the columns they would be those of other features
         index = list(penalty_weights.index)
@@ -138,8 +137,7 @@ def penalty_of(
 
     Weights on a GPU go with an X there only; weights in main memory, a dict too, go with both.
     """
-    if is_device(X):
-        penalty_weights = to_host(penalty_weights)
+    penalty_weights = host_values(X, "penalty_weights", penalty_weights)
     penalty = l1_weights(check_penalty_weights(penalty_weights, X.shape[1], feature_names), strength)
     return penalty if penalty_weights is None else namespace(X=X).asarray(penalty)
 

@@ -10,11 +10,10 @@ import copy
 
 import numpy as np
 
-from ..._arrays import as_like, is_device, to_host
+from ..._arrays import as_like, to_host
 from ..._estimator.checks import as_kernel_input, in_type
+from ..._estimator.device_linear import class_scores
 from ..._estimator.used_columns import UsedColumns
-from ..._linalg.class_design import device_design
-from ..._linalg.class_products import matmat
 from ..._linalg.special import largest
 from ..._messages import shown
 from ..losses.block_problem import BlockProblem
@@ -132,9 +131,9 @@ class PathProblem:
         offset = None if self.shift is None else to_host(self.shift[as_like(rows, self.X)])
         return FoldScorer(self, self.seen(rows), y[rows], model, scorer, score_params, offset)
 
-    def seen(self, rows):
-        """A function from coefficients to X of these rows and to them, see `FoldScorer`."""
-        X = to_host(self.X[as_like(rows, self.X)])
+    def seen(self, rows, bring=to_host):
+        """A function from coefficients to X of these rows, by ``bring``, and to them, see `FoldScorer`."""
+        X = bring(self.X[as_like(rows, self.X)])
         return lambda coef: (X, coef)
 
     def unpacked(self, x):
@@ -157,9 +156,7 @@ class PathProblem:
     def attributes(self, coef, intercept):
         """Attributes of a model of all columns, where X is."""
         coef, intercept = self.as_attributes(self.columns.expand(coef), intercept)
-        if is_device(self.X):
-            coef, intercept = as_like(coef, self.X), as_like(intercept, self.X)
-        return {"coef_": coef, "intercept_": intercept}
+        return {"coef_": as_like(coef, self.X), "intercept_": as_like(intercept, self.X)[()]}
 
     def null_start(self, loss):
         """Where a fit begins that is given no other start, and the unit of its tol; None: as solvers do."""
@@ -276,19 +273,8 @@ class LogisticProblem(PathProblem):
         return Accuracy(self._margins(rows), self.values[as_like(rows, self.values)])
 
     def _margins(self, rows):
-        if is_device(self.X):
-            design = device_design(self.X[as_like(rows, self.X)])
-            return lambda coef, intercept: (
-                matmat(design, as_like(coef.T.astype(np.float64), self.values))
-                + as_like(intercept, self.values)
-            )
-        seen = self.seen(rows)
-
-        def margins(coef, intercept):
-            X, coef = seen(coef)
-            return X @ coef.T + intercept
-
-        return margins
+        seen = self.seen(rows, bring=lambda X: X)
+        return lambda coef, intercept: class_scores(*seen(coef), intercept)
 
     def is_separated(self, loss):
         return loss < least_loss_of_an_error(self.weight)

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult
 
-from ..._arrays import is_device
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
@@ -33,7 +32,7 @@ def few_rows(loss, l1, l2, known=None):
     reused where its weights are in proportion to these.
     """
     design = getattr(loss, "design", None)
-    if design is None or not hasattr(loss, "_with_rows") or is_device(l2) or l1.any():
+    if design is None or not hasattr(loss, "_with_rows") or not design.factors_rows or l1.any():
         return None
     n, p = design.shape
     K = loss.n_variables // (p + loss.fit_intercept)

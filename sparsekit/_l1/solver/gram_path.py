@@ -133,8 +133,8 @@ class GramPath:
             points[0] = w
             with blas_threads(1):
                 solve_path(
-                    self.gram, self.products, self.square, v, part, l1_ratio, self.positive, *goal,
-                    options["max_iter"], end, EFFORT, points, report,
+                    self.gram, self.products, self.square, v, part, l1_ratio, self.positive, goal,
+                    (options["max_iter"], end), EFFORT, points, report,
                 )  # fmt: skip
             w = points[-1]
             for x, row in zip(points[1:], report.tolist()):

@@ -18,12 +18,10 @@ import numpy as np
 from ..._typing import DeviceArray
 from ..shared._compile import kernel
 
+# Multiply-adds after which a call ends, as on the CPU. Its end is waited for: some tenths of a second.
+WORK_PER_CALL = 2**32
 # drawn classes that one launch has a buffer for: 24 bytes each
 PLACES = 2**22
-# the bits of extreme.cuh: which arrays are given
-_FLAGS = (
-    "indptr", "row_of", "weight", "u", "bias", "scale", "beta", "log_noise", "noise",
-)  # fmt: skip
 # phases of a round
 _CHANGE, _MOVE = np.int64(0), np.int64(1)
 _FINITE = np.iinfo(np.uint64).max
@@ -34,10 +32,13 @@ def _absent(xp, x, dtype):
     return xp.zeros(1, dtype=dtype) if x is None else x
 
 
-def _flags(**arrays):
-    return sum(
-        1 << bit for bit, name in enumerate(_FLAGS) if arrays[name] is not None and arrays[name] is not False
-    )
+def _address(x, dtype):
+    """Where the entries of x lie, or 0 without any; kernels would read another type as other bytes."""
+    if x is None or not x.size:
+        return 0
+    if x.dtype != dtype:
+        raise TypeError(f"a kernel reads {np.dtype(dtype)} and got an array of {x.dtype}")
+    return x.data.ptr
 
 
 def _threads(width):
@@ -48,7 +49,7 @@ def _threads(width):
 class _Rounds:
     """Arrays of the drawn classes and of the workspaces, and the launches over them."""
 
-    def __init__(self, xp, data, indices, *, units, stride, rounds):
+    def __init__(self, xp, *, real, index, units, stride, rounds):
         places = units * stride
         self.per_draw = max(1, min(rounds, PLACES // places))
         self.units, self.stride = units, stride
@@ -58,14 +59,18 @@ class _Rounds:
         self.keys = xp.empty(n * stride, dtype=np.int64)
         self.count = xp.empty(n, dtype=np.int64)
         self.doubles = xp.empty(units * (4 * stride + 2))  # as in extreme.cu
-        of = {"real": data.dtype, "index": indices.dtype}
-        self.steps = kernel("extreme/extreme", "sk_extreme_steps", **of)
-        self.draw = kernel("extreme/extreme", "sk_extreme_draw", **of)
+        self.steps = kernel("extreme/extreme", "sk_extreme_steps", real=real, index=index)
+        self.draw = kernel("extreme/extreme", "sk_extreme_draw", real=real, index=index)
 
 
 def _parts(noise: Any) -> tuple[DeviceArray | None, ...]:
     """Probabilities, their logarithms and their alias table; nothing of the uniform distribution."""
     return (None,) * 4 if noise is None else (noise.p, noise.log, noise.keep, noise.alias)
+
+
+def workspace_sizes(options: Any) -> tuple[int, int]:
+    """None of the numbers that a thread of the CPU works in."""
+    return 0, 0
 
 
 def run_steps(
@@ -82,9 +87,8 @@ def run_steps(
     """
     import cupy
 
-    n, K, width, order, y = end - begin, state.n_classes, rows.n_features, work.examples, rows.y
-    row_of, weight, u, beta = rows.row_of, rows.weight, work.u, work.beta
-    bias, scale = state.bias, state.scale
+    n, K, width = end - begin, state.n_classes, rows.n_features
+    u, bias, scale = work.u, state.bias, state.scale
     method, n_negatives, batch_size = options.method_number, options.n_negatives, options.batch_size
     noise, log_noise, keep, alias = _parts(work.noise)
     if n <= 0:
@@ -96,37 +100,35 @@ def run_steps(
     batches = -(-n // batch_size)
     rounds = -(-batches // parts)
     sparse = len(indptr) > 0
-    if not sparse or not len(indices):
-        indices = cupy.zeros(1, dtype=indptr.dtype if sparse else np.int32)
     shares = data.size / max(1, len(indptr) - 1) if sparse else width
-    R = _Rounds(cupy, data, indices, units=units, stride=stride, rounds=rounds)
-    flags = _flags(
-        indptr=sparse or None, row_of=row_of, weight=weight, u=u, bias=bias, scale=scale, beta=beta,
-        log_noise=log_noise, noise=noise,
-    )  # fmt: skip
-    real = data.dtype
+    real, index = data.dtype, indptr.dtype if sparse else np.dtype(np.int32)
+    R = _Rounds(cupy, real=real, index=index, units=units, stride=stride, rounds=rounds)
+    flags = sum(1 << bit for bit, x in enumerate((u, bias, scale)) if x is not None)
+    # in the order of extreme.cuh
+    integer, double = np.int64, np.float64
+    addresses = [
+        _address(x, dtype)
+        for x, dtype in (
+            (data, real), (indices, index), (indptr, index), (work.examples, integer),
+            (rows.row_of, integer), (rows.y, integer), (rows.weight, double), (work.beta, double),
+            (log_noise, double), (noise, double), (keep, double), (alias, integer), (R.k, integer),
+            (R.r, double), (R.count, integer), (R.keys, integer),
+        )
+    ]  # fmt: skip
     numbers = cupy.asarray(np.array([eta, options.alpha], dtype=np.float64))
     bad = cupy.full(1, _FINITE, dtype=np.uint64)
     before = (
-        _absent(cupy, data if data.size else None, real), indices, indptr if sparse else indices, order,
-        _absent(cupy, row_of, np.int64), y, _absent(cupy, weight, np.float64), _absent(cupy, u, np.float64),
-        _absent(cupy, W if W.size else None, real), _absent(cupy, bias, real),
-        _absent(cupy, scale, np.float64),
-        _absent(cupy, beta, np.float64), _absent(cupy, log_noise, np.float64), R.k, R.r,
-        R.count, R.keys, R.doubles, bad,
+        _absent(cupy, u, double), _absent(cupy, W if W.size else None, real), _absent(cupy, bias, real),
+        _absent(cupy, scale, double), R.doubles, bad,
     )  # fmt: skip
-    drawing = (
-        order, y,
-        _absent(cupy, noise, np.float64), _absent(cupy, keep, np.float64), _absent(cupy, alias, np.int64),
-        work.states, R.k, R.r, R.count, R.keys,
-    )  # fmt: skip
+    drawing = work.states, R.k, R.r, R.count, R.keys
     changing = 32 * min(8, stride)
     moving = _threads(shares)
     for first in range(0, rounds, R.per_draw):
         here = min(R.per_draw, rounds - first)
         whole = [
             flags, width, K, state.shift, begin, n, parts, batch_size, method, n_negatives, stride,
-            units, first,
+            units, first, *addresses,
         ]  # fmt: skip
         numbers_ = (cupy.asarray(np.array(whole, dtype=np.int64)), numbers)
         R.draw(-(-parts // 64), min(parts, 64), (*drawing, *numbers_, here))

@@ -93,11 +93,13 @@ static __device__ void class_moves(const problem& P, long long round, long long 
 
 // Draw the classes of the rounds ``first`` .. first + rounds, a thread a part, and write their keys. Sorted keys are in
 // the order of round, class, unit and slot of the unit.
-extern "C" __global__ void sk_extreme_draw(
-    const long long* order, const long long* y, const double* noise, const double* keep, const long long* alias, unsigned long long* states, long long* k,
-    double* r, long long* count, long long* keys, const long long* whole, const double* parts,
-    long long rounds) {
+extern "C" __global__ void sk_extreme_draw(unsigned long long* states, long long* k, double* r, long long* count,
+                                           long long* keys, const long long* whole, const double* parts,
+                                           long long rounds) {
     const sk_extreme::numbers N(whole, parts);
+    const long long *order = N.array<long long>(sk_extreme::ORDER), *y = N.array<long long>(sk_extreme::LABELS);
+    const double *p = N.array<double>(sk_extreme::NOISE), *keep = N.array<double>(sk_extreme::KEEP);
+    const long long* alias = N.array<long long>(sk_extreme::ALIAS);
     const long long size = N.units * N.stride, K = N.n_classes;
     for (long long part = sk::thread_of_grid(); part < N.parts; part += sk::threads_of_grid()) {
         unsigned long long state = states[part];
@@ -106,7 +108,6 @@ extern "C" __global__ void sk_extreme_draw(
             for (long long unit = part * units; unit < (part + 1) * units; unit++) {
                 const long long here = N.places(round, unit), number = (round - N.first) * N.units + unit;
                 const long long b = unit - part * units;
-                const double* p = N.if_has(sk_extreme::NOISE, noise);
                 long long n = 0;
                 if (b < rows_of_batch) {
                     k[here] = y[order[at + b]];
@@ -126,26 +127,23 @@ extern "C" __global__ void sk_extreme_draw(
 }
 
 // Phase 0: the units' changes in a round, a block a unit. Phase 1: the classes' changes, a block a key.
-extern "C" __global__ void sk_extreme_steps(
-    const real* data, const index_t* col, const index_t* start, const long long* order,
-    const long long* row_of,
-    const long long* y, const double* weight, double* u, real* W, real* bias, double* scale,
-    const double* beta, const double* log_noise, const long long* k, const double* r,
-    const long long* count, const long long* keys, double* doubles, unsigned long long* bad, const long long* whole, const double* parts,
-    long long phase, long long round) {
+extern "C" __global__ void sk_extreme_steps(double* u, real* W, real* bias, double* scale, double* doubles,
+                                            unsigned long long* bad, const long long* whole, const double* parts,
+                                            long long phase, long long round) {
+    using namespace sk_extreme;
     __shared__ double shared[33];
-    const sk_extreme::numbers N(whole, parts);
-    const double* ridge = N.if_has(sk_extreme::BETA, beta);
-    const sk_extreme::problem P = {
+    const numbers N(whole, parts);
+    const problem P = {
         N,
-        {data, col, N.if_has(sk_extreme::SPARSE, start), N.width, N.if_has(sk_extreme::ROW_OF, row_of), y,
-         N.if_has(sk_extreme::WEIGHT, weight), N.if_has(sk_extreme::U, u)},
-        {N.width, (int)N.shift, W, N.if_has(sk_extreme::BIAS, bias), N.if_has(sk_extreme::SCALE, scale)},
-        {{N.method, N.n_negatives, N.n_classes, N.if_has(sk_extreme::LOG_NOISE, log_noise)}, N.eta, N.ridge, ridge},
-        order, k, r, count, keys, doubles, bad};
+        {N.array<real>(DATA), N.array<index_t>(COLUMNS), N.array<index_t>(START), N.width, N.array<long long>(ROW_OF),
+         N.array<double>(WEIGHT), N.if_has(U, u)},
+        {N.width, (int)N.shift, W, N.if_has(BIAS, bias), N.if_has(SCALE, scale)},
+        {{N.method, N.n_negatives, N.n_classes, N.array<double>(LOG_NOISE)}, N.eta, N.ridge, N.array<double>(BETA)},
+        N.array<long long>(ORDER), N.array<long long>(DRAWN), N.array<double>(INVERSE), N.array<long long>(COUNTS),
+        N.array<long long>(KEYS), doubles, bad};
     // nothing moves any more once a step was not finite
-    if (phase == 0) sk_extreme::row_unit(P, round, blockIdx.x, shared);
-    else if (*bad == ~0ull) sk_extreme::class_moves(P, round, blockIdx.x);
+    if (phase == 0) row_unit(P, round, blockIdx.x, shared);
+    else if (*bad == ~0ull) class_moves(P, round, blockIdx.x);
 }
 
 // out[i, j] = score of row lo + i for classes[j], from a hashed table; a warp an entry
@@ -153,8 +151,7 @@ extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col
                                             long long width, long long sparse, long long lo, long long rows,
                                             const real* W, long long shift, const long long* classes,
                                             long long n, real* out) {
-    const sk_extreme::rows X = {data, col, sparse ? start : nullptr, width, nullptr, nullptr, nullptr,
-                                nullptr};
+    const sk_extreme::rows X = {data, col, sparse ? start : nullptr, width, nullptr, nullptr, nullptr};
     const sk_extreme::table T = {width, (int)shift, const_cast<real*>(W)};
     const long long warps = sk::threads_of_grid() / SK_WARP;
     for (long long i = sk::thread_of_grid() / SK_WARP; i < rows * n; i += warps) {

@@ -5,9 +5,12 @@
 
 namespace sk_extreme {
 
-// bits of ``flags``: which of the arrays are not NULL
-constexpr long long SPARSE = 1, ROW_OF = 2, WEIGHT = 4, U = 8, BIAS = 16, SCALE = 32, BETA = 64,
-                    LOG_NOISE = 128, NOISE = 256;
+// bits of ``flags``: which of the arrays that a kernel may change are there
+constexpr long long U = 1, BIAS = 2, SCALE = 4;
+
+// Where the addresses of arrays that `sk_extreme_steps` only reads stand among a call's numbers; 0: no array.
+enum given { DATA = 13, COLUMNS, START, ORDER, ROW_OF, LABELS, WEIGHT, BETA, LOG_NOISE, NOISE, KEEP, ALIAS, DRAWN,
+             INVERSE, COUNTS, KEYS };
 
 // Numbers of a call, in the order of _extreme.py. In a round each of ``parts`` ranges of the
 // order takes its next batch of ``batch_size`` rows. A unit is a row, which draws classes of its own and has ``stride``
@@ -16,13 +19,17 @@ struct numbers {
     long long flags, width, n_classes, shift, begin, n, parts, batch_size, method, n_negatives,
         stride, units, first;
     double eta, ridge;
+    const long long* all;
 
     __device__ __forceinline__ numbers(const long long* a, const double* b)
         : flags(a[0]), width(a[1]), n_classes(a[2]), shift(a[3]), begin(a[4]), n(a[5]), parts(a[6]),
           batch_size(a[7]), method(a[8]), n_negatives(a[9]), stride(a[10]), units(a[11]), first(a[12]),
-          eta(b[0]), ridge(b[1]) {}
+          eta(b[0]), ridge(b[1]), all(a) {}
 
-    __device__ __forceinline__ bool has(long long flag) const { return flags & flag; }
+    template <typename T>
+    __device__ __forceinline__ const T* array(given at) const {
+        return (const T*)all[at];
+    }
     template <typename T>
     __device__ __forceinline__ T* if_has(long long flag, T* array) const {
         return flags & flag ? array : nullptr;
@@ -55,7 +62,7 @@ struct rows {
     const real* data;
     const index_t *col, *start;  // start NULL: dense
     long long width;
-    const long long *of, *y;
+    const long long* of;
     const double* weight;
     double* u;
 

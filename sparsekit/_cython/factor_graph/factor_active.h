@@ -100,7 +100,7 @@ static void fg_release(fg_active *t) {
 }
 
 /* x = L^-1 x, and x = L^-T x */
-SK_INLINE void fg_forward(const fg_active *t, sk_size m, double *x) { fg_lower_forward(m, t->size, t->L, x); }
+SK_INLINE void fg_forward(const fg_active *t, sk_size m, double *x) { fg_lower_forward(m, t->size, t->L, 1, x); }
 
 SK_INLINE void fg_backward(const fg_active *t, sk_size m, double *x) { fg_lower_back(m, t->size, t->L, x); }
 
@@ -232,7 +232,8 @@ static double fg_solve_weights(const fg_spec *f, fg_active *t, int exact, const 
     return level + more;
 }
 
-/* Minimises the loss over weights of sum 1. Structures whose weight reaches 0 are removed. */
+/* Minimises the loss over weights of sum 1. Structures whose weight reaches 0 are removed. Of several new ones without
+ * weight the last leaves first: the first one lowers the loss. */
 static double fg_minimize_weights(const fg_spec *f, fg_active *t, int exact, const double *v, const double *w, const double *c,
                        double *x, double *u, fg_watch *watch) {
     for (;;) {
@@ -243,7 +244,7 @@ static double fg_minimize_weights(const fg_spec *f, fg_active *t, int exact, con
         for (sk_size k = 0; k < m; k++)
             if (t->target[k] <= 0.0) {
                 double s = t->p[k] > 0.0 ? t->p[k] / (t->p[k] - t->target[k]) : 0.0;
-                if (gone < 0 || s < step) gone = k, step = s;
+                if (gone < 0 || s <= step) gone = k, step = s;
             }
         if (gone < 0 || m == 1) {
             for (sk_size k = 0; k < m; k++) t->p[k] = m == 1 ? 1.0 : t->target[k];
@@ -254,6 +255,29 @@ static double fg_minimize_weights(const fg_spec *f, fg_active *t, int exact, con
         /* the weights are valid here, so the loop may stop */
         if (fg_stopped(watch, t->m * (f->n_on + 4 * t->m)) || fg_late(watch)) return level;
     }
+}
+
+/* Calls the oracle for more structures, up to `most` with structure m, which scores `best`. Each is best after a step
+ * of Frank and Wolfe's method from x, of score `level`, to the one before it. x and u are workspace; along: d zeros. */
+static int fg_call_oracle_ahead(const fg_spec *f, fg_active *t, sk_size most, double level, double best,
+                                const double *w, const double *c, double *x, double *u, double *along, double *work,
+                                sk_size *count) {
+    const sk_size m = t->m, d = f->d;
+    int status = 0;
+    while (*count < most && best > level) {
+        double curvature = 0.0, step;
+        for (sk_size i = 0; i < d; i++) along[i] = -x[i];
+        fg_add_parts(f, t, t->m, 1.0, along, NULL);
+        for (sk_size i = 0; i < d; i++) curvature += w[i] * along[i] * along[i];
+        step = best - level < curvature ? (best - level) / curvature : 1.0;
+        for (sk_size i = 0; i < d; i++) x[i] += step * along[i], u[i] -= step * w[i] * along[i];
+        level = fg_of_parts(f, t, t->m++, u, c); /* that of x as well, where the step ends */
+        if ((status = fg_call_oracle(f, t, u, c, work, &best)) || fg_is_in_use(f, t)) break;
+        ++*count;
+    }
+    t->m = m;
+    memset(along, 0, (size_t)d * sizeof(double));
+    return status;
 }
 
 /* x (d) becomes the solution for v, w (d), c (n_add), after at most `rounds` calls of the oracle */
@@ -277,7 +301,9 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
     fg_refresh(f, t, wv, c);
     for (sk_size round = 0; round <= rounds; round++) {
         const double level = fg_minimize_weights(f, t, exact, v, w, c, x, u, watch);
+        const sk_size first = t->m, calls = t->calls;
         double size = (double)f->n_on, miss;
+        sk_size count = 1, most = exact ? 1 : first / FG_SMALL_FACTOR;
         memset(x, 0, (size_t)f->d * sizeof(double));
         for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->p[k], x, NULL);
         if (fg_stopped(watch, effort + t->m * (f->d + t->m))) {
@@ -287,7 +313,6 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
         if (round == rounds || lost || fg_late(watch) || (t->most > 0.0 && t->spent > t->most)) break;
         for (sk_size i = 0; i < f->d; i++) u[i] = w[i] * (v[i] - x[i]);
         if ((status = fg_call_oracle(f, t, u, c, work, &best))) break;
-        t->spent += 0.25 * (double)(f->d * f->columns);
         /* scale of rounding errors in the scores, which are sums of n_on parts */
         size += fabs(level) + fabs(best);
         if (!(best > level + FG_SCORE_ROUNDING * size) || fg_is_in_use(f, t)) {
@@ -296,7 +321,13 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             exact = 1;
             continue;
         }
-        miss = fg_factor_row(f, t, w, wu);
+        most = most < rounds - round ? most : rounds - round;
+        if ((status = fg_call_oracle_ahead(f, t, most, level, best, w, c, x, u, wu, work, &count))) break;
+        round += t->calls - calls - 1;
+        t->spent += 0.25 * (double)((t->calls - calls) * f->d * f->columns);
+        for (sk_size k = first; k < first + count; k++) t->target[k] = fg_gram_row(f, t, k, w, wu);
+        fg_lower_forward(first, t->size, t->L, count, t->L + first * t->size);
+        miss = fg_pivot(t, first, t->target[first]);
         if (miss <= FG_DEPENDENT) {
             double *along = t->target, step = DBL_MAX;
             sk_size gone = -1, m = t->m;
@@ -304,7 +335,7 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             fg_backward(t, m, along);
             for (sk_size k = 0; k < m; k++)
                 if (along[k] > 1e-12 && t->p[k] < step * along[k]) gone = k, step = t->p[k] / along[k];
-            if (gone < 0) break;
+            if ((lost = gone < 0)) continue;
             for (sk_size k = 0; k < m; k++) t->p[k] -= step * along[k];
             t->p[m] = step;
             t->m = m + 1; /* its row of L is invalid, but is shifted with the others */
@@ -317,6 +348,13 @@ static int fg_active_solve(const fg_spec *f, fg_active *t, const double *v, cons
             }
         } else
             fg_add_structure(f, t, 0.0, wv, c);
+        for (sk_size k = 1; k < count && miss > FG_DEPENDENT; k++) {
+            double *row = t->L + t->m * t->size;
+            for (sk_size j = first; j < t->m; j++)
+                row[j] = (row[j] - fg_line_dot(j, row, t->L + j * t->size)) / t->L[j * t->size + j];
+            miss = fg_pivot(t, t->m, t->target[t->m]);
+            if (miss > FG_DEPENDENT) fg_add_structure(f, t, 0.0, wv, c);
+        }
         /* updates of L lose digits, which the last steps need */
         exact = t->m < FG_SMALL_FACTOR || miss <= FG_DEPENDENT || best - level < 1e-8 * size;
     }

@@ -71,9 +71,10 @@ SK_MULTI(void, fg_lower_remove_row,
     }
 }
 
-/* Four rows of L times x: four independent chains of additions. */
-SK_INLINE void fg_four_by_one(sk_size n, sk_size size, const double *restrict L, const double *restrict x,
-                              double *restrict sums) {
+/* Four rows of L times x: four independent chains of additions. GCC vectorises it in a function of its own only. */
+SK_MULTI(void, fg_four_by_one,
+         (sk_size n, sk_size size, const double *restrict L, const double *restrict x, double *restrict sums),
+         (n, size, L, x, sums)) {
     const double *restrict p = L, *restrict q = L + size, *restrict r = L + 2 * size, *restrict s = L + 3 * size;
     double a = 0.0, b = 0.0, c = 0.0, d = 0.0;
     SK_SIMD_WITH(reduction(+ : a, b, c, d)) for (sk_size j = 0; j < n; j++) {
@@ -85,29 +86,29 @@ SK_INLINE void fg_four_by_one(sk_size n, sk_size size, const double *restrict L,
     sums[0] = a, sums[1] = b, sums[2] = c, sums[3] = d;
 }
 
-/* x = L^-1 x, and x = L^-T x; rows of L are `size` apart */
-SK_MULTI(void, fg_lower_forward,
-         (sk_size m, sk_size size, const double *restrict L, double *restrict x),
-         (m, size, L, x)) {
+/* Each of the n rows of X becomes L^-1 times it. Rows of L and X are `size` apart; four of L are read once for all. */
+static void fg_lower_forward(sk_size m, sk_size size, const double *restrict L, sk_size n, double *restrict X) {
     sk_size i = 0;
-    for (; i + 4 <= m; i += 4) {
-        const double *restrict row = L + i * size;
-        double sums[4];
-        fg_four_by_one(i, size, row, x, sums);
-        for (sk_size r = 0; r < 4; r++, row += size) {
-            double s = sums[r];
-            for (sk_size j = i; j < i + r; j++) s += row[j] * x[j];
-            x[i + r] = (x[i + r] - s) / row[i + r];
+    for (; i + 4 <= m; i += 4)
+        for (sk_size k = 0; k < n; k++) {
+            const double *restrict row = L + i * size;
+            double *restrict x = X + k * size, sums[4];
+            fg_four_by_one(i, size, row, x, sums);
+            for (sk_size r = 0; r < 4; r++, row += size) {
+                double s = sums[r];
+                for (sk_size j = i; j < i + r; j++) s += row[j] * x[j];
+                x[i + r] = (x[i + r] - s) / row[i + r];
+            }
         }
-    }
-    for (; i < m; i++) {
-        const double *restrict row = L + i * size;
-        double s = 0.0;
-        SK_SIMD_WITH(reduction(+ : s)) for (sk_size j = 0; j < i; j++) s += row[j] * x[j];
-        x[i] = (x[i] - s) / row[i];
-    }
+    for (; i < m; i++)
+        for (sk_size k = 0; k < n; k++) {
+            const double *restrict row = L + i * size;
+            double *restrict x = X + k * size;
+            x[i] = (x[i] - fg_line_dot(i, row, x)) / row[i];
+        }
 }
 
+/* x = L^-T x */
 SK_MULTI(void, fg_lower_back,
          (sk_size m, sk_size size, const double *restrict L, double *restrict x),
          (m, size, L, x)) {

@@ -238,91 +238,107 @@ SK_MULTI(double, sk_arborescence,
     return sk_expand(&a, sk_one_root(&a, (double *)a.first, (double *)a.last), head);
 }
 
-static sk_size sk_eisner_buffer_size(sk_size n) { return 3 * n * n + 7 * n + 6; }
+/* cells of the chart that are computed together */
+#define SK_CELLS 8
 
-/* where x + y is the largest in [from, to) */
-SK_INLINE sk_size sk_best_split(const double *restrict x, const double *restrict y, sk_size from,
-                                sk_size to) {
+/* Doubles between two widths of the chart; padding lets the last cells read past its end. */
+SK_INLINE sk_size sk_chart_stride(sk_size n) { return n + 2 * SK_CELLS; }
+
+static sk_size sk_eisner_buffer_size(sk_size n) { return 4 * (n + 2) * sk_chart_stride(n) + 7 * n + 6; }
+
+/* The first k < n where x + y, of entries dx and dy apart, is largest. */
+SK_INLINE sk_size sk_best_split(const double *x, sk_size dx, const double *y, sk_size dy, sk_size n) {
     double most = -INFINITY;
-    sk_size at = from;
-    for (sk_size k = from; k < to; k++)
-        if (x[k] + y[k] > most) {
-            most = x[k] + y[k];
+    sk_size at = 0;
+    for (sk_size k = 0; k < n; k++)
+        if (x[k * dx] + y[k * dy] > most) {
+            most = x[k * dx] + y[k * dy];
             at = k;
         }
     return at;
 }
 
-/* Eisner's chart over the words. whole[h, e]: the best tree over the words from h to e, on either side, with head h;
- * whole_t is its transpose. half[h, d]: the same between h and d, with the arc from h to d and d's subtree on this
- * side. The root comes last, in the order of the sentence. rooted[e]: the best trees over the words before e. hung[d]:
- * the same up to d, with the root as the head of d and no word yet on d's right. Each row of scores is taken relative
- * to its largest. */
+/* Eisner's chart over the words: entry [w, s] belongs to the words from s to s + w. right, left: the best tree over
+ * them with head s, or s + w. to_right, to_left: the same with an arc between s and s + w, whose subtree ends there on
+ * the other side. The root comes last, in the order of the sentence. rooted[e]: the best trees over the words before e.
+ * hung[d]: the same up to d, with the root as the head of d and no word yet on d's right. Each row of scores is taken
+ * relative to its largest. Cells of one width do not depend on each other, so several are computed at once. */
 SK_MULTI(double, sk_eisner,
          (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
          (n, scores, single_root, head, work)) {
-    double *restrict whole = sk_take(&work, n * n), *restrict whole_t = sk_take(&work, n * n);
-    double *restrict half = sk_take(&work, n * n), *restrict high = sk_take(&work, n);
+    const sk_size stride = sk_chart_stride(n), back = 1 - stride, size = (n + 2) * stride;
+    double *restrict right = sk_take(&work, size), *restrict left = sk_take(&work, size);
+    double *restrict to_right = sk_take(&work, size), *restrict to_left = sk_take(&work, size);
+    double *restrict high = sk_take(&work, n);
     double *restrict rooted = sk_take(&work, n + 1), *restrict hung = sk_take(&work, n + 1);
     sk_size *restrict stack = sk_take_indices(&work, 4 * n + 4);
     sk_size depth = 0, end;
     double value = 0.0;
-    for (sk_size i = 0; i < n; i++) {
-        high[i] = sk_top(scores + i * n, n);
-        whole[i * n + i] = whole_t[i * n + i] = 0.0;
-    }
-    for (sk_size width = 1; width < n; width++)
-        for (sk_size s = 0; s + width < n; s++) {
-            const sk_size t = s + width;
-            const double *restrict ws = whole + s * n, *restrict wt = whole + t * n;
-            const double *restrict vs = whole_t + s * n, *restrict vt = whole_t + t * n;
-            const double *restrict hs = half + s * n, *restrict ht = half + t * n;
-            double both = wt[s + 1], right = -INFINITY, left = -INFINITY, arc_right, arc_left;
-            SK_SIMD_MAX(reduction(max : both, right, left))
-            for (sk_size k = s + 1; k < t; k++) {
-                double e = ws[k] + wt[k + 1], f = hs[k] + vt[k], g = ht[k] + vs[k];
-                both = e > both ? e : both;
-                right = f > right ? f : right;
-                left = g > left ? g : left;
+    memset(right, 0, (size_t)(4 * size) * sizeof(double));
+    for (sk_size i = 0; i < n; i++) high[i] = sk_top(scores + i * n, n);
+    for (sk_size w = 1; w < n; w++)
+        for (sk_size from = 0; from < n - w; from += SK_CELLS) {
+            double both[SK_CELLS], r[SK_CELLS], l[SK_CELLS];
+            for (sk_size i = 0; i < SK_CELLS; i++) {
+                both[i] = right[from + i] + left[(w - 1) * stride + from + i + 1];
+                r[i] = l[i] = -INFINITY;
             }
-            arc_right = both + (scores[t * n + s] - high[t]);
-            arc_left = both + (scores[s * n + t] - high[s]);
-            half[s * n + t] = arc_right;
-            half[t * n + s] = arc_left;
-            right = right > arc_right ? right : arc_right;
-            left = left > arc_left ? left : arc_left;
-            whole[s * n + t] = whole_t[t * n + s] = right;
-            whole[t * n + s] = whole_t[s * n + t] = left;
+            for (sk_size j = 1; j < w; j++) {
+                const sk_size first = j * stride + from, rest = (w - j) * stride + from + j;
+                const double *restrict a = right + first, *restrict b = left + rest + back;
+                const double *restrict c = to_right + first, *restrict d = right + rest;
+                const double *restrict e = to_left + rest, *restrict f = left + first;
+                SK_SIMD for (sk_size i = 0; i < SK_CELLS; i++) {
+                    const double p = a[i] + b[i], q = c[i] + d[i], u = e[i] + f[i];
+                    both[i] = p > both[i] ? p : both[i];
+                    r[i] = q > r[i] ? q : r[i];
+                    l[i] = u > l[i] ? u : l[i];
+                }
+            }
+            for (sk_size i = 0; i < SK_CELLS && from + i < n - w; i++) {
+                const sk_size s = from + i, t = s + w, at = w * stride + s;
+                to_right[at] = both[i] + (scores[t * n + s] - high[t]);
+                to_left[at] = both[i] + (scores[s * n + t] - high[s]);
+                right[at] = r[i] > to_right[at] ? r[i] : to_right[at];
+                left[at] = l[i] > to_left[at] ? l[i] : to_left[at];
+            }
         }
     rooted[0] = 0.0;
     for (sk_size d = 0; d < n; d++) {
-        const double *restrict w = whole + d * n, *restrict v = whole_t + d * n;
-        double top = w[0], total = -INFINITY;
-        if (!single_root)
-            for (sk_size k = 1; k <= d; k++) top = rooted[k] + w[k] > top ? rooted[k] + w[k] : top;
+        double top = left[d * stride], total = -INFINITY;
+        for (sk_size k = 1; k <= d && !single_root; k++) {
+            const double sum = rooted[k] + left[(d - k) * stride + k];
+            top = sum > top ? sum : top;
+        }
         hung[d] = top + (scores[d * n + d] - high[d]);
-        for (sk_size k = 0; k <= d; k++) total = hung[k] + v[k] > total ? hung[k] + v[k] : total;
+        for (sk_size k = 0; k <= d; k++) {
+            const double sum = hung[k] + right[(d - k) * stride + k];
+            total = sum > total ? sum : total;
+        }
         rooted[d + 1] = total;
     }
     for (end = n; end > 0;) {
-        const sk_size d = sk_best_split(hung, whole_t + (end - 1) * n, 0, end);
+        const sk_size d = sk_best_split(hung, 1, right + (end - 1) * stride, back, end);
         head[d] = d;
         stack[depth++] = d;
         stack[depth++] = end - 1;
-        end = single_root ? 0 : sk_best_split(rooted, whole + d * n, 0, d + 1);
+        end = single_root ? 0 : sk_best_split(rooted, 1, left + d * stride, back, d + 1);
         stack[depth++] = d;
         stack[depth++] = end;
         /* each step gives one word its head: the stack has at most 2 n + 2 trees of two indices */
         while (depth > 0) {
-            const sk_size e = stack[--depth], h = stack[--depth];
-            const double *restrict x = half + h * n, *restrict y = whole_t + e * n;
+            const sk_size e = stack[--depth], h = stack[--depth], width = (h < e ? e - h : h - e);
             sk_size m, s, t, k;
             if (h == e) continue;
-            m = h < e ? sk_best_split(x, y, h + 1, e + 1) : sk_best_split(x, y, e, h);
+            if (h < e) {
+                const double *rest = right + (width - 1) * stride + h + 1;
+                m = h + 1 + sk_best_split(to_right + stride + h, stride, rest, back, width);
+            } else
+                m = e + sk_best_split(to_left + width * stride + e, back, left + e, stride, width);
             head[m] = h;
             s = h < m ? h : m;
             t = h < m ? m : h;
-            k = sk_best_split(whole + s * n, whole + t * n + 1, s, t);
+            k = s + sk_best_split(right + s, stride, left + (t - s - 1) * stride + s + 1, back, t - s);
             stack[depth++] = m;
             stack[depth++] = e;
             stack[depth++] = s;

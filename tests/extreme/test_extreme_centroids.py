@@ -78,6 +78,19 @@ def test_dense_sums_change_the_time_alone(monkeypatch):
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("n_frequent", "n_rare", "most", "dense"),
+    [(10, 0, 0, True), (10, 500, 10200, True), (10, 500, 10199, False), (0, 500, 10000, False)],
+)
+def test_a_table_is_for_features_of_many_classes_in_few_numbers(n_frequent, n_rare, most, dense, monkeypatch):
+    """Of few numbers beside its entries, or at all; rare features count as often as rows have them."""
+    monkeypatch.setattr(centroids, "MAX_SCORES", most)
+    y = np.arange(500) % 20
+    frequent = np.ones((500, n_frequent))
+    X = sp.csr_array(sp.hstack([frequent, sp.eye_array(500, n_rare) if n_rare else sp.csr_array((500, 0))]))
+    assert fit_weights(X, y, 20, np.random.default_rng(0)).dense == dense
+
+
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_ridge_shrinks_to_the_centroids(dense, dtype):

@@ -9,17 +9,12 @@
 #include "extreme/block_draws.h"
 
 #define SK_CLASS_BLOCKS(NAME, REAL, INDEX)                                                                          \
-    /* Add the centre's part to the weights row of feature j in block b, which are shrunk to zeros by keep. */      \
-    SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b,                   \
-                                    const REAL *restrict keep, REAL *restrict row) {                                \
+    /* Add the centre's entries to a row of weights that is shrunk to zeros by 1 / (1 + s by). */                   \
+    SK_INLINE void sk_center_##NAME(const sk_metric *M, const sk_blocks *B, sk_size j, sk_size b, REAL s,           \
+                                    const REAL *restrict by, REAL *restrict row) {                                  \
         const REAL *center = (const REAL *)M->center;                                                               \
-        if (M->start == NULL) {                                                                                     \
-            center += j * B->stride + b * SK_BLOCK;                                                                 \
-            SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] += center[t] * ((REAL)1 - keep[t]);               \
-            return;                                                                                                 \
-        }                                                                                                           \
         for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++)                 \
-            row[M->lane[e]] += center[e] * ((REAL)1 - keep[M->lane[e]]);                                            \
+            row[M->lane[e]] += center[e] * ((REAL)1 - (REAL)1 / ((REAL)1 + s * by[M->lane[e]]));                    \
     }                                                                                                               \
     /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
      * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
@@ -33,6 +28,7 @@
         double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
         double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
         REAL *xs = (REAL *)M->workspace, *xr = xs + p;                                                              \
+        const REAL *table = M->start == NULL ? (const REAL *)M->center : NULL, zeros[SK_BLOCK] = {0};               \
         int ridge = rule->ridge > 0.0;                                                                              \
         M->totals[1] += times;                                                                                      \
         SK_SIMD_WITH(reduction(+ : squares))                                                                        \
@@ -107,15 +103,14 @@
                     bias[from + t] = (bias[from + t] - b * a[t]) / ((REAL)1 + s * by[t]);                           \
             }                                                                                                       \
             for (sk_size i = 0; i < len; i++) {                                                                     \
-                REAL *row = base + (c != NULL ? (sk_size)c[i] : i) * stride, xi = xs[i];                            \
+                sk_size feature = c != NULL ? (sk_size)c[i] : i;                                                    \
+                REAL *row = base + feature * stride, xi = xs[i];                                                    \
                 if (ridge) {                                                                                        \
-                    REAL s = xr[i], keep[SK_BLOCK];                                                                 \
-                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) {                                                \
-                        keep[t] = (REAL)1 / ((REAL)1 + s * by[t]);                                                  \
-                        row[t] = (row[t] - xi * a[t]) * keep[t];                                                    \
-                    }                                                                                               \
-                    if (M->center != NULL)                                                                          \
-                        sk_center_##NAME(M, B, c != NULL ? (sk_size)c[i] : i, (sk_size)block[j], keep, row);        \
+                    const REAL *m = table != NULL ? table + feature * stride + from : zeros;                        \
+                    REAL s = xr[i];                                                                                 \
+                    SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++)                                                  \
+                        row[t] = (row[t] - xi * a[t] - m[t]) / ((REAL)1 + s * by[t]) + m[t];                        \
+                    if (M->start != NULL) sk_center_##NAME(M, B, feature, (sk_size)block[j], s, by, row);           \
                 } else {                                                                                            \
                     SK_SIMD for (sk_size t = 0; t < SK_BLOCK; t++) row[t] -= xi * a[t];                             \
                 }                                                                                                   \
@@ -127,13 +122,13 @@
         for (sk_size i = 0; i < len; i++) {                                                                         \
             sk_size feature = c != NULL ? (sk_size)c[i] : i;                                                        \
             sk_size block_of = (sk_size)(y / SK_BLOCK), lane = (sk_size)(y % SK_BLOCK);                             \
-            REAL *row = W + feature * stride + block_of * SK_BLOCK, keep[SK_BLOCK];                                 \
+            REAL *row = W + feature * stride + block_of * SK_BLOCK, by[SK_BLOCK] = {0}, m;                          \
             row[lane] -= xs[i] * (REAL)g[0];                                                                        \
             if (!ridge) continue;                                                                                   \
-            for (sk_size t = 0; t < SK_BLOCK; t++) keep[t] = (REAL)1;                                               \
-            keep[lane] = (REAL)1 / ((REAL)1 + xr[i] * (REAL)shrink[0]);                                             \
-            row[lane] *= keep[lane];                                                                                \
-            if (M->center != NULL) sk_center_##NAME(M, B, feature, block_of, keep, row);                            \
+            by[lane] = (REAL)shrink[0];                                                                             \
+            m = table != NULL ? table[feature * stride + y] : (REAL)0;                                              \
+            row[lane] = (row[lane] - m) / ((REAL)1 + xr[i] * by[lane]) + m;                                         \
+            if (M->start != NULL) sk_center_##NAME(M, B, feature, block_of, xr[i], by, row);                        \
         }                                                                                                           \
     }                                                                                                               \
     /* Examples order[lo .. hi). Returns -1, or the index of the first step that was not finite, where it stops. The\
@@ -181,9 +176,11 @@
                     for (sk_size i = 0, lines = 0; i < len1 && lines < SK_LINES_AHEAD; i++, lines += n_next + 1) {  \
                         const REAL *row = W + (sk_size)c1[i] * stride;                                              \
                         SK_PREFETCH(row + y1);                                                                      \
-                        for (sk_size j = 0; j < n_next; j++)                                                        \
+                        for (sk_size j = 0; j < n_next; j++) {                                                      \
+                            if (M->start != NULL) SK_PREFETCH(M->start + (sk_size)c1[i] * B->n_blocks + b1[j]);     \
                             for (sk_size t = 0; t < SK_BLOCK; t += (sk_size)(64 / sizeof(REAL)))                    \
                                 SK_PREFETCH(row + b1[j] * SK_BLOCK + t);                                            \
+                        }                                                                                           \
                     }                                                                                               \
                 }                                                                                                   \
                 if (at + 3 < hi) {                                                                                  \

@@ -127,12 +127,12 @@ def scores_of(state, options):
 
 def _squared_norm(state, options):
     """Squared norm of the distance to the ridge's center, intercepts included, whose center is 0."""
-    W = state.W if options.plan is None else state.W[:, : state.n_classes].T
-    total = float(np.einsum("ij,ij->", W, W, dtype=np.float64))
+    W = state.W if options.plan is None else state.W[:, : state.n_classes]
+    total = float(np.einsum("ij,ij->i", W, W).sum(dtype=np.float64))
     if state.center is not None:  # (w - m)^2 = w^2 + m (m - 2 w)
         entries = state.center.weights.tocoo()
         m = entries.data.astype(np.float64)
-        total += float(m @ (m - 2.0 * W[entries.row, entries.col]))
+        total += float(m @ (m - 2.0 * W[entries.col, entries.row]))
     if state.bias is not None:
         total += float(np.square(state.bias[: state.n_classes].astype(np.float64)).sum())
     return total

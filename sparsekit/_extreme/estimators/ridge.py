@@ -28,9 +28,8 @@ def begin_at_centroids(run):
     These are epochs on all rows but some set aside. By the strongest ridge a row's score of its label has its
     own part in the centroids or not: the lower log-loss of the rows set aside decides. The ridge gets weaker
     as long as this log-loss falls, with own parts by more than its standard error, since more epochs then fit
-    to noise. ``run`` goes on with the ridge chosen, whose center moves to the centroids
-    of all rows. The weights of the centroids stay those of the first epochs. These take at most
-    ``max_time``. A callback that stops them leaves ``run`` without epochs.
+    to noise. ``run`` goes on with the ridge chosen and the centroids of all rows by the weights of the first
+    epochs. These take at most ``max_time``. A callback that stops them leaves ``run`` without epochs.
     """
     model, X, targets, rows = run.model, run.source.X, run.source.targets, run.source.rows
     options, rng, counts, n_classes = run.options, run.rng, run.counts, len(targets.classes)
@@ -49,18 +48,21 @@ def begin_at_centroids(run):
 
     def center(weight):
         centers, intercepts, own = weights.centroids(Z, rows.y, n_classes, weight, model.fit_intercept)
-        return block_center(centers, own, options.plan, X.dtype), intercepts
+        return block_center(centers, own, options.plan, X.dtype, weights.dense), intercepts
 
     first = center(weight_kept)
 
-    def start(leave_out=True):
+    def start(leave_out=True, loser=None):
         state = run.start()
+        if loser is not None:  # pages that are there cost a third of new ones
+            state.W = loser.W
+            state.W.fill(0.0)
         move_center(state, options.plan, _scoring(first[0], leave_out), first[1])
         return state
 
     if model.alpha is not None:
         return start()
-    state, chosen, was_stopped = None, (CENTROIDS_C[0], True), False
+    state, loser, chosen, was_stopped = None, None, (CENTROIDS_C[0], True), False
     counts_kept = count_labels(targets, model.label_choice, used_rows(targets, every[kept]))
     sample = rows_aside(model, targets, every[aside], counts_kept)
     if len(sample.codes) > 1:  # the loss of one says nothing
@@ -73,7 +75,7 @@ def begin_at_centroids(run):
                 break
             leave_out = number == 0 or (number > 1 and chosen[1])
             trial = replace(options, alpha=1.0 / (C * counts.sum()), max_iter=n_epochs)
-            other = start(leave_out)
+            other = start(leave_out, loser)
             result = minimize_sampled_softmax(
                 OneBlock(rows), other, trial, rng, partial(run.work, order=kept), callback=callback,
                 max_time=left, seconds=limits.seconds,
@@ -87,6 +89,7 @@ def begin_at_centroids(run):
             # the first one may be not finite: not a number is no fall
             fall, error = (np.inf - loss, 0.0) if best is None else judge.fall(best, found)
             is_better = fall > (0.0 if leave_out or number < 2 else error)
+            loser = state if is_better else other
             if is_better:
                 state, best, chosen, run.n_done = other, found, (C, leave_out), result.nit
             if was_stopped or (number > 1 and not is_better):

@@ -41,10 +41,9 @@ FASTER = np.array([1.0, 1.0, 1.0, 4.0])
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
-# Class sums and centroids are a dense table from this part of non-zeros. Of class sums it is the part of the
-# classes that have the feature of an entry, on average: a step takes 3.5 ms dense and 33 sparse on bibtex
-# (.60), 7 and 45 on sector (.63), 12 and 9 on a graph (.04). From dense centroids steps are 1.7 times as fast
-# on bibtex.
+# Class sums and centroids are a table if this part of the classes has the feature of an entry, on average.
+# A step of the weights takes 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9
+# on a graph (.04). From a table of centroids steps are 1.7 times as fast on bibtex, 1.9 times on sector.
 DENSE_PART = 0.125
 
 
@@ -72,6 +71,7 @@ class CentroidWeights:
     log_d: np.ndarray
     q: np.ndarray
     unit: float
+    dense: bool  # whether class sums and centroids are tables
 
     def centroids(self, X, y, n_classes, weight=None, fit_intercept=True):
         """Centroids of rows as in `fit_weights`, intercepts, and what a row adds to its score of its class.
@@ -147,10 +147,11 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     by_feature = sp.csr_array(_class_sums(X, y, n_classes, weight).T)
     # the steps are random: single precision halves their time
     by_feature.data = (by_feature.data / unit).astype(np.float32)
-    pairs = int(
-        with_feature @ np.diff(by_feature.indptr)
-    )  # of an entry of X and a class that has its feature
-    if pairs >= DENSE_PART * X.nnz * n_classes and p * n_classes <= MAX_SCORES:
+    # of an entry of X and a class that has its feature
+    pairs = int(with_feature @ np.diff(by_feature.indptr))
+    is_small = p * n_classes <= MAX_SCORES or by_feature.nnz >= DENSE_PART * p * n_classes
+    dense = is_small and pairs >= DENSE_PART * X.nnz * n_classes
+    if dense:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
     logs = np.log(np.maximum(counts, 1))
@@ -170,7 +171,7 @@ def fit_weights(X, y, n_classes, rng, weight=None):
             root = np.sqrt(square / (1.0 - SQUARE_DECAY**t))
             step = np.divide(mean / (1.0 - GRADIENT_DECAY**t), root, out=np.zeros_like(one), where=root > 0)
             one -= RATE * faster * step
-    return CentroidWeights(q[3] * log_idf + own, q, unit)
+    return CentroidWeights(q[3] * log_idf + own, q, unit, dense)
 
 
 def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
@@ -213,9 +214,8 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
     by_d = -np.bincount(j, X.data**2 * (weight * inner[own])[i], minlength=len(d))
     if sp.issparse(by_feature):
         sums_of = by_feature[j]
-        sizes = np.diff(sums_of.indptr)
-        pairs = inner.ravel()[np.repeat(i * K, sizes) + sums_of.indices] * sums_of.data
-        by_d += np.bincount(np.repeat(j, sizes), pairs * np.repeat(X.data, sizes), minlength=len(d))
+        sums_of.data *= inner.ravel()[np.repeat(i * K, np.diff(sums_of.indptr)) + sums_of.indices]
+        by_d += np.bincount(j, X.data * sums_of.sum(axis=1), minlength=len(d))
     else:
         used, at = np.unique(j, return_inverse=True)
         part = sp.csr_array((X.data.astype(dtype), at, X.indptr), shape=(n, len(used)))
@@ -223,11 +223,11 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
     return loss, by_d * d, by_q
 
 
-def block_center(weights, own, plan, dtype):
-    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``."""
+def block_center(weights, own, plan, dtype, dense):
+    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``; ``dense`` makes a table."""
     weights = sp.csr_array(weights)[plan.order].astype(dtype)
     n_features = weights.shape[1]
-    if weights.nnz >= DENSE_PART * n_features * plan.n_blocks * kernels.BLOCK:
+    if dense:
         at, values = _entries(weights, plan.stride)
         table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values
@@ -237,8 +237,8 @@ def block_center(weights, own, plan, dtype):
     column = by_feature.indices
     cell = np.repeat(np.arange(n_features), np.diff(by_feature.indptr)) * plan.n_blocks
     cell += column // kernels.BLOCK
-    count = np.bincount(cell, minlength=n_features * plan.n_blocks)
-    start = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    start = np.zeros(n_features * plan.n_blocks + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cell, minlength=len(start) - 1), out=start[1:])
     return BlockCenter(weights, own, by_feature.data, start, (column % kernels.BLOCK).astype(np.uint8))
 
 

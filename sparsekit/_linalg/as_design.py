@@ -13,7 +13,7 @@ from .sparse_design import CSCDesign, CSRDesign
 # one score a row fits and paths to five shapes take 0.65 of the time of dense X at 0.1, 0.95 at 0.2, 1.2 at
 # 0.25.
 SPARSE_SHARE = 0.2
-# Entries of a dense X from which its zeros are counted.
+# Rows times columns of an X that may change its form.
 MIN_ENTRIES = 100000
 # Entries of X for each thread: threads with less work cost more than they give.
 THREAD_WORK = 200000
@@ -22,8 +22,8 @@ THREAD_WORK = 200000
 def as_design(X, n_threads=1, share=SPARSE_SHARE):
     """Wrap a dense array, CSR or CSC matrix, of a GPU too.
 
-    In main memory a dense X with at most the ``share`` of entries that are not zero becomes compressed rows,
-    and a sparse X with more of them dense. Other arrays of float32 and float64 are not copied.
+    In main memory a large dense X with at most the ``share`` of entries that are not zero becomes compressed
+    rows, and a large sparse X with more of them dense. Other arrays of float32 and float64 are not copied.
     """
     if namespace(X=X) is not np:
         from .device_design import as_device_design  # CuPy's users alone pay for its import
@@ -32,7 +32,8 @@ def as_design(X, n_threads=1, share=SPARSE_SHARE):
     if sp.issparse(X):
         if X.format not in ("csr", "csc"):
             raise TypeError(f"X must be dense, CSR or CSC; got sparse format {shown(X.format)}")
-        if X.nnz > share * X.shape[0] * X.shape[1]:
+        size = X.shape[0] * X.shape[1]
+        if size >= MIN_ENTRIES and X.nnz > share * size:
             X = X.toarray()
     else:
         X = aligned(np.asarray(X))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import sparsekit as sk
 from sparsekit._l1.solver import working_hessian
 from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg import matrix as matrix_module
@@ -162,3 +163,47 @@ def test_a_working_set_grows(monkeypatch, kind, first, intercept):
     hessian.clear()
     hessian.add(np.array([2, 3]), d)
     check()
+
+
+FORMS = {
+    "C": np.ascontiguousarray, "F": np.asfortranarray, "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "csr": sp.csr_array, "csc": sp.csc_array,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("density", [0.05, 0.15, 0.3, 0.9])
+@pytest.mark.parametrize("n", [600, 200])
+def test_a_large_matrix_has_the_form_of_its_density(form, dtype, density, n):
+    rng = np.random.default_rng(11)
+    X = ((rng.random((n, 200)) < density) * rng.integers(1, 9, (n, 200))).astype(dtype)
+    design = as_design(FORMS[form](X))
+    stays = n * 200 < 100000
+    assert design.is_sparse == (form in ("csr", "csc") if stays else density < 0.2)
+    assert design.X.dtype == (np.float64 if dtype == np.int32 else dtype)
+    w, u = rng.standard_normal(200), rng.standard_normal(n)
+    np.testing.assert_allclose(design.matvec(w), X @ w, rtol=1e-12)
+    np.testing.assert_allclose(design.rmatvec(u), X.T @ u, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        Prepared(FORMS[form](X), None, True).means, X.mean(axis=0, dtype=float), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("density, full", [(0.05, False), (0.6, False), (0.02, True)])
+def test_fits_do_not_depend_on_the_form(density, full):
+    rng = np.random.default_rng(12)
+    X = rng.standard_normal((700, 160)) * (rng.random((700, 160)) < density)
+    if full:  # a column far from zero beside many zeros
+        X[:, 3] = 2000.0 + rng.integers(0, 25, 700)
+    y = X @ np.where(rng.random(160) < 0.2, 1.0, 0.0) + rng.standard_normal(700)
+    models = (
+        sk.LassoOBA(0.01), sk.LassoOBA(0.01, l1_ratio=0.3, positive=True), sk.GLMOBA("gaussian", alpha=0.01),
+        sk.BoundedRegressor("huber", alpha=0.01), sk.BoundedRegressor("absolute", alpha=0.01, bounds=(0, 1)),
+    )  # fmt: skip
+    classifiers = (
+        sk.L1LogisticOBA(), sk.L1LogisticOBA(l1_ratio=0.0), sk.BoundedClassifier(), sk.SoftmaxClassifier(),
+    )  # fmt: skip
+    for model, target in [(m, y) for m in models] + [(m, y > np.median(y)) for m in classifiers]:
+        found = [float(np.ravel(model.fit(make(X), target).objective_)[0]) for make in FORMS.values()]
+        np.testing.assert_allclose(found, found[0], rtol=2e-5)

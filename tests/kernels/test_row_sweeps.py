@@ -160,7 +160,7 @@ def test_rows_of_negligible_weight_keep_their_diagonal(shape, intercept, layout)
     light = rng.random(shape[0]) < 0.6
     d[light] *= 1e-3 * NEGLIGIBLE
     cols = np.flatnonzero(rng.random(shape[1]) < 0.9)
-    operator, _ = as_design(X.asformat(layout)).model(cols, d, intercept, 0.0)
+    operator, _ = as_design(X.asformat(layout), share=1.0).model(cols, d, intercept, 0.0)
     assert operator.reads == ("matrix" if shape[1] == 30 else "rows")
     H = _matrix(X[~light], cols, d[~light], intercept, 0.0)
     rest = np.diag(_matrix(X[light], cols, d[light], intercept, 0.0))

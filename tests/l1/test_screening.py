@@ -53,11 +53,11 @@ def unscreened(monkeypatch):
 @weights
 @formats
 @pytest.mark.parametrize("dtype, index", [(np.float64, np.int32), (np.float32, np.int64)])
-@pytest.mark.parametrize("n", [0, 3, 200, 6000])
+@pytest.mark.parametrize("n", [0, 3, 200, 12000])
 def test_slopes_bound_every_gradient(kind, weighted, dtype, index, n):
     rng = np.random.default_rng(n)
-    # 6000 rows have more than 50000 non-zeros, which are summed in two parts
-    X = sp.random(n, 30, 0.4, kind, dtype, rng, data_rvs=rng.standard_normal)
+    # 12000 rows have more than 50000 non-zeros, which are summed in two parts
+    X = sp.random(n, 30, 0.15 if n > 200 else 0.4, kind, dtype, rng, data_rvs=rng.standard_normal)
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     y = rng.choice([-1.0, 1.0], n)
     s = rng.uniform(0, 2, n) * (rng.random(n) < 0.8) if weighted else None

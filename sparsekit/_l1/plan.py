@@ -22,6 +22,9 @@ MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 200
 # Iterations after which a fit goes on by the interior-point method whatever is in use. Without
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
+# Columns for each row beyond which more than twice `SMALL_SIDE` columns have too few rows: searches of 100
+# penalties over 10 to 200 rows of 1188 columns take 1.2 to 2.2 times as long by a Gram matrix, over 400 0.7.
+COLUMNS_PER_ROW = 4
 # Columns for each penalty of a path but the first up to which a Gram matrix of all of them is made. Compiled
 # code then goes from penalty to penalty. 24 searches and paths over 60 to 1000 rows of 400 to 600 columns
 # take 2.4 times as long by a session, up to 4.8. With 20 columns a penalty the session takes 0.8 of the time,
@@ -52,7 +55,8 @@ def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_folds, has_l1
     is_small = n_columns <= SMALL_SIDE
     if not (has_l1 or is_small or n_rows >= n_columns):
         return False
-    if n_columns <= min(COLUMNS_PER_PENALTY * (n_penalties - 1), MAX_SIDE):
+    has_rows = n_columns <= max(2 * SMALL_SIDE, COLUMNS_PER_ROW * n_rows)
+    if has_rows and n_columns <= min(COLUMNS_PER_PENALTY * (n_penalties - 1), MAX_SIDE):
         return True
     is_tall = n_rows >= ROWS_PER_COLUMN * n_columns and all_columns_fit(n_rows, n_columns, n_entries)
     return has_folds and (is_small or is_tall)

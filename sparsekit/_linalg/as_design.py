@@ -47,23 +47,22 @@ def as_design(X, n_threads=1, share=SPARSE_SHARE):
 
 
 def _compressed(X, n_threads, share):
-    """A dense X of mostly zeros as compressed rows, or None where there are more than their ``share``."""
-    n, p = X.shape
-    if X.size < MIN_ENTRIES or p > np.iinfo(np.int32).max:
+    """A dense X of mostly zeros as compressed rows, or None where more than the ``share`` are not."""
+    if X.size < MIN_ENTRIES or max(X.shape) > np.iinfo(np.int32).max:
         return None
-    if not X.flags.c_contiguous:
-        if np.count_nonzero(X) > share * X.size:
-            return None
-        rows = sp.csr_array(X)
-        return CSRDesign(rows.indptr, rows.indices, rows.data, rows.shape, n_threads)
-    counts = np.empty(n, dtype=np.int64)
-    _sparse.dense_count(X, counts, n_threads)
+    by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
+    lines = X.T if by_columns else np.ascontiguousarray(X)
+    counts = np.empty(len(lines), dtype=np.int64)
+    _sparse.dense_count(lines, counts, n_threads)
     nnz = int(counts.sum())
     if nnz > share * X.size:
         return None
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=X.dtype)
-    _sparse.dense_compress(X, indptr, indices, data, n_threads)
+    _sparse.dense_compress(lines, indptr, indices, data, n_threads)
     if nnz < np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)
+    if by_columns:
+        rows = sp.csc_array((data, indices, indptr), shape=X.shape).tocsr()
+        indptr, indices, data = rows.indptr, rows.indices, rows.data
     return CSRDesign(indptr, indices, data, X.shape, n_threads)

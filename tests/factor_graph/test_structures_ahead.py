@@ -98,3 +98,17 @@ def test_trees_with_budgets_as_by_their_oracle(scale):
         solutions.append(graph.solve())
     assert solutions[0].success and solutions[1].success
     np.testing.assert_allclose(solutions[0].x, solutions[1].x, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n, seed", [(24, 1), (24, 2), (30, 1)])
+def test_derivatives_with_many_structures_are_a_projection(n, seed):
+    scores = 0.02 * np.random.default_rng(seed).standard_normal((n, n))
+    d = np.random.default_rng(9).standard_normal(n * n)
+    graph = FactorGraph()
+    u = graph.variable(scores)
+    graph.add(DepTree(u, projective=True))
+    graph.add(Budget(u[:, 0], 1))
+    solution = graph.solve()
+    once = np.ravel(solution.vjp(d).scores)
+    np.testing.assert_allclose(np.ravel(solution.vjp(once).scores), once, rtol=0, atol=1e-9)
+    assert abs(once).max() > 0.1

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sparsekit import lasso_path
 from sparsekit._cython.l1._model import solve_model
 from sparsekit._cython.shared._operators import GramOperator
 from sparsekit._l1.solver.minimise_model import Effort
@@ -74,3 +75,18 @@ def test_without_a_support_the_first_step_leaves_zero():
         GramOperator(G, 0.0), np.zeros(30), -b, l1, x, Effort(1, largest_factor=30, sweeps=0, on_support=True)
     )
     assert x.any()
+
+
+def test_others_enter_where_the_support_is_solved():
+    x, g, l1 = np.array([1.0, 0.0]), np.array([-0.5, -2.0]), np.array([0.5, 0.5])
+    new = np.empty(2)
+    solve_model(GramOperator(np.eye(2), 0.0), x, g, l1, new, Effort(10, largest_factor=30, on_support=True))
+    np.testing.assert_allclose(new, [1.0, 1.5], rtol=1e-12)
+
+
+def test_a_long_path_over_collinear_columns_needs_about_a_model_a_penalty():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 150))
+    y = X[:, :5].sum(axis=1) + rng.standard_normal(200)
+    path = lasso_path(X + 5.0 * rng.standard_normal((200, 1)), y, alphas=1750)
+    assert not path.statuses.any() and path.n_iters.sum() < 2010

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from sparsekit import LassoOBA, LassoOBACV, lasso_path
+from sparsekit._l1 import plan
 from sparsekit._l1.solver import gram_path as squares
 from sparsekit.optimize import LeastSquaresLoss, minimize_oba
 
@@ -135,3 +136,10 @@ def test_scores_of_folds_on_smooth_spectra():
         own = lasso_path(X[train], y[train], alphas=model.alphas_, tol=1e-8, max_iter=1000)
         errors = ((X[test] @ own.coefs + own.intercepts - y[test, None]) ** 2).mean(axis=0)
         assert_allclose(model.mse_path_[:, k], errors, rtol=5e-3)
+
+
+@pytest.mark.parametrize(
+    "n, p, takes", [(10, 600, True), (10, 601, False), (297, 1188, True), (296, 1188, False)]
+)
+def test_many_columns_of_few_rows_have_no_gram_matrix(n, p, takes):
+    assert plan.path_takes_gram(n, p, None, 100, True, True) == takes

@@ -370,11 +370,13 @@ static void fg_active_jvp(const fg_spec *f, fg_active *t, const double *v, const
         fg_span_jvp(f, t->span, v, w, c, x);
         return;
     }
-    for (sk_size i = 0; i < f->d; i++) wv[i] = v == NULL ? 0.0 : w[i] * v[i];
-    for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
-    fg_project(t, t->target);
     memset(x, 0, (size_t)f->d * sizeof(double));
-    for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->target[k], x, NULL);
+    for (int refined = 0; refined < 2; refined++) { /* K may have a large condition number */
+        for (sk_size i = 0; i < f->d; i++) wv[i] = w[i] * ((v == NULL ? 0.0 : v[i]) - x[i]);
+        for (sk_size k = 0; k < t->m; k++) t->target[k] = fg_of_parts(f, t, k, wv, c);
+        fg_project(t, t->target);
+        for (sk_size k = 0; k < t->m; k++) fg_add_parts(f, t, k, t->target[k], x, NULL);
+    }
 }
 
 static void fg_active_vjp(const fg_spec *f, fg_active *t, const double *x, const double *w, double *c, double *work) {

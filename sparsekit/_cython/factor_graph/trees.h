@@ -241,8 +241,9 @@ SK_MULTI(double, sk_arborescence,
 /* cells of the chart that are computed together */
 #define SK_CELLS 8
 
-/* Doubles between two widths of the chart; padding lets the last cells read past its end. */
-SK_INLINE sk_size sk_chart_stride(sk_size n) { return n + 2 * SK_CELLS; }
+/* Doubles between two widths of the chart; padding lets the last cells read past its end. With a multiple of two cache
+ * lines widths share the sets of a cache: 496 words take 1.4 times as long. */
+SK_INLINE sk_size sk_chart_stride(sk_size n) { return n + (n % (2 * SK_CELLS) ? 2 : 3) * SK_CELLS; }
 
 static sk_size sk_eisner_buffer_size(sk_size n) { return 4 * (n + 2) * sk_chart_stride(n) + 7 * n + 6; }
 
@@ -267,6 +268,7 @@ SK_MULTI(double, sk_eisner,
          (sk_size n, const double *restrict scores, int single_root, sk_size *restrict head, double *work),
          (n, scores, single_root, head, work)) {
     const sk_size stride = sk_chart_stride(n), back = 1 - stride, size = (n + 2) * stride;
+    memset(work, 0, (size_t)(4 * size) * sizeof(double)); /* of the chart, through the pointer that all share */
     double *restrict right = sk_take(&work, size), *restrict left = sk_take(&work, size);
     double *restrict to_right = sk_take(&work, size), *restrict to_left = sk_take(&work, size);
     double *restrict high = sk_take(&work, n);
@@ -274,7 +276,6 @@ SK_MULTI(double, sk_eisner,
     sk_size *restrict stack = sk_take_indices(&work, 4 * n + 4);
     sk_size depth = 0, end;
     double value = 0.0;
-    memset(right, 0, (size_t)(4 * size) * sizeof(double));
     for (sk_size i = 0; i < n; i++) high[i] = sk_top(scores + i * n, n);
     for (sk_size w = 1; w < n; w++)
         for (sk_size from = 0; from < n - w; from += SK_CELLS) {

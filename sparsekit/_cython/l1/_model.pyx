@@ -99,7 +99,7 @@ cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
     # `solve_model` on the model M; returns the decrease of q
     cdef int m = M.m, j, cycle = -1, holds = M.most_holds, corrections, nf
     cdef double q = 0.0, q_trial, res, res0 = -1.0, alpha = 1.0
-    cdef bint stalled = False
+    cdef bint stalled, on_support
     M.n_cycles = M.n_first = 0
     M.n_cg = M.n_direct = 0
     M.hard = False
@@ -121,7 +121,8 @@ cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
             res0 = _residual(M)
         if nf == 0 or res <= M.forcing * res0:
             break
-        if cycle == 0 and M.on_support:
+        on_support = cycle == 0 and M.on_support
+        if on_support:
             _stay_on_support(M)
         M.n_cycles += 1
         corrections = _correct(op, M, M.cg_tol, M.cg_max, holds)
@@ -130,6 +131,8 @@ cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
         q_trial = _search(op, M, q, &alpha)
         if not (q_trial <= q):
             if not M.n_fixed:
+                if on_support:  # which may be solved already, where others have to enter
+                    continue
                 break
             # no descent because of the fixed variables: repeat this cycle without fixing any
             holds = 0
@@ -141,7 +144,7 @@ cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
         for j in range(m):
             M.x[j] = M.trial[j]
             M.grad[j] = M.g0[j] + M.hp[j]
-        if stalled:
+        if stalled and not on_support:
             break
     return -q
 

@@ -28,7 +28,7 @@ cdef double _ROUNDING = 1e-10
 cdef double _EPSILON = 1e-15
 # part of the diagonal that is added to models, whose matrix may be singular
 cdef double _RIDGE = 1e-13
-# models in a row that do not halve the gap, after which the status is STALLED
+# models in a row that halve neither the gap nor the violation, after which the status is STALLED
 cdef int _MOST_STALLS = 4
 # the least normal number, a penalty that says that a variable must not be negative
 cdef double _BARE = np.finfo(np.float64).tiny
@@ -137,7 +137,7 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
     effort : how well models are minimised, as in `solve_model`
     points : gets the solutions (k + 1, m); the first row has the initial point
     report : gets (status, objective, gap, optimality, rounds) of each (k, 5); the status is CONVERGED, WORKED after
-        as many rounds, STALLED where rounds did not halve the gap, or OUT_OF_TIME
+        as many rounds, STALLED where rounds halve neither gap nor optimality, or OUT_OF_TIME
     """
     cdef Py_ssize_t m = c.shape[0], n = lambdas.shape[0], k, j
     cdef bint has_ridge = l1_ratio < 1.0
@@ -147,7 +147,7 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
     cdef model_t* M = &workspace.M
     cdef double[::1] r = np.empty(m), g = np.empty(m), l1 = np.empty(m), l2 = np.empty(m), sided = np.empty(m)
     cdef double[::1] base = np.empty(m)
-    cdef double half, along, rounding, fun = 0.0, gap = 0.0, worst = 0.0, least
+    cdef double half, along, rounding, fun = 0.0, gap = 0.0, worst = 0.0, least_gap, least_worst
     cdef double zero = _ROUNDING * max(1.0, sqrt(max(yy, 0.0)))
     cdef double* x
     cdef double tol = goal[0], gap_tol = goal[1], end = limits[1]
@@ -166,7 +166,7 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
                 if has_ridge:
                     H[j, j] = op.diagonal[j] = G[j, j] + l2[j]
                 points[k + 1, j] = points[k, j]
-            x, least, rounds, stalls = &points[k + 1, 0], INFINITY, 0, 0
+            x, rounds, stalls, least_gap, least_worst = &points[k + 1, 0], 0, 0, INFINITY, INFINITY
             while True:
                 # from zero, so that the rounding of moves does not add up
                 r[:] = c
@@ -181,8 +181,8 @@ def solve_path(double[:, ::1] G, const double[::1] c, double yy, const double[::
                         rounding += fabs(x[j]) * sqrt(max(G[j, j], 0.0))
                 _certify(x, &r[0], &l1[0], &l2[0], positive, m, max(0.5 * half, 0.0), along, zero, &fun, &gap, &worst)
                 gap += _EPSILON * (yy + rounding * rounding)
-                stalls = 0 if gap < 0.5 * least else stalls + 1
-                least = min(least, gap)
+                stalls = 0 if gap < 0.5 * least_gap or worst < 0.5 * least_worst else stalls + 1
+                least_gap, least_worst = min(least_gap, gap), min(least_worst, worst)
                 if worst <= tol and gap <= gap_tol * fun:
                     status = _CONVERGED
                 elif stalls == _MOST_STALLS:

@@ -150,7 +150,7 @@ class PathSearchMixin(FoldSearchMixin, CallbackSupportMixin, ABC):
         part, n_parts = ("path", 1) if by_criterion else ("fold", len(folds))
         monitor = PartsMonitor(self, part, n_parts, X=whole.columns.widen(X), y=y, metadata=metadata)
         penalties = getattr(self, f"{self._penalty}s")
-        n_penalties = penalties if isinstance(penalties, Integral) else np.size(penalties)
+        n_penalties = penalties if isinstance(penalties, Integral) else len(penalties)
         whole.n_penalties, whole.has_l1 = len(ratios) * n_penalties, ratios[-1] > 0.0
         if not by_criterion:
             whole.prepare(folds)

@@ -224,10 +224,14 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
 
 
 def block_center(weights, own, plan, dtype, dense):
-    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``; ``dense`` makes a table."""
+    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``.
+
+    It is a table where ``dense`` asks for one that is at least half full of classes, or where there are
+    entries enough.
+    """
     weights = sp.csr_array(weights)[plan.order].astype(dtype)
-    n_features = weights.shape[1]
-    if dense:
+    (n_classes, n_features), size = weights.shape, plan.n_blocks * kernels.BLOCK
+    if (dense and 2 * n_classes >= size) or weights.nnz >= DENSE_PART * n_features * size:
         at, values = _entries(weights, plan.stride)
         table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values

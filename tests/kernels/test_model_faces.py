@@ -89,4 +89,4 @@ def test_a_long_path_over_collinear_columns_needs_about_a_model_a_penalty():
     X = rng.standard_normal((200, 150))
     y = X[:, :5].sum(axis=1) + rng.standard_normal(200)
     path = lasso_path(X + 5.0 * rng.standard_normal((200, 1)), y, alphas=1750)
-    assert not path.statuses.any() and path.n_iters.sum() < 2010
+    assert not path.statuses.any() and path.n_iters.max() <= 3

@@ -167,7 +167,7 @@ class DeviceEstimatorMixin:
         return any(is_device(value) for name, value in vars(self).items() if name.endswith("_"))
 
     def _refuse_device(self, method: str) -> None:
-        """TypeError where ``method``, which works in main memory, is asked of a model on the GPU."""
+        """Raise TypeError for a model on the GPU, whose ``method`` works in main memory alone."""
         if self._on_device():
             raise TypeError(f"this {type(self).__name__} was fitted on the GPU: call to_cpu().{method}()")
 

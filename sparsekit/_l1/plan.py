@@ -30,9 +30,9 @@ COLUMNS_PER_ROW = 4
 # take 2.4 times as long by a session, up to 4.8. With 20 columns a penalty the session takes 0.8 of the time,
 # with 30 a quarter.
 COLUMNS_PER_PENALTY = 12
-# Rows for each column from which folds have it for any number of penalties, as they have for `SMALL_SIDE`
-# columns: it is made once. Searches of 10 penalties over 3000 x 800 take 2.5 times as long by a session, over
-# 60 x 800 0.7 of the time.
+# Rows for each column from which folds have a Gram matrix of all columns for any number of penalties, as they
+# have of up to `SMALL_SIDE` columns: it is made once. Searches of 10 penalties over 3000 x 800 take 2.5 times
+# as long by a session, over 60 x 800 0.7 of the time.
 ROWS_PER_COLUMN = 6
 # Ridges of dense columns keep their Hessian from step to step up to this many columns, where OBA makes a Gram
 # matrix for every model. 37 fits of four families to 20 to 500 columns take 0.7 of the time of OBA, at most

@@ -128,8 +128,9 @@ SK_INLINE double sk_lambert_step(double a, double w) {
     return a - ratio / (1.0 + 0.5 * ratio * e * by);
 }
 
-/* As sk_implicit_many_safe for ordinary numbers, four negatives side by side in vector registers. Each round moves u by Newton's method and every a_k = s rho_k b_k by the
- * same step to first order and then by Halley's. Returns whether it got there. */
+/* As sk_implicit_many_safe for ordinary numbers, four negatives side by side in vector registers. Each round moves u by
+ * Newton's method and every a_k = s rho_k b_k by the same step to first order and then by Halley's. Returns whether it
+ * converged. */
 SK_MULTI(int, sk_implicit_many_fast,
          (sk_size m, double *restrict z, const double *restrict r, const double *restrict rho,
           double *restrict buffer, double eta, double s, double rho_y, double u_old, double *u_new, double *c_new),

@@ -54,7 +54,7 @@ def begin_at_centroids(run):
 
     def start(leave_out=True, loser=None):
         state = run.start()
-        if loser is not None:  # pages that are there cost a third of new ones
+        if loser is not None:  # clearing costs a third of a new table
             state.W = loser.W
             state.W.fill(0.0)
         move_center(state, options.plan, _scoring(first[0], leave_out), first[1])

@@ -22,7 +22,8 @@ from .duality import tightened
 # Numbers of the small problem for each stored number of X, dense or sparse, up to which it is made. 83 fits
 # to dense X take 2.8 times as long without it, 36 to sparse X 1.35 times. With ten for each of a sparse X
 # conjugate gradients on the features are as fast, with two classes and a strong ridge five times.
-MAX_DENSE, MAX_SPARSE = 0.2, 5.0
+MAX_DENSE = 0.2
+MAX_SPARSE = 5.0
 
 
 def few_rows(loss, l1, l2, known=None):

@@ -33,7 +33,7 @@ def _absent(xp, x, dtype):
 
 
 def _address(x, dtype):
-    """Where the entries of x lie, or 0 without any; kernels would read another type as other bytes."""
+    """The address of x, or 0 without entries; TypeError for another ``dtype``, which kernels do not check."""
     if x is None or not x.size:
         return 0
     if x.dtype != dtype:
@@ -69,7 +69,7 @@ def _parts(noise: Any) -> tuple[DeviceArray | None, ...]:
 
 
 def workspace_sizes(options: Any) -> tuple[int, int]:
-    """None of the numbers that a thread of the CPU works in."""
+    """No workspace: a thread of a GPU has none of its own."""
     return 0, 0
 
 

@@ -33,8 +33,11 @@ SK_BOTH void sk_pair(double v1, double v2, double d1, double d2, double q, doubl
 
 /* eqs. (167) and (171) at the same point: f + e coef (w e)' in the scores, n in that of both. Where that is 0 the
  * variables are independent, and the slope in it, which is one-sided, that of a score just above 0. */
-SK_BOTH void sk_pair_jacobian(double v1, double v2, double d1, double d2, double q, double score, double *f1,
-                              double *f2, double *e1, double *e2, double *coef, double *n1, double *n2) {
+typedef struct {
+    double f1, f2, e1, e2, coef, n1, n2;
+} sk_pair_slopes;
+
+SK_BOTH sk_pair_slopes sk_pair_jacobian(double v1, double v2, double d1, double d2, double q, double score) {
     double up = fabs(score);
     int turn = score < 0.0;
     double a1 = turn ? v1 - up * d1 : v1, b1 = turn ? v1 : v1 + up * d1;
@@ -44,14 +47,12 @@ SK_BOTH void sk_pair_jacobian(double v1, double v2, double d1, double d2, double
     double y1 = second ? b1 : a1, y2 = second ? a2 : b2;
     double free1 = apart & FG_FREE(y1) ? 1.0 : 0.0, free2 = apart & FG_FREE(y2) ? 1.0 : 0.0;
     double joined = apart ? 0.0 : (FG_FREE(tied) ? 1.0 : 0.0);
-    *f1 = free1;
-    *f2 = free2;
-    *e1 = joined;
-    *e2 = turn ? -joined : joined;
-    *coef = joined * share; /* 1 / (w1 + w2) */
+    double coef = joined * share; /* 1 / (w1 + w2) */
     /* with a score below 0 both depend on it where the first is above, else neither */
-    *n1 = turn ? (first ? free1 * d1 : 0.0) : (second ? free1 * d1 : joined * share);
-    *n2 = turn ? (first ? free2 * d2 : 0.0) : (first ? free2 * d2 : joined * share);
+    double n1 = turn ? (first ? free1 * d1 : 0.0) : (second ? free1 * d1 : coef);
+    double n2 = turn ? (first ? free2 * d2 : 0.0) : (first ? free2 * d2 : coef);
+    sk_pair_slopes slopes = {free1, free2, joined, turn ? -joined : joined, coef, n1, n2};
+    return slopes;
 }
 
 #endif

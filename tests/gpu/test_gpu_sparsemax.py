@@ -168,11 +168,16 @@ def test_strides(cupy):
     device = cupy.asarray(big)
     for view in (np.s_[::2, :K], np.s_[::-1, 1 : K + 1], np.s_[:, : 2 * K : 2], np.s_[3:4, :K]):
         z = device[view]
-        out = cupy.zeros((len(z), 3 * K), dtype=np.float32)[:, K : 2 * K]
-        _sparsemax.sparsemax_rows(z, None, None, out, None, None, None, False)
-        np.testing.assert_allclose(out.get(), sparsekit.sparsemax(big[view]), atol=2e-6)
-    with pytest.raises(ValueError, match="neighbours in memory"):
-        _sparsemax.sparsemax_rows(device[:, :K], None, None, device[:, : 2 * K : 2], None, None, None, False)
+        whole = cupy.zeros((len(z), 3 * K), dtype=np.float32)
+        for out in (whole[:, K : 2 * K], whole[:, : 2 * K : 2]):
+            _sparsemax.sparsemax_rows(z, None, None, out, None, None, None, False)
+            expected = sparsekit.sparsemax(big[view])
+            np.testing.assert_allclose(out.get(), expected, atol=2e-6)
+            _sparsemax.sparsemax_jvp_rows(out, z, out)
+            np.testing.assert_allclose(out.get(), sparsekit.sparsemax_jvp(expected, big[view]), atol=2e-6)
+    _sparsemax.sparsemax_rows(device[:, :K], None, None, device[:, :K], None, None, None, False)
+    np.testing.assert_allclose(device[:, :K].get(), sparsekit.sparsemax(big[:, :K]), atol=2e-6)
+    np.testing.assert_array_equal(device[:, K:].get(), big[:, K:])
 
 
 @pytest.mark.parametrize("axis", [1, -1])

@@ -23,11 +23,11 @@
     SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
                                    const sk_metric *M, sk_workspace workspace, const REAL *restrict x,              \
                                    const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
-                                   sk_size count, REAL *restrict W, REAL *restrict bias) {                          \
+                                   sk_size count) {                                                                 \
         sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
         double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
         double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
-        REAL *xs = (REAL *)M->workspace, *xr = xs + p;                                                              \
+        REAL *xs = (REAL *)M->workspace, *xr = xs + p, *W = (REAL *)T->W, *bias = (REAL *)T->bias;                  \
         const REAL *table = M->start == NULL ? (const REAL *)M->center : NULL, zeros[SK_BLOCK] = {0};               \
         int ridge = rule->ridge > 0.0;                                                                              \
         M->totals[1] += times;                                                                                      \
@@ -227,7 +227,7 @@
             }                                                                                                       \
             if (weight_ != NULL)                                                                                    \
                 for (sk_size j = 0; j <= n; j++) g[j] *= weight_[e];                                                \
-            sk_adapt_##NAME(T, rule, B, M, workspace, x, c, len, y, block, count, W, bias);                         \
+            sk_adapt_##NAME(T, rule, B, M, workspace, x, c, len, y, block, count);                                  \
         }                                                                                                           \
         *shared_state = own_state;                                                                                  \
         return bad;                                                                                                 \

@@ -21,9 +21,16 @@ SK_MULTI(void, fg_pairs_jacobian,
           const double *restrict c, double inv, double *restrict f, double *restrict e, double *restrict coef,
           double *restrict slope),
          (n, v, d, q, c, inv, f, e, coef, slope)) {
-    SK_SIMD for (sk_size i = 0; i < n; i++)
-        sk_pair_jacobian(v[i], v[n + i], d[i], d[n + i], q[i], c[i] * inv, &f[i], &f[n + i], &e[i], &e[n + i],
-                         &coef[i], &slope[i], &slope[n + i]);
+    SK_SIMD for (sk_size i = 0; i < n; i++) {
+        sk_pair_slopes s = sk_pair_jacobian(v[i], v[n + i], d[i], d[n + i], q[i], c[i] * inv);
+        f[i] = s.f1;
+        f[n + i] = s.f2;
+        e[i] = s.e1;
+        e[n + i] = s.e2;
+        coef[i] = s.coef;
+        slope[i] = s.n1;
+        slope[n + i] = s.n2;
+    }
 }
 
 /* y = (f + e coef (w e)') u of pairs, and of a factor with d slots */

@@ -184,8 +184,12 @@ def solve(batches: list[States], options: dict[str, float], warm: bool) -> None:
     """Solve all graphs of a list of `States`; options are fg_options' fields."""
     if options["max_time"] < float("inf"):
         raise ValueError("max_time is for graphs in main memory: a kernel on the GPU reads no clock")
-    floats = (float(options[name]) for name in ("step_size", "relaxation", "tol_primal", "tol_dual"))
-    flags = (bool(options[name]) for name in ("adaptive", "exact", "quadratic"))
-    given = (bool(warm), int(options["max_iter"]), *floats, *flags)
+    import cupy
+
+    # in the order of factor_graph.cu
+    switches = [int(options[name]) for name in ("max_iter", "adaptive", "exact", "quadratic")]
+    flags = cupy.asarray(np.array([bool(warm), *switches], dtype=np.int64))
+    limits = [float(options[name]) for name in ("step_size", "relaxation", "tol_primal", "tol_dual")]
+    limits = cupy.asarray(np.array(limits))
     for batch in batches:
-        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, *given)
+        batch._launch("solve", batch.whole, batch.levels, batch.plan.n_shared, flags, limits)

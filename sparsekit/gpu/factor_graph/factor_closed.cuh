@@ -26,17 +26,12 @@ struct Lanes {
 
 #define SK_LANES(k, d) _Pragma("unroll 1") for (int k = lanes.lane(); k < (d); k += lanes.width)
 
-struct PairJacobian {
-    double f1, f2, e1, e2, coef, n1, n2;
-};
-
 // v1 and v2 become the answers
 static __device__ __forceinline__ void pair(double& v1, double& v2, double d1, double d2, double q, double score,
-                                            PairJacobian* j) {
+                                            sk_pair_slopes* j) {
     const double old1 = v1, old2 = v2;
     sk_pair(old1, old2, d1, d2, q, score, &v1, &v2);
-    if (j == nullptr) return;
-    sk_pair_jacobian(old1, old2, d1, d2, q, score, &j->f1, &j->f2, &j->e1, &j->e2, &j->coef, &j->n1, &j->n2);
+    if (j != nullptr) *j = sk_pair_jacobian(old1, old2, d1, d2, q, score);
 }
 
 // a.x of x = clip(v + tau ad), and its slope in tau

@@ -37,21 +37,21 @@ static __device__ __forceinline__ void close(double* states, long long stride, c
 }  // namespace factors
 
 // counts (8), ints, reals: the plan. states (n, stride), off (n, n_var + n_add). whole (n, 3): status, n_iter,
-// n_newton. levels (n, 4): primal, dual, step size, residual.
+// n_newton. levels (n, 4): primal, dual, step size, residual. flags (5): warm, max_iter, adaptive, exact, quadratic.
+// limits (4): step_size, relaxation, tol_primal, tol_dual.
 extern "C" __global__ void __launch_bounds__(256, 1)
     sk_factor_graph_solve(const long long* __restrict__ counts, const int* __restrict__ ints,
                           const double* __restrict__ reals, double* states, long long stride,
                           const unsigned char* __restrict__ off, long long* whole, double* levels, long long n_shared,
-                          long long warm, long long max_iter, double step_size, double relaxation, double tol_primal,
-                          double tol_dual, long long adaptive, long long exact, long long quadratic) {
+                          const long long* __restrict__ flags, const double* __restrict__ limits) {
     __shared__ factors::Work work;
     SK_DYNAMIC_SHARED(double, buffer);
     const long long i = blockIdx.x;
-    const factors::Options options = {max_iter, step_size, relaxation, tol_primal, tol_dual,
-                                      (int)adaptive, (int)exact, (int)quadratic};
+    const factors::Options options = {flags[1], limits[0], limits[1], limits[2], limits[3],
+                                      (int)flags[2], (int)flags[3], (int)flags[4]};
     factors::Team team = {work.team, 0};
     factors::Report report = {levels[4 * i + 2], levels[4 * i], levels[4 * i + 1], levels[4 * i + 3],
-                              whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)warm};
+                              whole[3 * i + 1], whole[3 * i + 2], (int)whole[3 * i], (int)flags[0]};
     factors::open(work, counts, ints, reals, states, stride, off, buffer, n_shared);
     factors::fg_solve_any(team, &work.plan, &work.state, &options, &report);
     factors::close(states, stride, buffer, n_shared);

@@ -61,7 +61,7 @@ static __device__ __forceinline__ void answer(const Plan& g, const State& t, con
         const int o = np + i;
         const bool not1 = g.negated[i], not2 = g.negated[o];
         double v1 = scores(g, t, i), v2 = scores(g, t, o);
-        PairJacobian j;
+        sk_pair_slopes j;
         if (not1) v1 = 1.0 - v1;
         if (not2) v2 = 1.0 - v2;
         pair(v1, v2, g.deg[i], g.deg[o], g.q[i], t.c[i] * inv, jacobian ? &j : nullptr);

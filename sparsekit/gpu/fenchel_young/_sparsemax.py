@@ -15,18 +15,11 @@ _PROBABILITIES, _THRESHOLD, _SIZE, _MINUS, _DISTRIBUTION, _CODE, _LOSS = (1 << i
 ENTRIES_PER_THREAD = 16
 
 
-def step(rows: DeviceArray) -> int:
-    """Entries from one row to the next; those of a row must be neighbours."""
-    if rows.shape[1] > 1 and rows.strides[1] != rows.itemsize:
-        raise ValueError(f"entries of a row must be neighbours in memory; got strides {rows.strides}")
-    return int(rows.strides[0] // rows.itemsize)
+def contiguous(rows: DeviceArray) -> DeviceArray:
+    """An array of the shape and type of ``rows`` without gaps that a kernel may write to: itself or a new one."""
+    import cupy
 
-
-def neighbours(rows: DeviceArray) -> DeviceArray:
-    """``rows`` with entries of a row as neighbours and rows whole entries apart: itself or a copy."""
-    if (rows.shape[1] == 1 or rows.strides[1] == rows.itemsize) and rows.strides[0] % rows.itemsize == 0:
-        return rows
-    return rows.copy(order="C")
+    return rows if rows.flags.c_contiguous else cupy.empty(rows.shape, rows.dtype)
 
 
 def _launch(name: str, real: DTypeLike, n: int, K: int, args: tuple[object, ...]) -> None:
@@ -49,9 +42,9 @@ def sparsemax_rows(
     """Sparsemax of the rows of z (n, K), K > 0.
 
     Each of the other arrays may be None. They are targets q (n, K) or codes y (n,), and results p (n, K), tau
-    (n,), size (n,), loss (n,). p may be z itself. With ``minus`` p becomes p - q. Entries of a row of p are
-    neighbours; rows of z and q that are not so are copied. Returns whether all targets q were distributions,
-    which waits for the device; without q nothing waits.
+    (n,), size (n,), loss (n,). p may be z itself. With ``minus`` p becomes p - q. Arrays that are not contiguous
+    are copied. Returns whether all targets q were distributions, which waits for the device; without q nothing
+    waits.
     """
     import cupy
 
@@ -72,23 +65,29 @@ def sparsemax_rows(
     # a kernel gets an array for each pointer; it does not touch those that are not wanted
     wrong = (cupy.empty if q is None else cupy.zeros)(1, np.int32)
     no_code, no_value = cupy.empty(1, np.int64), cupy.empty(1)
-    z = neighbours(z)
-    q, p = z if q is None else neighbours(q), z if p is None else p
+    z = cupy.ascontiguousarray(z)
+    q, out = z if q is None else cupy.ascontiguousarray(q), z if p is None else contiguous(p)
     args = (
-        z, step(z), q, step(q), no_code if y is None else y, p, step(p), no_value if tau is None else tau,
+        z, q, no_code if y is None else y, out, no_value if tau is None else tau,
         no_code if size is None else size, no_value if loss is None else loss, wrong, wanted,
     )  # fmt: skip
     _launch("sk_sparsemax", z.dtype, n, K, args)
+    if p is not None and out is not p:
+        p[...] = out
     return not (wanted & _DISTRIBUTION and bool(wrong[0]))
 
 
 def sparsemax_jvp_rows(p: DeviceArray, v: DeviceArray, out: DeviceArray) -> None:
     """out = s (v - mean of v over s), s the support of p; all (n, K).
 
-    ``out`` may be v; entries of its rows are neighbours, rows of p and v that are not so are copied.
+    ``out`` may be v. Arrays that are not contiguous are copied.
     """
+    import cupy
+
     n, K = p.shape
     if n == 0 or K == 0:
         return
-    p, v = neighbours(p), neighbours(v)
-    _launch("sk_sparsemax_jvp", p.dtype, n, K, (p, step(p), v, step(v), out, step(out)))
+    rows = contiguous(out)
+    _launch("sk_sparsemax_jvp", p.dtype, n, K, (cupy.ascontiguousarray(p), cupy.ascontiguousarray(v), rows))
+    if rows is not out:
+        out[...] = rows

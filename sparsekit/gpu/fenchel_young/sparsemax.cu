@@ -82,17 +82,16 @@ static __device__ Threshold solve(sk::team team, const real* z, long long K) {
 }  // namespace sparsemax
 
 extern "C" __global__ void __launch_bounds__(1024)
-    sk_sparsemax(const real* z, long long z_step, const real* q, long long q_step, const long long* y, real* p,
-                 long long p_step, double* tau, long long* size, double* loss, int* wrong, long long wanted,
-                 long long n, long long K) {
+    sk_sparsemax(const real* z, const real* q, const long long* y, real* p, double* tau, long long* size, double* loss,
+                 int* wrong, long long wanted, long long n, long long K) {
     using namespace sparsemax;
     __shared__ double buffer[33];
     const sk::team team = {blockDim.x == SK_WARP ? nullptr : buffer};
     const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= n) return;  // a whole warp
-    z += row * z_step;
-    q += row * q_step;
-    p += row * p_step;
+    z += row * K;
+    q += row * K;
+    p += row * K;
     const Threshold found = solve(team, z, K);
     const long long code = wanted & CODE ? y[row] : -1;
     double count = 0.0, square = 0.0, far = 0.0, total = 0.0, negative = 0.0;
@@ -128,15 +127,14 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 // out = s (v - mean of v over s), s the support of p; out may be v.
 extern "C" __global__ void __launch_bounds__(1024)
-    sk_sparsemax_jvp(const real* p, long long p_step, const real* v, long long v_step, real* out, long long out_step,
-                     long long n, long long K) {
+    sk_sparsemax_jvp(const real* p, const real* v, real* out, long long n, long long K) {
     __shared__ double buffer[33];
     const sk::team team = {blockDim.x == SK_WARP ? nullptr : buffer};
     const long long row = (long long)blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= n) return;  // a whole warp
-    p += row * p_step;
-    v += row * v_step;
-    out += row * out_step;
+    p += row * K;
+    v += row * K;
+    out += row * K;
     double sum = 0.0, count = 0.0;
     for (long long k = team.rank(); k < K; k += team.size())
         if (p[k] != real(0)) {

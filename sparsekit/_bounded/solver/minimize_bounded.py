@@ -14,6 +14,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
 from .certificate import Certificate
+from .dual_ascent import ascend, ascends
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
@@ -46,9 +47,12 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     with blas_threads(1):
         try:
             run.begin(w, b)
-            if not run.is_small:
-                Descent(run).approach(w, b)
-            refine(run)
+            if ascends(run):
+                ascend(run, w, b)
+            else:
+                if not run.is_small:
+                    Descent(run).approach(w, b)
+                refine(run)
             status = outcome.NO_PROGRESS
         except Stop as stop:
             status = stop.status

@@ -1,0 +1,174 @@
+"""Fits by coordinate ascent on the dual: against the reference, its plan and its limits."""
+
+import numpy as np
+import pytest
+import reference_bounded as reference
+import scipy.sparse as sp
+
+from sparsekit import BoundedClassifier, BoundedRegressor
+from sparsekit._bounded.solver import dual_ascent
+
+LOSSES = (
+    "absolute", "epsilon_insensitive", "hinge", "huber", "modified_huber", "quantile", "squared",
+    "squared_hinge",
+)  # fmt: skip
+
+
+SHAPES = {"quantile": 0.3, "epsilon": 0.2}
+
+
+def make(loss, **parameters):
+    if loss in reference.CLASSIFICATION:
+        return BoundedClassifier(loss, history=True, **parameters)
+    return BoundedRegressor(loss, history=True, **SHAPES, **parameters)
+
+
+def wide(loss, seed=0, n=90, p=300):
+    """More columns than rows, some of them empty, with an empty row; the targets of ``loss``."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.2)
+    X[3], X[:, 5] = 0.0, 0.0
+    y = X[:, :10].sum(axis=1) + rng.standard_normal(n) + 0.7
+    return X, np.where(y > 0.5, 1.0, -1.0) if loss in reference.CLASSIFICATION else y
+
+
+def methods(model):
+    return set(model.history_["method"])
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_solution_is_that_of_the_reference(loss, fit_intercept):
+    X, y = wide(loss)
+    weight = np.random.default_rng(1).integers(0, 4, len(y))
+    keep = weight > 0
+    model = make(loss, alpha=0.02, fit_intercept=fit_intercept, tol=1e-9).fit(X, y, sample_weight=weight)
+    assert methods(model) == {"dual"}
+    options = {"loss": loss, "alpha": 0.02, "sample_weight": weight[keep].astype(float), **SHAPES}
+    w, _, best = reference.solve(X[keep], y[keep], fit_intercept=fit_intercept, **options)
+    fun = np.ravel(model.objective_)[0]
+    own = reference.objective(
+        X[keep], y[keep], np.ravel(model.coef_), np.ravel(model.intercept_)[0], **options
+    )
+    assert own == pytest.approx(fun, rel=1e-10)
+    assert fun == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(np.ravel(model.coef_), w, atol=2e-4)
+
+
+@pytest.mark.parametrize("form", ["C", "F", "csc", "csr", "float32"])
+def test_every_form_of_X_has_the_same_solution(form):
+    X, y = wide("hinge")
+    given = {
+        "C": X,
+        "F": np.asfortranarray(X),
+        "csc": sp.csc_matrix(X),
+        "csr": sp.csr_array(X),
+        "float32": X.astype(np.float32),
+    }[form]
+    model = make("hinge", alpha=0.01).fit(given, y)
+    known = make("hinge", alpha=0.01, tol=1e-9).fit(X, y)
+    assert methods(model) == {"dual"} and model.optimality_ <= 1e-6
+    assert model.objective_[0] == pytest.approx(known.objective_[0], rel=2e-6)
+
+
+def test_equal_calls_have_equal_bits():
+    X, y = wide("hinge")
+    first, second = (make("hinge").fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert first.n_iter_ == second.n_iter_
+
+
+@pytest.mark.parametrize("loss", ["absolute", "hinge"])
+def test_weights_are_repeated_rows(loss):
+    X, y = wide(loss)
+    weight = np.random.default_rng(2).integers(0, 3, len(y))
+    one = make(loss, alpha=0.01, tol=1e-10).fit(X, y, sample_weight=weight)
+    other = make(loss, alpha=0.01, tol=1e-10).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    np.testing.assert_allclose(np.ravel(one.coef_), np.ravel(other.coef_), atol=1e-5)
+
+
+def test_a_free_intercept_converges_where_every_row_is_at_a_bound():
+    """Then no step changes anything but the multiplier of the intercept."""
+    rng = np.random.default_rng(3)
+    X = sp.random(400, 500, 0.02, format="csr", random_state=4)
+    y = np.where(rng.random(400) < 0.2, 1.0, -1.0)
+    model = make("hinge", alpha=10.0).fit(X, y)
+    assert methods(model) == {"dual"} and model.optimality_ <= 1e-6
+    assert model.objective_[0] == pytest.approx(2 * np.mean(y > 0), rel=1e-2)
+
+
+def test_fits_go_on_from_the_last_solution():
+    X, y = wide("hinge")
+    model = make("hinge", alpha=0.01, warm_start=True).fit(X, y)
+    assert model.n_iter_[0] > 3
+    assert model.fit(X, y).n_iter_[0] <= 3
+
+
+def test_limits_and_callbacks_end_it():
+    X, y = wide("absolute")
+    with pytest.warns(UserWarning, match="max_iter"):
+        assert make("absolute", alpha=1e-4, tol=1e-12, max_iter=3).fit(X, y).n_iter_ == 3
+    seen = []
+
+    def stop(report):
+        seen.append(report.x.copy())
+        return len(seen) == 2
+
+    model = make("absolute", alpha=1e-4, tol=1e-12, callback=stop).fit(X, y)
+    assert model.n_iter_ == 2
+    np.testing.assert_array_equal(model.coef_, seen[-1][:-1])
+
+
+@pytest.mark.parametrize(
+    "parameters, expected",
+    [
+        ({"alpha": 1e-3}, True),
+        ({"alpha": 1e-3, "bounds": (0, None)}, False),
+        ({"alpha": 1e-3, "bounds": (None, 1)}, False),
+        ({"alpha": 1e-3, "l1_ratio": 0.5}, False),
+        ({"alpha": 0.0}, False),
+        ({"alpha": 1e-3, "loss": "log_loss"}, False),
+    ],
+)
+def test_plan_of_more_columns_than_rows(parameters, expected):
+    loss = parameters.get("loss", "hinge")
+    X, y = wide(loss)
+    model = make(**{"loss": loss, "max_iter": 2, **parameters})
+    with pytest.warns(UserWarning, match="max_iter"):
+        model.fit(X, y)
+    assert ("dual" in methods(model)) == expected
+
+
+@pytest.mark.parametrize(
+    "loss, p, alpha, is_sparse, expected",
+    [
+        ("hinge", 320, 1e-2, True, True),
+        ("hinge", 320, 1e-6, True, False),
+        ("hinge", 280, 1e-2, True, False),
+        ("hinge", 320, 1e-2, False, False),
+        ("squared_hinge", 320, 1e-2, True, False),
+    ],
+)
+def test_plan_of_more_rows_than_columns(loss, p, alpha, is_sparse, expected):
+    X = sp.random(400, p, 0.05, format="csr", random_state=5)
+    y = np.where(np.random.default_rng(5).random(400) < 0.5, 1.0, -1.0)
+    model = make(loss, alpha=alpha, max_iter=1)
+    with pytest.warns(UserWarning, match="max_iter"):
+        model.fit(X if is_sparse else X.toarray(), y)
+    assert ("dual" in methods(model)) == expected
+
+
+@pytest.mark.parametrize("name", ["INTERCEPT", "MAX_ROW", "MIN_SWEEPS", "MORE_SWEEPS"])
+@pytest.mark.parametrize("extreme", ["large", "small"])
+def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
+    values = {
+        "INTERCEPT": (1e-3, 10.0), "MAX_ROW": (0.0, np.inf), "MIN_SWEEPS": (1, 200), "MORE_SWEEPS": (0.0, 2.0),
+    }  # fmt: skip
+    X = sp.random(400, 350, 0.05, format="csr", random_state=6)
+    rng = np.random.default_rng(6)
+    y = X[:, :20] @ rng.standard_normal(20) + 0.1 * rng.standard_normal(400)
+    known = make("absolute", alpha=1e-2).fit(X, y)
+    monkeypatch.setattr(dual_ascent, name, values[name][extreme == "large"])
+    model = make("absolute", alpha=1e-2).fit(X, y)
+    assert model.optimality_ <= 1e-6
+    assert model.objective_ == pytest.approx(known.objective_, rel=3e-6)

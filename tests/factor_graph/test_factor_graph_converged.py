@@ -91,3 +91,24 @@ def test_an_unfinished_oracle_is_not_convergence(exact):
     graph.add(Costly(u[::-1]))
     assert not graph.solve(max_iter=2, inner_iter=3, exact=exact).success
     assert graph.solve(max_iter=500, inner_iter=100, exact=exact).success
+
+
+@pytest.mark.parametrize(
+    "T, K, scale, seeds", [(50, 10, 1e-4, [0]), (50, 10, 1e-6, [0, 1]), (20, 5, 1e-7, [0, 3])]
+)
+def test_sequences_of_tiny_scores(T, K, scale, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        for _ in range(2):  # the second one of 1e-4 has near ties
+            unary, transitions = (scale * rng.standard_normal(shape) for shape in ((T, K), (T - 1, K, K)))
+            rng.standard_normal(T * K)
+        graph = FactorGraph()
+        u = graph.variable(unary)
+        factor = Sequence(u, transitions)
+        graph.add(factor)
+        solution = graph.solve(max_time=1)
+        assert solution.success and solution.n_fallbacks == 0
+        x = solution[u]
+        left = unary - x
+        gap = best_sequence(left, transitions) - (left * x).sum() - (transitions * solution[factor]).sum()
+        assert gap <= 2e-11 * T

@@ -22,15 +22,18 @@ static void fg_flow_begin(fg_flow *t, const double *v, const double *w, const do
     for (sk_size i = 0; i < n; i++) u[i] = w[i] * v[i];
     best = fg_best_with(T, K, u, c, ahead, back);
     bound = best - margin - 1e-9 * (1.0 + fabs(best));
-    /* a constant added to all tags of a position, or to all transitions, changes nothing */
+    /* A constant added to the scores of all tags of a position, or of all transitions, changes nothing. With sum 1 at
+     * each position, weak scores have potentials of their own size, and these keep their digits. */
     for (sk_size p = 0; p < T; p++) {
-        double top = -INFINITY;
+        double sum = 0.0, total = 0.0;
         for (sk_size i = p * K; i < (p + 1) * K; i++) {
             const int on = ahead[i] + back[i] >= bound;
             t->iw[i] = on ? 1.0 / w[i] : 0.0;
-            top = on && u[i] > top ? u[i] : top;
+            sum += on ? v[i] : 0.0;
+            total += t->iw[i];
         }
-        for (sk_size i = p * K; i < (p + 1) * K; i++) t->v[i] = t->iw[i] > 0.0 ? v[i] - t->iw[i] * top : 0.0;
+        for (sk_size i = p * K; i < (p + 1) * K; i++)
+            t->v[i] = t->iw[i] > 0.0 ? v[i] - t->iw[i] * (sum - 1.0) / total : 0.0;
     }
     t->n_arc = 0;
     for (sk_size p = 0; p < T - 1; p++) {
@@ -173,7 +176,7 @@ static double fg_barrier_start(fg_flow *t) {
     }
     delta = 0.5 * (spread + most_v - least_v);
     delta = delta > 1.0 / (double)K ? delta : 1.0 / (double)K;
-    for (sk_size i = 0; i < m; i++) t->a[i] = t->b[i] = -0.5 * delta;
+    for (sk_size i = 0; i < m; i++) t->a[i] = -delta, t->b[i] = 0.0;
     return spread;
 }
 
@@ -239,6 +242,7 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
     const sk_size K = t->K, m = (t->T - 1) * K;
     const double spread = fg_barrier_start(t);
     double gap = INFINITY, step = 0.0;
+    int is_feasible = 0;
     for (int it = 0; it < FG_BARRIER_STEPS; it++) {
         double miss, size = 0.0;
         const double mu = fg_barrier_evaluate(t, &miss);
@@ -252,7 +256,8 @@ static int fg_flow_barrier(fg_flow *t, fg_watch *watch) {
             size = fabs(t->b[i]) > size ? fabs(t->b[i]) : size;
         }
         size = 1e-11 * size > 1e-9 * spread ? 1e-11 * size : 1e-9 * spread;
-        if (miss < 1e-8 && (mu <= size / (double)(K * K) || mu > 0.95 * gap)) return 1;
+        is_feasible |= miss < 1e-8; /* rounding may increase the error of the sums again */
+        if (is_feasible && (mu <= size / (double)(K * K) || mu > 0.95 * gap)) return 1;
         gap = mu;
         if (!fg_chain_factor(t, 0.0, 1e-15, watch)) return 0;
         step = fg_barrier_correct(t, fg_barrier_predict(t, mu));

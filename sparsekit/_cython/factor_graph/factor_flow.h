@@ -182,9 +182,10 @@ static int fg_flow_proximal(fg_flow *t, int most, fg_watch *watch) {
     return 0;
 }
 
-/* Sets eps to the ratio of slacks to weights, and no smaller than the digits of the sums allow. */
+/* Sets eps to the ratio of slacks to weights, and no smaller than the digits of the sums allow. Weights are at most 1:
+ * with a smaller eps for weaker scores, Newton's method passes a tie in each step. */
 static void fg_flow_scale(fg_flow *t) {
-    double slack = 0.0, size = 0.0;
+    double slack = 0.0, size = 1.0;
     const sk_size K = t->K, m = (t->T - 1) * K;
     for (sk_size i = 0; i < m; i++) {
         size = fabs(t->a[i]) > size ? fabs(t->a[i]) : size;
@@ -196,7 +197,6 @@ static void fg_flow_scale(fg_flow *t) {
     }
     slack *= 3.0 / (double)t->n_arc;
     t->eps = slack > 0.01 * size ? slack : 0.01 * size;
-    t->eps = t->eps > 1e-12 ? t->eps : 1e-12;
 }
 
 /* Solves for x and E at v, w, c, from the last solution or `afresh`; whether it succeeded. */

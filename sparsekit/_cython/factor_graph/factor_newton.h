@@ -16,17 +16,23 @@ typedef double (*fg_trial)(void *problem, double step, double *slope);
 
 /* Line search: a step of at most `most` that shrinks the slope, `start` < 0 at 0, to a tenth, or the residual to `tol`.
  * Whether there is one. It expands by factors of four until the slope changes its sign, then takes secant steps in the
- * bracket. */
+ * bracket. The slope at an end that stays twice is halved (Illinois rule): at a kink steps would creep otherwise. */
 static int fg_line_search(void *problem, fg_trial at, double start, double tol, double most, int trials, double *step,
                           double *miss) {
-    double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, slope;
+    double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, last = 0.0, slope;
     *step = most < 1.0 ? most : 1.0;
     for (int trial = 0; trial < trials; trial++) {
         double margin, next;
         *miss = at(problem, *step, &slope);
         if (fabs(slope) <= -0.9 * start || *miss <= tol) return 1;
-        if (slope > 0.0) hi = *step, at_hi = slope;
-        else lo = *step, at_lo = slope;
+        if (slope > 0.0) {
+            if (last > 0.0) at_lo *= 0.5;
+            hi = *step, at_hi = slope;
+        } else {
+            if (last < 0.0) at_hi *= 0.5;
+            lo = *step, at_lo = slope;
+        }
+        last = slope;
         if (hi == 0.0) {
             if (!(*step < most)) return 1;
             *step = 4.0 * *step < most ? 4.0 * *step : most;

@@ -8,6 +8,7 @@ with scores from 1e-6 to 1e6.
 
 from dataclasses import dataclass
 
+from .factors.factors import TREE
 from .factors.structure_rows import ROWS
 
 PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
@@ -15,10 +16,18 @@ PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 # Largest number of passes before a solver over rows. Marginals of 61 graphs take 1.03 times as long with 1000
 # and 1.8 times with 50. With 300, a sequence of 30 positions and pairs takes up to 19 times as long.
 MAX_PASSES = 500
-# LP-MAP without structures, which have many rows: passes times slots of rules before HiGHS. 61 graphs of up
-# to 300 rules take as long with 10000 and 30000. They take 1.1 times as long with 300 passes, twice as long
-# with one.
-RULE_WORK = 20000
+# Largest number of those passes in which a sequence is a flow. A flow takes as many factorisations as the
+# interior-point method for the whole graph. Marginals of sequences with many rules take up to 12 times as
+# long without a limit, and two sequences of the same variables 2.5 times as long with 5.
+MAX_FLOWS = 10
+# LP-MAP: number of columns for each slot of a rule from which MAX_PASSES come before HiGHS. Sequences with
+# few rules (14 and 18 columns for each slot) take 2 to 5 times as long by HiGHS. With 7 columns they take 4
+# times as long with MAX_PASSES.
+COLUMNS_PER_SLOT = 12
+# LP-MAP with fewer columns: passes times slots of rules before HiGHS. They end small graphs before HiGHS has
+# started (20 variables in 20 rules: half the time). With 20000, 200 variables in 250 rules take 1.2 times as
+# long.
+RULE_WORK = 5000
 # Tolerance of linear programs: marginals that nearly solve one can be far from those that do.
 LINEAR_TOL = 1e-10
 # Marginals are exact to this. A larger one of a forbidden variable means that a graph is infeasible. At this
@@ -38,11 +47,14 @@ class GraphPlan:
     ----------
     passes : int
         Of ADMM and Newton's method, before the solver over rows where there is one.
+    flows : int
+        Largest number of those passes in which a sequence is a flow.
     finisher : {"interior point", "HiGHS"} or None
         What ends the solve where passes do not; None: more passes.
     """
 
     passes: int
+    flows: int
     finisher: str | None
 
 
@@ -58,14 +70,17 @@ def plan_of(layout, options, on_device=False):
     """
     passes = first_passes(layout, options)
     if on_device or not options.exact or options.max_iter <= passes or not has_rows(layout):
-        return GraphPlan(options.max_iter, None)
-    return GraphPlan(passes, INTERIOR_POINT if options.quadratic else HIGHS)
+        return GraphPlan(options.max_iter, options.max_iter, None)
+    return GraphPlan(passes, MAX_FLOWS, INTERIOR_POINT if options.quadratic else HIGHS)
 
 
 def first_passes(layout, options):
     """How many passes come before a solver over rows."""
     rule_slots = layout.n_closed_slots - 2 * layout.n_pairs
-    if options.quadratic or layout.structured or layout.is_separate or not rule_slots:
+    n_columns = layout.n_variables + layout.n_additional - layout.n_pairs
+    # HiGHS gets the rows of trees in several rounds: with 30 rules for 15 words it takes 3 times as long
+    has_trees = any(factor["kind"] == TREE for factor in layout.structured)
+    if options.quadratic or layout.is_separate or has_trees or n_columns > COLUMNS_PER_SLOT * rule_slots:
         return MAX_PASSES
     return max(1, min(RULE_WORK // rule_slots, MAX_PASSES))
 

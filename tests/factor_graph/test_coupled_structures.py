@@ -10,6 +10,7 @@ import sparsekit as sk
 from sparsekit._factor_graph import plan
 from sparsekit._factor_graph.solver import finish
 from sparsekit._factor_graph.solver.layout import GraphOptions
+from sparsekit._factor_graph.solver.linear_program import best
 
 SHORT = ("sequence", 6, 8, {"T": 3, "K": 2})
 # kind, number of variables, number of additional scores and parameters of the structures of a graph
@@ -197,3 +198,63 @@ def test_strong_scores_take_few_passes(kind, scale):
     assert solution.status == 0 and solution.nit < 200
     # whoever names a step for Algorithm 1 alone gets it
     assert graph.solve(exact=False, adaptive=False, step_size=3.0, max_iter=5).step_size == 3.0
+
+
+def sequence_with_rules(T, K, m):
+    """A sequence, and m of each of two rules between its tags, which all tags 0 satisfy."""
+    rng = np.random.default_rng(0)
+    graph = sk.FactorGraph()
+    u = graph.variable(rng.normal(size=(T, K)))
+    graph.add(sk.Sequence(u, rng.normal(size=(T - 1, K, K))))
+    for _ in range(m):
+        index = rng.choice(T, 3, replace=False)
+        graph.add(sk.Or(u[index, rng.integers(K, size=3) * (np.arange(3) > 0)]))
+        graph.add(sk.AtMostOne(u[rng.choice(T, 4, replace=False), rng.integers(1, K, 4)]))
+    return graph
+
+
+def test_few_passes_have_flows(monkeypatch):
+    graph = sequence_with_rules(40, 3, 60)
+    solution = graph.solve()
+    assert solution.success and solution.solver == "interior point"
+    assert solution.nit < plan.MAX_PASSES
+    monkeypatch.setattr(plan, "MAX_FLOWS", plan.MAX_PASSES)
+    longer = graph.solve()
+    assert longer.nit > plan.MAX_PASSES
+    np.testing.assert_allclose(solution.x, longer.x, rtol=0, atol=1e-8)
+
+
+def test_passes_before_highs():
+    """As many as for marginals with few rules and with trees; with many rules a few."""
+
+    def first(graph):
+        return plan.first_passes(graph._plan(), GraphOptions(quadratic=False))
+
+    assert first(sequence_with_rules(40, 3, 5)) == plan.MAX_PASSES
+    assert first(sequence_with_rules(40, 3, 60)) == plan.RULE_WORK // 420
+    assert plan.first_passes(sequence_with_rules(40, 3, 60)._plan(), GraphOptions()) == plan.MAX_PASSES
+    tree, pairs = sk.FactorGraph(), sk.FactorGraph()
+    u = tree.variable((9, 9))
+    tree.add(sk.DepTree(u, projective=False))
+    tree.add(sk.AtMostOne(u))
+    assert first(tree) == plan.MAX_PASSES
+    pairs.add(sk.Pair(pairs.variable((4,))[[[0, 1], [1, 2], [2, 3]]], np.ones(3)))
+    assert first(pairs) == plan.MAX_PASSES
+
+
+def test_rows_are_presolved(monkeypatch):
+    """HiGHS gets no variable that rows force to a bound, and contracts chains."""
+    given = []
+    monkeypatch.setattr(finish, "best", lambda gain, *args: given.append(len(gain)) or best(gain, *args))
+    monkeypatch.setattr(plan, "first_passes", lambda layout, options: 1)
+    graph, rng = sk.FactorGraph(), np.random.default_rng(0)
+    u = graph.variable(np.r_[-np.inf, rng.normal(size=2000)])
+    graph.add(sk.Xor(u[:2]))  # the second one is on, and the third one is off
+    graph.add(sk.AtMostOne(u[1:3]))
+    graph.add(sk.Imply(u[np.stack([np.arange(3, 2000), np.arange(4, 2001)], axis=1)]))
+    found = graph.map()
+    assert found.success and given == [1998]
+    assert found.nit < 5  # a pass is SIMPLEX_STEPS_PER_PASS iterations: 20 without
+    assert found[u][:3].tolist() == [0.0, 1.0, 0.0]
+    gains = graph.scores[3:]
+    assert abs(found[u][3:] @ gains - max(gains[k:].sum() for k in range(1999))) < 1e-9 * np.abs(gains).sum()

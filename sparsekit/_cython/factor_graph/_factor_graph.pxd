@@ -51,7 +51,7 @@ cdef extern from "factor_graph/factor_backward.h" nogil:
         sk_size n_iter, n_newton
         int status, warm
     ctypedef struct fg_options:
-        sk_size max_iter, inner_iter
+        sk_size max_iter, max_flows, inner_iter
         double step_size, relaxation, tol_primal, tol_dual
         int adaptive, exact, quadratic
     ctypedef struct fg_call:
@@ -95,6 +95,7 @@ cdef inline fg_options options_of(dict options):
     """The options of a solve, by the names of the struct's fields."""
     cdef fg_options o
     o.max_iter, o.inner_iter = options["max_iter"], options["inner_iter"]
+    o.max_flows = options.get("max_flows", o.max_iter)
     o.step_size, o.relaxation = options["step_size"], options["relaxation"]
     o.tol_primal, o.tol_dual = options["tol_primal"], options["tol_dual"]
     o.adaptive, o.exact, o.quadratic = options["adaptive"], options["exact"], options["quadratic"]

@@ -87,12 +87,13 @@ typedef struct {
     double gamma, primal, dual, residual;
     double inv;                         /* scale of the additional scores in the last answers */
     sk_size n_iter, n_newton, calls;    /* calls: of one factor's oracle at most */
+    sk_size n_flows;                    /* passes in which a sequence was a flow */
     int status, warm, whole;            /* whole: Jacobians are those of whole faces: factor_face.h */
     fg_watch *watch;                    /* of the thread that works on it, or NULL */
 } fg_state;
 
 typedef struct {
-    sk_size max_iter, inner_iter;
+    sk_size max_iter, max_flows, inner_iter; /* max_flows: of passes in which a sequence is a flow */
     double step_size, relaxation, tol_primal, tol_dual;
     int adaptive, exact, quadratic;     /* quadratic: 1 LP-SparseMAP, 0 LP-MAP (AD3) */
 } fg_options;

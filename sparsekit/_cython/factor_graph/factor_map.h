@@ -36,6 +36,7 @@ static int fg_run(const fg_plan *g, fg_state *t, const fg_options *o) {
     t->calls = o->max_iter < PTRDIFF_MAX / o->inner_iter ? o->max_iter * o->inner_iter : PTRDIFF_MAX;
     /* added by derivatives of the last solution */
     t->whole = 0;
+    t->n_flows = 0;
     for (sk_size i = 0; i < g->n_struct; i++) {
         t->active[i].calls = 0;
         t->active[i].m -= t->active[i].extra;

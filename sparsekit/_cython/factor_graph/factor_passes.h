@@ -61,6 +61,13 @@ static int fg_answer(const fg_plan *g, fg_state *t, double *v, double inv, sk_si
     return ended;
 }
 
+/* Whether the last answer of some sequence is a flow. */
+static int fg_has_flow(const fg_plan *g, const fg_state *t) {
+    for (sk_size i = 0; i < g->n_struct; i++)
+        if (g->spec[i].kind == FG_SEQUENCE && t->active[i].by_constraints) return 1;
+    return 0;
+}
+
 /* Whether the last answer of every factor with an oracle is optimal. */
 static int fg_all_solved(const fg_plan *g, const fg_state *t) {
     for (sk_size i = 0; i < g->n_struct; i++)

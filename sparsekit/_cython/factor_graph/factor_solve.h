@@ -122,7 +122,7 @@ static int fg_end_early(const fg_plan *g, fg_state *t, const fg_options *o, int 
 
 /* Whether the iteration is over; t->status says how. */
 static int fg_has_ended(fg_state *t, const fg_options *o) {
-    if (t->n_iter >= o->max_iter) t->status = FG_MAX_ITER;
+    if (t->n_iter >= o->max_iter || t->n_flows >= o->max_flows) t->status = FG_MAX_ITER;
     else if (fg_late(t->watch)) t->status = FG_MAX_TIME;
     else return 0;
     return 1;
@@ -167,6 +167,7 @@ static int fg_solve(const fg_plan *g, fg_state *t, const fg_options *o, double f
         status = fg_admm_step(g, t, o, &primal, &moved, is_due ? INFINITY : enough);
         if (status && !fg_is_limit(status)) return t->status = status;
         t->n_iter++;
+        t->n_flows += fg_has_flow(g, t);
         is_stale = 0;
         t->primal = primal;
         t->dual = t->gamma * moved;

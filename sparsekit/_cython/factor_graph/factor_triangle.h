@@ -87,7 +87,9 @@ SK_MULTI(void, fg_four_by_one,
 }
 
 /* Each of the n rows of X becomes L^-1 times it. Rows of L and X are `size` apart; four of L are read once for all. */
-static void fg_lower_forward(sk_size m, sk_size size, const double *restrict L, sk_size n, double *restrict X) {
+SK_MULTI(void, fg_lower_forward,
+         (sk_size m, sk_size size, const double *restrict L, sk_size n, double *restrict X),
+         (m, size, L, n, X)) {
     sk_size i = 0;
     for (; i + 4 <= m; i += 4)
         for (sk_size k = 0; k < n; k++) {
@@ -103,8 +105,9 @@ static void fg_lower_forward(sk_size m, sk_size size, const double *restrict L, 
     for (; i < m; i++)
         for (sk_size k = 0; k < n; k++) {
             const double *restrict row = L + i * size;
-            double *restrict x = X + k * size;
-            x[i] = (x[i] - fg_line_dot(i, row, x)) / row[i];
+            double *restrict x = X + k * size, s = 0.0;
+            SK_SIMD_WITH(reduction(+ : s)) for (sk_size j = 0; j < i; j++) s += row[j] * x[j];
+            x[i] = (x[i] - s) / row[i];
         }
 }
 

@@ -109,10 +109,15 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
 def _assignment(layout, p, scores, off, most, deadline):
     gain = _with_own(np.where(off, 0.0, scores), p)
     size = max(np.abs(gain).max(initial=0.0), p.most[np.isfinite(p.most)].max(initial=0.0)) or 1.0
-    found = best(gain / size, p, p.most / size, most * SIMPLEX_STEPS_PER_PASS, deadline)
-    if found is None:
+    reduced = presolve(p)
+    if reduced is None:
         return None
-    x, steps = found
+    q, x, steps = reduced.inner, reduced.x, 0
+    if reduced.free.any():
+        found = best(gain[reduced.free] / size, q, q.most / size, most * SIMPLEX_STEPS_PER_PASS, deadline)
+        if found is None:
+            return None
+        x[reduced.free], steps = found
     # 0 and 1 to rounding
     x = np.clip(x, 0.0, 1.0)
     near = np.round(x)

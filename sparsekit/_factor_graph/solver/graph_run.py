@@ -145,7 +145,7 @@ def _solve_masked(runs, options, warm, n_threads, deadline):
     for (kernels, plan), some in groups.items():
         threads = thread_arguments(some[0].low, n_threads)
         # the options are checked already: checking takes longer than a small graph
-        limits = {"max_iter": plan.passes, "max_time": _left(deadline)}
+        limits = {"max_iter": plan.passes, "max_flows": plan.flows, "max_time": _left(deadline)}
         kernels.solve([run.states for run in some], vars(options) | limits, warm, *threads)
     for (_, plan), some in groups.items():
         for run in some if plan.finisher else ():
@@ -162,7 +162,8 @@ def _finish(run, options, plan, deadline):
     states, report = run.states, run.states.report()
     for i in np.flatnonzero(report["status"] == outcome.MAX_ITER):
         given = run.layout, run.scores[i], run.additional[i], run.low[i], run.low_too[i]
-        left = options.max_iter - plan.passes
+        passes = int(report["n_iter"][i])
+        left = options.max_iter - passes
         if options.quadratic:
             found = finish.marginals(*given, left, deadline)
             if found is not None:
@@ -172,7 +173,7 @@ def _finish(run, options, plan, deadline):
             found = finish.assignment(*given, left, deadline)
             if found is not None:
                 x, run.own[i], violation, nit = found
-                states.set_solution(i, x, violation, plan.passes + nit)
+                states.set_solution(i, x, violation, passes + nit)
         run.solver[i] = plan.finisher if found is not None else f"{PASSES} after {plan.finisher}"
         if found is not None and not options.quadratic:
             continue

@@ -36,18 +36,31 @@ class Point:
 
 
 class _Saddle:
-    """[diag d, B'; B, -diag s] z = right, factorised once."""
+    """[diag d, B'; B, -diag s] z = right, factorised once.
 
-    def __init__(self, d, B, s, square, scale=1.0):
+    ``order`` is a permutation in which factors stay sparse, None to find one. With an order found for each
+    Newton step, large logic takes 1.3 times as long.
+    """
+
+    def __init__(self, d, B, s, square, scale=1.0, order=None):
         self.K = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
         shift = SHIFT / scale
         d = np.where(square == 0.0, np.maximum(d, SHIFT * scale), d)
         s = s + np.where(s > shift, 0.0, shift)
         shifted = sp.block_array([[sp.diags_array(d), B.T], [B, -sp.diags_array(s)]], format="csc")
-        # the solution but for the shift
-        self._approximate = splu(
-            shifted, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-        ).solve
+        options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        if order is None:
+            self.lu, self.by = splu(shifted, "MMD_AT_PLUS_A", **options), slice(None)
+            self.order = np.argsort(self.lu.perm_c)
+        else:
+            self.lu, self.by = splu(shifted[order][:, order], "NATURAL", **options), order
+            self.order = order
+
+    def _approximate(self, right):
+        """The solution but for the shift."""
+        z = np.empty(len(right))
+        z[self.by] = self.lu.solve(right[self.by])
+        return z
 
     def solve(self, right, most=4, start=None):
         """The solution; the shift goes away by the proximal point method."""
@@ -104,7 +117,7 @@ def project(scores, p, max_iter, deadline=np.inf):
     v = np.concatenate([y, np.zeros(B.shape[0] - m)])
     low, high = np.full(n, scale), np.full(n, scale)
     best, tried, of_best = Point(x, v, np.inf, 0), None, None
-    total = 2 * n + m + soft.sum()
+    total, order = 2 * n + m + soft.sum(), None
     for it in range(max_iter):
         if time.perf_counter() > deadline:
             break
@@ -130,7 +143,8 @@ def project(scores, p, max_iter, deadline=np.inf):
         if not (np.isfinite(weight).all() and np.isfinite(slack).all()):
             break
         shifts = np.concatenate([slack, np.zeros(B.shape[0] - m)])
-        system = _Saddle(weight, B, shifts, p.quadratic, scale)
+        system = _Saddle(weight, B, shifts, p.quadratic, scale, order)
+        order = system.order
         zero = np.zeros(1)
         to = [zero, zero, zero, zero]
         for last in (False, True):

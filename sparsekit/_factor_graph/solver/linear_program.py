@@ -82,8 +82,12 @@ def _directly(core, cost, bounds, rows, least, right, most, left):
     lp.a_matrix_.format_ = core.MatrixFormat.kColwise
     lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
     options.output_flag = options.log_to_console = False
-    # chains of implications take 1.3 times as long without, logic gates 0.9 times
-    options.presolve = "off"
+    # without it chains of 1000 to 5000 implications take up to 2.9 times as long. Other graphs, without their
+    # forced variables, take 0.5 to 1.2 times as long.
+    is_chained = max(np.diff(rows.indptr).max(), np.bincount(rows.indices).max(initial=0)) <= 2
+    options.presolve = "on" if is_chained else "off"
+    # Devex: with the default, exact steepest edges, sequences take 1.4 to 1.7 times as long, logic as long
+    options.simplex_dual_edge_weight_strategy = 1
     options.primal_feasibility_tolerance = options.dual_feasibility_tolerance = LINEAR_TOL
     options.simplex_iteration_limit = min(most, np.iinfo(np.int32).max)
     options.time_limit = left

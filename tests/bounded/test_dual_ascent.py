@@ -98,10 +98,10 @@ def test_a_free_intercept_converges_where_every_row_is_at_a_bound():
 
 
 def test_fits_go_on_from_the_last_solution():
-    X, y = wide("hinge")
-    model = make("hinge", alpha=0.01, warm_start=True).fit(X, y)
-    assert model.n_iter_[0] > 3
-    assert model.fit(X, y).n_iter_[0] <= 3
+    X, y = wide("squared_hinge")
+    model = make("squared_hinge", alpha=0.01, tol=1e-10, warm_start=True).fit(X, y)
+    assert model.n_iter_[0] > 2
+    assert model.fit(X, y).n_iter_[0] <= 2
 
 
 def test_limits_and_callbacks_end_it():
@@ -116,7 +116,7 @@ def test_limits_and_callbacks_end_it():
 
     model = make("absolute", alpha=1e-4, tol=1e-12, callback=stop).fit(X, y)
     assert model.n_iter_ == 2
-    np.testing.assert_array_equal(model.coef_, seen[-1][:-1])
+    np.testing.assert_array_equal(model.coef_, seen[-1][0, :-1])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_plan_of_more_columns_than_rows(parameters, expected):
     ],
 )
 def test_plan_of_more_rows_than_columns(loss, p, alpha, is_sparse, expected):
-    X = sp.random(400, p, 0.05, format="csr", random_state=5)
+    X = sp.random(400, p, 0.05 if is_sparse else 0.5, format="csr", random_state=5)
     y = np.where(np.random.default_rng(5).random(400) < 0.5, 1.0, -1.0)
     model = make(loss, alpha=alpha, max_iter=1)
     with pytest.warns(UserWarning, match="max_iter"):
@@ -162,7 +162,7 @@ def test_plan_of_more_rows_than_columns(loss, p, alpha, is_sparse, expected):
 @pytest.mark.parametrize("extreme", ["large", "small"])
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
-        "INTERCEPT": (1e-3, 10.0), "MAX_ROW": (0.0, np.inf), "MIN_SWEEPS": (1, 200), "MORE_SWEEPS": (0.0, 2.0),
+        "INTERCEPT": (0.02, 2.0), "MAX_ROW": (0.0, np.inf), "MIN_SWEEPS": (1, 200), "MORE_SWEEPS": (0.0, 2.0),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)

@@ -92,8 +92,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     n_iter_ : int
         Iterations.
     history_ : dict of ndarray
-        Only with ``history=True``: time (seconds), fun, optimality, nnz, method ("start", "nqn", "newton")
-        and output of every iteration.
+        Only with ``history=True``: time (seconds), fun, optimality, nnz, method ("start", "nqn",
+        "newton", "dual") and output of every iteration.
     needs_offset_ : bool
         Whether the fit had an offset. Predictions then ask for one too; set it to False to let them take
         zero, for tools that cannot hand one on.
@@ -107,9 +107,11 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     Notes
     -----
     NQN [1]_ minimises the nonsmooth objective directly. A proximal Newton method with multipliers [2]_ then
-    finds the last digits and the certificate. X is used without a copy if it is float32 or float64 and C- or
-    Fortran-contiguous, CSR or CSC. Sums over dense float32 data have seven digits on the way: a smaller
-    relative gap than 1e-7 means as much.
+    finds the last digits and the certificate. Without bounds, with a ridge and no L1 part, coordinate ascent
+    on the dual [3]_ does both where there are no more rows than columns. It does too for losses with kinks
+    on many sparse columns. X is used without a copy if it is float32 or float64 and C- or
+    Fortran-contiguous, CSR or CSC; coordinate ascent copies X that is not stored by rows. Sums over dense
+    float32 data have seven digits on the way: a smaller relative gap than 1e-7 means as much.
 
     References
     ----------
@@ -117,6 +119,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
        Northwestern University, 2017, chapter 3.
     .. [2] R. T. Rockafellar, "Augmented Lagrangians and applications of the proximal point algorithm in
        convex programming", Mathematics of Operations Research 1(2), 1976.
+    .. [3] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual coordinate descent
+       method for large-scale linear SVM", ICML 2008.
 
     Examples
     --------

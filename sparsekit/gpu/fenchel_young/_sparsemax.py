@@ -16,7 +16,7 @@ ENTRIES_PER_THREAD = 16
 
 
 def contiguous(rows: DeviceArray) -> DeviceArray:
-    """An array of the shape and type of ``rows`` without gaps that a kernel may write to: itself or a new one."""
+    """An array like ``rows``, without gaps, for a kernel to write to: itself or a new one."""
     import cupy
 
     return rows if rows.flags.c_contiguous else cupy.empty(rows.shape, rows.dtype)
@@ -42,9 +42,9 @@ def sparsemax_rows(
     """Sparsemax of the rows of z (n, K), K > 0.
 
     Each of the other arrays may be None. They are targets q (n, K) or codes y (n,), and results p (n, K), tau
-    (n,), size (n,), loss (n,). p may be z itself. With ``minus`` p becomes p - q. Arrays that are not contiguous
-    are copied. Returns whether all targets q were distributions, which waits for the device; without q nothing
-    waits.
+    (n,), size (n,), loss (n,). p may be z itself. With ``minus`` p becomes p - q. Arrays that are not
+    contiguous are copied. Returns whether all targets q were distributions, which waits for the device;
+    without q nothing waits.
     """
     import cupy
 

@@ -22,37 +22,6 @@
 /* number of structures up to which a pass over L costs less than the rest of a step */
 #define FG_SMALL_FACTOR 64
 
-SK_INLINE double fg_of_parts(const fg_spec *f, const fg_active *t, sk_size k, const double *u, const double *c) {
-    double s = 0.0;
-    if (f->kind == FG_CUSTOM) {
-        const double *value = t->value + k * (f->d + f->n_add);
-        for (sk_size i = 0; i < f->d; i++) s += value[i] * u[i];
-        if (c != NULL)
-            for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
-        return s;
-    }
-    for (sk_size i = 0; i < f->n_on; i++) s += u[t->on[k * f->n_on + i]];
-    if (c != NULL)
-        for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
-    return s;
-}
-
-/* u (d) and c (n_add), either of which may be NULL, += weight times the structure's parts */
-SK_INLINE void fg_add_parts(const fg_spec *f, const fg_active *t, sk_size k, double weight, double *u, double *c) {
-    if (f->kind == FG_CUSTOM) {
-        const double *value = t->value + k * (f->d + f->n_add);
-        if (u != NULL)
-            for (sk_size i = 0; i < f->d; i++) u[i] += weight * value[i];
-        if (c != NULL)
-            for (sk_size i = 0; i < f->n_add; i++) c[i] += weight * value[f->d + i];
-        return;
-    }
-    if (u != NULL)
-        for (sk_size i = 0; i < f->n_on; i++) u[t->on[k * f->n_on + i]] += weight;
-    if (c != NULL)
-        for (sk_size i = 0; i < f->n_bonus; i++) c[t->bonus[k * f->n_bonus + i]] += weight;
-}
-
 /* Grows the buffers by one structure; whether that succeeded. */
 static int fg_grow(const fg_spec *f, fg_active *t) {
     sk_size m = t->m, size = t->size, more;

@@ -1,4 +1,4 @@
-/* The MAP oracles of all factors, behind one function. */
+/* The MAP oracles of all factors, behind one function, and sums over the parts of their structures. */
 #ifndef SPARSEKIT_FACTOR_ORACLES_H
 #define SPARSEKIT_FACTOR_ORACLES_H
 
@@ -51,6 +51,38 @@ static void fg_maximize(const fg_spec *f, const double *u, const double *c, int3
         for (sk_size i = 0; i < f->n_on; i++)
             on[i] = (int32_t)(f->rows <= n ? i * n + answer[i] : answer[i] * n + i);
     }
+}
+
+/* sum of u (d) and c (n_add), which may be NULL, over the parts of structure k */
+SK_INLINE double fg_of_parts(const fg_spec *f, const fg_active *t, sk_size k, const double *u, const double *c) {
+    double s = 0.0;
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        for (sk_size i = 0; i < f->d; i++) s += value[i] * u[i];
+        if (c != NULL)
+            for (sk_size i = 0; i < f->n_add; i++) s += value[f->d + i] * c[i];
+        return s;
+    }
+    for (sk_size i = 0; i < f->n_on; i++) s += u[t->on[k * f->n_on + i]];
+    if (c != NULL)
+        for (sk_size i = 0; i < f->n_bonus; i++) s += c[t->bonus[k * f->n_bonus + i]];
+    return s;
+}
+
+/* u (d) and c (n_add), either of which may be NULL, += weight times the structure's parts */
+SK_INLINE void fg_add_parts(const fg_spec *f, const fg_active *t, sk_size k, double weight, double *u, double *c) {
+    if (f->kind == FG_CUSTOM) {
+        const double *value = t->value + k * (f->d + f->n_add);
+        if (u != NULL)
+            for (sk_size i = 0; i < f->d; i++) u[i] += weight * value[i];
+        if (c != NULL)
+            for (sk_size i = 0; i < f->n_add; i++) c[i] += weight * value[f->d + i];
+        return;
+    }
+    if (u != NULL)
+        for (sk_size i = 0; i < f->n_on; i++) u[t->on[k * f->n_on + i]] += weight;
+    if (c != NULL)
+        for (sk_size i = 0; i < f->n_bonus; i++) c[t->bonus[k * f->n_bonus + i]] += weight;
 }
 
 #endif

@@ -93,7 +93,7 @@ def test_a_free_intercept_converges_where_every_row_is_at_a_bound():
     X = sp.random(400, 500, 0.02, format="csr", random_state=4)
     y = np.where(rng.random(400) < 0.2, 1.0, -1.0)
     model = make("hinge", alpha=10.0).fit(X, y)
-    assert methods(model) == {"dual"} and model.optimality_ <= 1e-6
+    assert "dual" in methods(model) and model.optimality_ <= 1e-6
     assert model.objective_[0] == pytest.approx(2 * np.mean(y > 0), rel=1e-2)
 
 
@@ -102,6 +102,15 @@ def test_fits_go_on_from_the_last_solution():
     model = make("squared_hinge", alpha=0.01, tol=1e-10, warm_start=True).fit(X, y)
     assert model.n_iter_[0] > 2
     assert model.fit(X, y).n_iter_[0] <= 2
+
+
+@pytest.mark.parametrize("loss, alpha", [("hinge", 1e-4), ("squared", 1e-2)])
+def test_columns_with_large_means_are_left_to_other_methods(loss, alpha):
+    X, y = wide(loss)
+    X = X + 100.0
+    model = make(loss, alpha=alpha).fit(X, y)
+    assert methods(model) > {"dual"} and model.optimality_ <= 1e-6
+    assert np.count_nonzero(model.history_["method"] == "dual") < 20
 
 
 def test_limits_and_callbacks_end_it():
@@ -158,11 +167,12 @@ def test_plan_of_more_rows_than_columns(loss, p, alpha, is_sparse, expected):
     assert ("dual" in methods(model)) == expected
 
 
-@pytest.mark.parametrize("name", ["INTERCEPT", "MAX_ROW", "MIN_SWEEPS", "MORE_SWEEPS"])
+@pytest.mark.parametrize("name", ["INTERCEPT", "MAX_ROW", "MIN_SWEEPS", "MORE_SWEEPS", "PATIENT_SWEEPS"])
 @pytest.mark.parametrize("extreme", ["large", "small"])
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
-        "INTERCEPT": (0.02, 2.0), "MAX_ROW": (0.0, np.inf), "MIN_SWEEPS": (1, 200), "MORE_SWEEPS": (0.0, 2.0),
+        "INTERCEPT": (0.02, 2.0), "MAX_ROW": (0.0, np.inf), "MIN_SWEEPS": (1, 90), "MORE_SWEEPS": (0.0, 2.0),
+        "PATIENT_SWEEPS": (1, 10**6),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)

@@ -49,10 +49,9 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
             run.begin(w, b)
             if ascends(run):
                 ascend(run, w, b)
-            else:
-                if not run.is_small:
-                    Descent(run).approach(w, b)
-                refine(run)
+            if not run.is_small:
+                Descent(run).approach(w, b)
+            refine(run)
             status = outcome.NO_PROGRESS
         except Stop as stop:
             status = stop.status

@@ -4,6 +4,7 @@ The model minimises sum_i s_i h(c_i (x_i.w + b - t_i)) + l2/2 |w|^2, with h* = e
 """
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -70,6 +71,8 @@ cdef class DualAscent:
         cdef double most = 1e300, worst = 0.0
         with nogil:
             for k in range(n_sweeps):
+                with gil:
+                    PyErr_CheckSignals()  # Ctrl-C ends it
                 worst = 0.0
                 n_steps += m
                 for at in range(m - 1, 0, -1):
@@ -96,7 +99,7 @@ cdef class DualAscent:
 
     cdef inline bint _step(self, const real[::1] data, const index[::1] indices, const index[::1] indptr, Py_ssize_t i,
                            double most, double* worst) noexcept nogil:
-        # a step of row i; whether the row stays
+        # a step of row i; whether later sweeps take the row too
         cdef double c = self.c[i] if self.c is not None else 1.0, a = self.dual[i], z = self.b, r, new, size, step
         cdef Py_ssize_t p = self.coef.shape[0], k
         if indptr.shape[0]:
@@ -113,7 +116,7 @@ cdef class DualAscent:
         if size > 0.0:
             new = size * a + r
             new = (new - self.eps if new > self.eps else (new + self.eps if new < -self.eps else 0.0)) / size
-        else:  # neither the ridge nor the loss bends
+        else:  # neither the ridge nor the loss has curvature
             new = self.hi if r > self.eps else (self.lo if r < -self.eps else a)
         new = self.lo if new < self.lo else (self.hi if new > self.hi else new)
         if new == a:

@@ -16,7 +16,7 @@ PASSES, INTERIOR_POINT, HIGHS = "ADMM", "interior point", "HiGHS"
 # Largest number of passes before a solver over rows. Marginals of 61 graphs take 1.03 times as long with 1000
 # and 1.8 times with 50. With 300, a sequence of 30 positions and pairs takes up to 19 times as long.
 MAX_PASSES = 500
-# Largest number of those passes in which a sequence is a flow. A flow takes as many factorisations as the
+# Largest number of passes of ADMM in which a sequence is a flow. A flow takes as many factorisations as the
 # interior-point method for the whole graph. Marginals of sequences with many rules take up to 12 times as
 # long without a limit, and two sequences of the same variables 2.5 times as long with 5.
 MAX_FLOWS = 10

@@ -234,3 +234,21 @@ def test_status_says_what_ended_a_solve(monkeypatch):
     assert hard.solve_batch(np.stack([hard.scores, np.zeros(200)])).solver[0] == "interior point"
     monkeypatch.setattr(finish, "marginals", lambda *args: None)
     assert hard.solve(max_iter=501).solver == "ADMM after interior point"
+
+
+@pytest.mark.parametrize("score", [-1e10, 1e10])
+def test_map_of_other_variables_where_a_forced_one_has_a_huge_score(score):
+    rng = np.random.default_rng(0)
+    graph = sk.FactorGraph()
+    u = graph.variable(np.append(score, rng.normal(size=199)))
+    if score < 0:
+        graph.add(sk.Xor(u[:1]))
+    else:
+        graph.add(sk.Budget(u[:1], 0))
+    for _ in range(250):
+        graph.add(sk.AtMostOne(u[rng.choice(np.arange(1, 200), 3, replace=False)]))
+    huge = graph.map()
+    graph.set_scores(u, np.append(0.0, graph.scores[1:]))
+    known = graph.map()
+    assert huge.success and known.success
+    np.testing.assert_array_equal(huge[u], known[u])

@@ -94,7 +94,14 @@ def test_an_unfinished_oracle_is_not_convergence(exact):
 
 
 @pytest.mark.parametrize(
-    "T, K, scale, seeds", [(50, 10, 1e-4, [0]), (50, 10, 1e-6, [0, 1]), (20, 5, 1e-7, [0, 3])]
+    "T, K, scale, seeds",
+    [
+        (50, 10, 1e-4, [0]),
+        (50, 10, 1e-6, [0, 1]),
+        (20, 5, 1e-7, [0, 3]),
+        (50, 12, 1e-8, [0]),
+        (50, 12, 1e-10, [0]),
+    ],
 )
 def test_sequences_of_tiny_scores(T, K, scale, seeds):
     for seed in seeds:

@@ -108,13 +108,15 @@ def assignment(layout, scores, additional, off, off_additional, most, deadline):
 
 def _assignment(layout, p, scores, off, most, deadline):
     gain = _with_own(np.where(off, 0.0, scores), p)
-    size = max(np.abs(gain).max(initial=0.0), p.most[np.isfinite(p.most)].max(initial=0.0)) or 1.0
     reduced = presolve(p)
     if reduced is None:
         return None
     q, x, steps = reduced.inner, reduced.x, 0
     if reduced.free.any():
-        found = best(gain[reduced.free] / size, q, q.most / size, most * SIMPLEX_STEPS_PER_PASS, deadline)
+        gain = gain[reduced.free]
+        # of what is left: the scores of forced variables may be much larger
+        size = max(np.abs(gain).max(), q.most[np.isfinite(q.most)].max(initial=0.0)) or 1.0
+        found = best(gain / size, q, q.most / size, most * SIMPLEX_STEPS_PER_PASS, deadline)
         if found is None:
             return None
         x[reduced.free], steps = found

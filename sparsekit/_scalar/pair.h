@@ -31,12 +31,12 @@ SK_BOTH void sk_pair(double v1, double v2, double d1, double d2, double q, doubl
     *x2 = turn ? 1.0 - y2 : y2;
 }
 
-/* eqs. (167) and (171) at the same point: f + e coef (w e)' in the scores, n in that of both. Where that is 0 the
- * variables are independent, and the slope in it, which is one-sided, that of a score just above 0. */
 typedef struct {
     double f1, f2, e1, e2, coef, n1, n2;
 } sk_pair_slopes;
 
+/* eqs. (167) and (171) at the same point: f + e coef (w e)' in the scores, n in that of both. Where that is 0 the
+ * variables are independent, and the slope in it, which is one-sided, that of a score just above 0. */
 SK_BOTH sk_pair_slopes sk_pair_jacobian(double v1, double v2, double d1, double d2, double q, double score) {
     double up = fabs(score);
     int turn = score < 0.0;

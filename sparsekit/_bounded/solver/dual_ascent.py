@@ -7,8 +7,8 @@ A step maximises over one a_i and reads one row of X [1]_; rows that stay at a b
 condition is that of a free intercept. It has b as its multiplier and a quadratic term, as in the method of
 multipliers. Where the gap falls slowly NQN and Newton's method do the whole fit.
 
-60 fits of six losses to five made sets, none of them used to choose anything here, take 0.12 of the time that
-NQN and Newton's method take. Two Huber fits to 900 x 1000 normal numbers take six times as long.
+60 fits of six losses to five made sets, none of them used to choose anything here, take 0.11 of the time that
+NQN and Newton's method take. Huber fits to 900 x 1000 normal numbers take up to 4.5 times as long.
 
 .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual coordinate descent
    method for large-scale linear SVM", ICML 2008.
@@ -38,8 +38,8 @@ PATIENT_SWEEPS = 60
 # long.
 INTERCEPT = 0.1
 # Mean square of a row, in units of n l2, up to which sparse X with more rows than columns, but more than
-# `SMALL_SIDE`, goes this way for losses with kinks: 26 such fits take 0.25 of the time, at most 1.4 times as
-# long. Beyond it four of five fits take 2 to 4 times as long.
+# `SMALL_SIDE`, goes this way for losses with kinks: 26 such fits take 0.25 of the time, at most 1.9 times as
+# long. Beyond it three of four sets take 1 to 4 times as long, tags of papers a tenth of the time.
 MAX_ROW = 20.0
 
 

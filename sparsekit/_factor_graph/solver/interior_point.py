@@ -19,8 +19,8 @@ from ..._solver.tolerances import ROUNDING
 from ..plan import MARGINAL_TOL
 
 # Regularisation of dependent equalities and of variables without a quadratic term. Refinement removes its
-# effect: 1e-9 to 1e-5 take the same time. Coefficients of 1e-5 beside 1 end without a solution; with 1e-9 they
-# have one, and a mixture of tables has none.
+# effect: 1e-9 to 1e-5 take the same time. Coefficients of 1e-5 beside 1 end without a solution; with 1e-9
+# they have one, and a mixture of tables has none.
 SHIFT = 1e-7
 # Largest number of Newton steps. No feasible graph of 62 coupled ones reached it.
 MAX_STEPS = 60

@@ -131,13 +131,19 @@ def test_systems_are_solved_alike_by_rows_columns_and_products(sparse, intercept
             np.testing.assert_allclose(d[:, k], wanted, rtol=1e-5, atol=1e-6 * abs(wanted).max())
 
 
-@pytest.mark.parametrize("case", [{}, dict(p=200, n=60), dict(sparse=True), dict(intercept=False)])
+@pytest.mark.parametrize(
+    "case",
+    [
+        {}, dict(p=200, n=60), dict(sparse=True), dict(intercept=False), dict(p=90, n=60, sparse=True),
+        dict(p=90, n=60, intercept=False), dict(p=90, n=60, far=20.0),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("alpha", [1e-3, 1e-1])
 def test_hinge_is_that_of_the_solver_with_bounds(case, alpha):
     f = problem("hinge", alpha=alpha, K=3, **case)
     found = minimize_independent(f, None, tol=1e-6, max_iter=2000)
     assert found.status == outcome.CONVERGED
-    fun = 0.0
+    fun, gap = 0.0, 0.0
     for y in f.Y.T:
         X = (
             sp.csr_matrix((f.design.data, f.design.indices, f.design.indptr), f.design.shape)
@@ -148,8 +154,9 @@ def test_hinge_is_that_of_the_solver_with_bounds(case, alpha):
         model = BoundedClassifier(
             "hinge", bounds=bounds, alpha=alpha, fit_intercept=f.fit_intercept, tol=1e-7
         )
-        fun += model.fit(X, y).objective_[0]
-    assert found.fun == pytest.approx(fun, rel=2e-6)
+        model.fit(X, y)
+        fun, gap = fun + model.objective_[0], gap + model.dual_gap_[0]
+    assert fun - gap - 1e-12 <= found.fun <= fun * (1.0 + 2e-6)
 
 
 @pytest.mark.parametrize("loss, alpha", [("logistic", 1e-7), ("sparsemap", 1e-4)])
@@ -205,9 +212,10 @@ def test_no_penalty_is_the_limit_of_little(loss):
     assert found.fun == pytest.approx(near.fun, rel=1e-4)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_limits_callbacks_and_history(loss):
-    f = problem(loss, alpha=1e-4)
+# with more columns than rows a hinge has coordinate ascent
+@pytest.mark.parametrize("loss, p", [*((loss, 15) for loss in LOSSES), ("hinge", 150)])
+def test_limits_callbacks_and_history(loss, p):
+    f = problem(loss, p=p, alpha=1e-4)
     full = minimize_independent(f, None, tol=1e-8, max_iter=1000, history=True)
     assert full.status == outcome.CONVERGED and len(full.history["fun"]) == full.nit
     if loss != "hinge":
@@ -231,6 +239,14 @@ def test_limits_callbacks_and_history(loss):
     # as near as rounding lets it come
     end = minimize_independent(f, None, tol=1e-30, max_iter=2000)
     assert end.status == outcome.NO_PROGRESS or end.dual_gap == 0.0
+
+
+def test_coordinate_ascent_begins_at_other_coefficients():
+    f = problem("hinge", n=60, p=90, alpha=1e-2)
+    cold = minimize_independent(f, None, tol=1e-8, max_iter=1000)
+    warm = minimize_independent(f, cold.x, tol=1e-6, max_iter=1000)
+    assert warm.status == outcome.CONVERGED and warm.nit < cold.nit
+    assert warm.fun == pytest.approx(cold.fun, rel=2e-6)
 
 
 def test_a_factor_that_changes_nothing_changes_no_objective():

@@ -18,10 +18,11 @@ import numpy as np
 
 from ..._arrays import is_in_main_memory
 from ..._cython.bounded._dual_ascent import DualAscent
-from ..._linalg.newton import SMALL_SIDE
+from ..._linalg.class_products import squared_norms
+from ..._linalg.newton import MAX_SIDE, SMALL_SIDE
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import ROUNDING
-from ..losses.losses import LossRows, PiecewiseLoss
+from ..losses.losses import LossRows
 
 # Least number of sweeps between two certificates.
 MIN_SWEEPS = 10
@@ -30,49 +31,31 @@ MAX_SWEEPS = 100
 # Their number as a part of all sweeps so far. Always ten sweeps take 2.4 times as long to the last digits of
 # a weak penalty.
 MORE_SWEEPS = 0.2
-# Sweeps after which the gap has to fall by half while their number grows fourfold. Else other methods go on:
-# columns with large means and strong ridges have an intercept that moves slowly. With twofold, a fit to text
-# takes 15 times as long.
-PATIENT_SWEEPS = 60
+# What the other methods cost, in entries of X that sweeps read: SIDES m^3 + WORK, m being the smaller side of
+# X. Where more sweeps seem to be left, these methods take over. 124 fits made for this choice take 1.07 times
+# as long as the better way of each.
+SIDES = 2.0
+WORK = 1e8
+# Part of that cost after which the sweeps left are estimated; the gap falls slowly at first.
+TRIAL = 0.1
 # Quadratic term of an intercept, as a part of a row's mean one. With 1 six fits to text take 1.7 times as
 # long.
 INTERCEPT = 0.1
-# Mean square of a row, in units of n l2, up to which sparse X with more rows than columns, but more than
-# `SMALL_SIDE`, goes this way for losses with kinks: 26 such fits take 0.25 of the time, at most 1.9 times as
-# long. Beyond it three of four sets take 1 to 4 times as long, tags of papers a tenth of the time.
-MAX_ROW = 20.0
 
 
-def ascends(run):
-    """Whether `ascend` solves the problem: with more columns than rows, or sparse columns of short rows."""
-    problem, loss = run.problem, run.problem.loss
-    is_known = isinstance(loss, PiecewiseLoss) and is_in_main_memory(loss.s) and not run.is_small
-    is_plain = problem.l2 > 0.0 and problem.l1 == 0.0
-    if not (is_known and is_plain) or np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any():
-        return False
-    if problem.p >= problem.n:
-        return True
-    if not (loss.has_kinks and problem.matrix.is_sparse and problem.p > SMALL_SIDE):
-        return False
-    return float(problem.matrix.squares(loss.s).sum()) <= MAX_ROW * problem.n * problem.l2
+def ascends(matrix, weight, has_kinks):
+    """Whether `ascend` solves ridges on X: with more columns than rows, or kinks and many columns."""
+    n, p = matrix.shape
+    return is_in_main_memory(weight) and (p >= n or (has_kinks and p > SMALL_SIDE))
 
 
 def ascend(run, w, b):
     """Go from (w, b) to the solution (`Stop`), or until the gap falls slowly."""
     problem, loss = run.problem, run.problem.loss
-    X, none = problem.matrix.X, np.empty(0, dtype=np.int32)
-    if problem.matrix.is_sparse:
-        X = X.tocsr()
-        squares = problem.matrix.with_values(np.square(problem.matrix.data, dtype=np.float64))
-        by_rows, squares = (X.data, X.indices, X.indptr), squares.matvec(np.ones(problem.p))
-    else:
-        by_rows = np.ascontiguousarray(X).ravel(), none, none
-        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
-    q = INTERCEPT * float(loss.s @ squares) / problem.l2 if problem.fit_intercept else 0.0
-    shape = loss.lo, loss.hi, loss.eps, loss.delta
-    dual = DualAscent(loss.t, loss.s, loss.c, shape, problem.l2, q, squares, problem.p)
     rows, spare = LossRows.empty(problem.n), LossRows.empty(problem.n)
-    dual.b, n_sweeps, gaps = b, 0, [(0, np.inf)]
+    by_rows, squares = rows_of(problem.matrix)
+    dual = dual_of(loss, problem.l2, squares, problem.p, problem.fit_intercept)
+    dual.b, pace = b, Pace(problem.matrix)
     if w.any():
         dual.a[:] = loss.evaluate(problem.predictor(w, b), rows).dual
     while True:
@@ -83,23 +66,57 @@ def ascend(run, w, b):
         z = problem.predictor(dual.w, dual.b)
         f, shift = loss.evaluate(z, spare).f, 0.0
         if problem.fit_intercept:
-            shift, f = _best_shift(loss, z, f, spare)
+            shift, f = best_shift(loss, z, f, spare)
         run.update_best(dual.w, dual.b + shift, f + problem.penalty(dual.w))
         run.certificate.update(dual.w, dual.b + shift, z, rows, gradient, run.primal)
         run.iteration("dual")
-        before = next(gap for at, gap in reversed(gaps) if 4 * at <= n_sweeps)
-        intercept_step = q * float(rows.u.sum())
+        intercept_step = dual.q * float(rows.u.sum())
         is_rounding = max(dual.violation, abs(intercept_step)) <= ROUNDING * loss.spread
-        if is_rounding or (n_sweeps >= PATIENT_SWEEPS and not run.gap <= 0.5 * before):
+        if is_rounding or pace.is_slow(run.gap, run.allowed(run.options.tol)):
             return
-        gaps.append((n_sweeps, run.gap))
         dual.b -= intercept_step
-        n_next = min(max(MIN_SWEEPS, int(MORE_SWEEPS * n_sweeps)), MAX_SWEEPS)
-        problem.n_passes += dual.sweep(*by_rows, n_next) // problem.n
-        n_sweeps += n_next
+        problem.n_passes += dual.sweep(*by_rows, pace.step()) // problem.n
 
 
-def _best_shift(loss, z, f, rows):
+def rows_of(matrix):
+    """Entries of X by rows, as `DualAscent.sweep` reads them, and the rows' squares (n,)."""
+    X, none = matrix.X, np.empty(0, dtype=np.int32)
+    if matrix.is_sparse:
+        X = X.tocsr()
+        return (X.data, X.indices, X.indptr), squared_norms(matrix)
+    return (np.ascontiguousarray(X).ravel(), none, none), squared_norms(matrix)
+
+
+def dual_of(loss, l2, squares, p, fit_intercept):
+    """The `DualAscent` of a `PiecewiseLoss`."""
+    q = INTERCEPT * float(loss.s @ squares) / l2 if fit_intercept else 0.0
+    shape = loss.lo, loss.hi, loss.eps, loss.delta
+    return DualAscent(loss.t, loss.s, loss.c, shape, l2, q, squares, p)
+
+
+class Pace:
+    """How many sweeps there were, how many come next, and whether it goes too slowly."""
+
+    def __init__(self, matrix):
+        self.most = (SIDES * min(*matrix.shape, MAX_SIDE) ** 3 + WORK) / max(matrix.nnz, 1)
+        self.n_sweeps, self.gaps = 0, [(0, np.inf)]
+
+    def is_slow(self, gap, allowed):
+        """Whether more sweeps are left than the other methods cost, at the rate of the last half of them."""
+        at, before = next(point for point in reversed(self.gaps) if 2 * point[0] <= self.n_sweeps)
+        self.gaps.append((self.n_sweeps, gap))
+        if self.n_sweeps < TRIAL * self.most:
+            return False
+        return (self.n_sweeps - at) * np.log(gap / allowed) > self.most * np.log(before / gap)
+
+    def step(self):
+        """The number of sweeps that come next."""
+        n_next = min(max(MIN_SWEEPS, int(MORE_SWEEPS * self.n_sweeps)), MAX_SWEEPS)
+        self.n_sweeps += n_next
+        return n_next
+
+
+def best_shift(loss, z, f, rows):
     """What to add to the predictor z, at which the loss is f, for about the least loss, and that loss."""
     step = np.full_like(z, loss.spread)
     slope = loss.slope_along(z, step, 0.0)

@@ -13,6 +13,7 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
+from ..losses.losses import PiecewiseLoss
 from .certificate import Certificate
 from .dual_ascent import ascend, ascends
 from .refine import refine
@@ -41,13 +42,13 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         x = (w, b), fun, dual_gap, optimality, nit, nfev, status, message, success, history. optimality is the
         gap relative to the objective. nfev counts passes over X, one or two an evaluation.
     """
-    opts, b = opts or BoundedOptions(), float(b)
+    opts, b, loss = opts or BoundedOptions(), float(b), problem.loss
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
             run.begin(w, b)
-            if ascends(run):
+            if not run.is_small and _is_plain(problem) and ascends(problem.matrix, loss.s, loss.has_kinks):
                 ascend(run, w, b)
             if not run.is_small:
                 Descent(run).approach(w, b)
@@ -62,3 +63,9 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         nit=run.nit, nfev=problem.n_passes, status=status, message=MESSAGES[status],
         success=status == outcome.CONVERGED, history=run.history.columns(),
     )  # fmt: skip
+
+
+def _is_plain(problem):
+    """Whether there is a ridge and nothing else."""
+    is_known = isinstance(problem.loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.l1 == 0.0
+    return is_known and not (np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())

@@ -75,9 +75,9 @@ class Bounds:
         self.proven, self.estimated = self.lower, self.lower
         self.least = SINGLE_ROUNDING * form.at_zero()  # which counts as 0
 
-    def update(self, form):
-        """Evaluate the problem's point; its dual variables."""
-        dual = form.dual_variables()
+    def update(self, form, dual=None):
+        """Evaluate the problem's point, and dual variables, by default its own; these."""
+        dual = form.dual_variables() if dual is None else dual
         upper = form.primal()  # last, so that errors of rows are those of the loss itself
         lower, self.certain = form.dual(dual)
         form.copy_where(self.x, upper < self.upper)
@@ -106,13 +106,13 @@ class Bounds:
         return gap / max(fun, float(self.least.sum())) if gap > 0.0 else 0.0
 
 
-def proximal_points(form, tol, steps, status=None):
+def proximal_points(form, tol, steps, status=None, bounds=None):
     """Proximal steps until the gap is at most tol times the objective; `Bounds`, status.
 
     ``form`` is the problem at its proximal term. It has x, primal(), dual(u), dual_variables(), at_zero(),
     copy_where(x, better), descend(goal, steps), recentre(u) and has_kinks.
     """
-    bounds, forcing, stalled = Bounds(form), FORCING, 0
+    bounds, forcing, stalled = bounds or Bounds(form), FORCING, 0
     while True:
         steps.optimality, gap = bounds.optimality, bounds.sums[1]
         if steps.optimality <= tol and status != outcome.STOPPED:

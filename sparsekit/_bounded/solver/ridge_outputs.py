@@ -3,7 +3,8 @@ r"""Linear models with a ridge and without bounds, several outputs at once: Newt
 .. math:: \min_{w_k, b_k} \sum_i s_i l_{ik}(x_i^T w_k + b_k) + \tfrac{\alpha}{2} \|w_k\|^2
 
 Outputs are problems of their own with one X: a product with it serves all, and those that are done drop out.
-Losses with kinks get proximal steps (`proximal_points`). The dual has slopes u for its variables,
+Losses with kinks get coordinate ascent on the dual or proximal steps (`proximal_points`). The dual has slopes
+u for its variables,
 
 .. math:: \max_u - \sum_i s_i l^*_{ik}(u_{ik}) - \|X^T S u_k\|^2 / (2 \alpha), \quad s^T u_k = 0,
 
@@ -16,12 +17,15 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
 from ..._solver.tolerances import FORCING
+from .ascend_outputs import ascend_outputs
+from .dual_ascent import ascends
 from .output_systems import OutputSystems
 from .proximal_points import (
     FIRST_SMOOTHING,
     MIN_SMOOTHING,
     SHRINK,
     WARM_SMOOTHING,
+    Bounds,
     Steps,
     balanced,
     proximal_points,
@@ -72,7 +76,15 @@ def minimize_outputs(
     steps = Steps.of_call(table.size, max_iter, max_time, callback, history)
     with blas_threads(n_threads), np.errstate(over="ignore", invalid="ignore"):
         form = RidgeOutputs(design, weight, rows, alpha, fit_intercept, table, is_warm=x0 is not None)
-        return steps.result(*proximal_points(form, tol, steps))
+        return steps.result(*solve_outputs(form, tol, steps))
+
+
+def solve_outputs(form, tol, steps):
+    """`Bounds` and status of `RidgeOutputs`."""
+    bounds, status = Bounds(form), None
+    if form.alpha > 0.0 and form.has_kinks and ascends(form.systems.design, form.weight, has_kinks=True):
+        status = ascend_outputs(form, bounds, tol, steps)
+    return proximal_points(form, tol, steps, status, bounds)
 
 
 class RidgeOutputs:

@@ -47,7 +47,8 @@ cdef class DualAscent:
     cdef readonly double violation
     cdef const double[::1] t, s, c, squares
     cdef double[::1] dual, coef
-    cdef double lo, hi, eps, delta, inverse, q
+    cdef readonly double q
+    cdef double lo, hi, eps, delta, inverse
     cdef int32_t[::1] order
     cdef uint64_t state
 

@@ -19,7 +19,7 @@ from ..._bounded.solver.proximal_points import (
     Steps,
     proximal_points,
 )
-from ..._bounded.solver.ridge_outputs import RidgeOutputs
+from ..._bounded.solver.ridge_outputs import RidgeOutputs, solve_outputs
 from ..._linalg.threads import blas_threads
 from .coupled_problem import CoupledHinge
 
@@ -64,7 +64,7 @@ def _fit(loss, x0, tol, steps):
         form = RidgeOutputs(
             loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)
         )
-        bounds, status = proximal_points(form, PAIRLESS_GAP * tol, steps)
+        bounds, status = solve_outputs(form, PAIRLESS_GAP * tol, steps)
         x[: len(bounds.x)] = bounds.x
         status = None if status in GOES_ON else status
         loss.centre = loss.Y + rows.centre

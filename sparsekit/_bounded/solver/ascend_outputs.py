@@ -46,7 +46,7 @@ def ascend_outputs(form, bounds, tol, steps):
                 shift, _ = best_shift(loss, z, loss.evaluate(z, spare).f, spare)
                 form.table[p, k] += shift
                 form.eta[:, k] += shift
-                dual.b -= dual.q * sum_
+                dual.b += max(shift, -dual.q * sum_, key=abs)
                 rest = max(rest, abs(dual.q * sum_))
         bounds.update(form, rows.centre)
         steps.nfev += n_sweeps

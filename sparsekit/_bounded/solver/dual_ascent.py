@@ -19,7 +19,7 @@ import numpy as np
 from ..._arrays import is_in_main_memory
 from ..._cython.bounded._dual_ascent import DualAscent
 from ..._linalg.class_products import squared_norms
-from ..._linalg.newton import MAX_SIDE, SMALL_SIDE
+from ..._linalg.newton import MAX_SIDE
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows
@@ -31,22 +31,31 @@ MAX_SWEEPS = 100
 # Their number as a part of all sweeps so far. Always ten sweeps take 2.4 times as long to the last digits of
 # a weak penalty.
 MORE_SWEEPS = 0.2
-# What the other methods cost, in entries of X that sweeps read: SIDES m^3 + WORK, m being the smaller side of
-# X. Where more sweeps seem to be left, these methods take over. 124 fits made for this choice take 1.07 times
-# as long as the better way of each.
-SIDES = 2.0
+# What the other methods cost, in entries of X that sweeps read: STEPS min(n, p)^2 p + WORK. Where more sweeps
+# seem to be left, these methods take over. 124 fits made for this choice take 1.07 times as long as the
+# better way of each.
+STEPS = 2.0
 WORK = 1e8
+# Cost in sweeps below which they do not begin. With none, fits to 10000 x 30 normal numbers take 1.6 times as
+# long; with 600, fits to 3000 x 100 and 2000 x 150 ones 1.06 times.
+MIN_COST = 350
 # Part of that cost after which the sweeps left are estimated; the gap falls slowly at first.
 TRIAL = 0.1
-# Quadratic term of an intercept, as a part of a row's mean one. With 1 six fits to text take 1.7 times as
-# long.
-INTERCEPT = 0.1
+# Quadratic term of an intercept, as a part of a row's mean one. 192 fits to made data take 1.3 times as long
+# with 0.1, and as long with 1, but up to 3.5 times.
+INTERCEPT = 0.3
 
 
 def ascends(matrix, weight, has_kinks):
-    """Whether `ascend` solves ridges on X: with more columns than rows, or kinks and many columns."""
+    """Whether `ascend` solves ridges on X: with kinks or more columns than rows."""
     n, p = matrix.shape
-    return is_in_main_memory(weight) and (p >= n or (has_kinks and p > SMALL_SIDE))
+    return is_in_main_memory(weight) and (p >= n or has_kinks) and cost_in_sweeps(matrix) >= MIN_COST
+
+
+def cost_in_sweeps(matrix):
+    """What the other methods cost."""
+    n, p = matrix.shape
+    return (STEPS * min(n, p, MAX_SIDE) ** 2 * p + WORK) / max(matrix.nnz, 1)
 
 
 def ascend(run, w, b):
@@ -74,7 +83,7 @@ def ascend(run, w, b):
         is_rounding = max(dual.violation, abs(intercept_step)) <= ROUNDING * loss.spread
         if is_rounding or pace.is_slow(run.gap, run.allowed(run.options.tol)):
             return
-        dual.b -= intercept_step
+        dual.b += max(shift, -intercept_step, key=abs)
         problem.n_passes += dual.sweep(*by_rows, pace.step()) // problem.n
 
 
@@ -98,7 +107,7 @@ class Pace:
     """How many sweeps there were, how many come next, and whether it goes too slowly."""
 
     def __init__(self, matrix):
-        self.most = (SIDES * min(*matrix.shape, MAX_SIDE) ** 3 + WORK) / max(matrix.nnz, 1)
+        self.most = cost_in_sweeps(matrix)
         self.n_sweeps, self.gaps = 0, [(0, np.inf)]
 
     def is_slow(self, gap, allowed):

@@ -71,6 +71,19 @@ def test_every_form_of_X_has_the_same_solution(form):
     assert model.objective_[0] == pytest.approx(known.objective_[0], rel=2e-6)
 
 
+def test_entries_of_one_place_are_summed():
+    X, y = wide("hinge")
+    X = sp.coo_array(X)
+    twice = sp.csr_array(
+        (np.repeat(X.data / 2, 2), (np.repeat(X.coords[0], 2), np.repeat(X.coords[1], 2))), shape=X.shape
+    )
+    given = sp.csr_array((np.repeat(twice.data / 2, 2), np.repeat(twice.indices, 2), 2 * twice.indptr))
+    assert given.nnz == 2 * X.nnz and not given.has_canonical_format
+    model, known = (make("hinge", alpha=0.01).fit(A, y) for A in (given, X.tocsr()))
+    np.testing.assert_allclose(model.objective_, known.objective_, rtol=3e-6)
+    assert model.n_iter_[0] <= 2 * known.n_iter_[0]
+
+
 def test_equal_calls_have_equal_bits():
     X, y = wide("hinge")
     first, second = (make("hinge").fit(X, y) for _ in range(2))
@@ -164,13 +177,14 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
 
 
 @pytest.mark.parametrize(
-    "name", ["INTERCEPT", "MIN_COST", "MIN_SWEEPS", "MORE_SWEEPS", "STEPS", "TRIAL", "WORK"]
+    "name",
+    ["FIXED_COST", "INTERCEPT", "MIN_COST", "MIN_SWEEPS", "MORE_SWEEPS", "NEWTON_STEPS", "TRIAL"],
 )
 @pytest.mark.parametrize("extreme", ["large", "small"])
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
-        "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90), "MORE_SWEEPS": (0.0, 2.0),
-        "STEPS": (0.0, 1e6), "TRIAL": (0.0, np.inf), "WORK": (0.0, 1e12),
+        "FIXED_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90),
+        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_STEPS": (0.0, 1e6), "TRIAL": (0.0, np.inf),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)

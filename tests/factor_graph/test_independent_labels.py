@@ -134,8 +134,8 @@ def test_systems_are_solved_alike_by_rows_columns_and_products(sparse, intercept
 @pytest.mark.parametrize(
     "case",
     [
-        {}, dict(p=200, n=60), dict(sparse=True), dict(intercept=False), dict(p=90, n=60, sparse=True),
-        dict(p=90, n=60, intercept=False), dict(p=90, n=60, far=20.0),
+        {}, dict(p=200, n=60), dict(sparse=True), dict(intercept=False), dict(p=400, n=60, sparse=True),
+        dict(p=400, n=60, intercept=False), dict(p=400, n=60, far=20.0), dict(p=400, n=60),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("alpha", [1e-3, 1e-1])
@@ -212,8 +212,8 @@ def test_no_penalty_is_the_limit_of_little(loss):
     assert found.fun == pytest.approx(near.fun, rel=1e-4)
 
 
-# with more columns than rows a hinge has coordinate ascent
-@pytest.mark.parametrize("loss, p", [*((loss, 15) for loss in LOSSES), ("hinge", 150)])
+# hinges of more than 20000 entries have coordinate ascent
+@pytest.mark.parametrize("loss, p", [*((loss, 15) for loss in LOSSES), ("hinge", 170)])
 def test_limits_callbacks_and_history(loss, p):
     f = problem(loss, p=p, alpha=1e-4)
     full = minimize_independent(f, None, tol=1e-8, max_iter=1000, history=True)
@@ -230,6 +230,8 @@ def test_limits_callbacks_and_history(loss, p):
 
     def stop(report):
         seen.append(report.nit)
+        if p == 170:
+            assert objective(f, report.x)[0] == pytest.approx(report.fun, rel=1e-9)
         report.x[:] = np.nan
         return report.nit == 2
 
@@ -242,11 +244,16 @@ def test_limits_callbacks_and_history(loss, p):
 
 
 def test_coordinate_ascent_begins_at_other_coefficients():
-    f = problem("hinge", n=60, p=90, alpha=1e-2)
+    f = problem("hinge", n=60, p=400, alpha=1e-2)
     cold = minimize_independent(f, None, tol=1e-8, max_iter=1000)
     warm = minimize_independent(f, cold.x, tol=1e-6, max_iter=1000)
     assert warm.status == outcome.CONVERGED and warm.nit < cold.nit
     assert warm.fun == pytest.approx(cold.fun, rel=2e-6)
+
+
+def test_nothing_is_left_to_do_at_a_loose_tolerance():
+    found = minimize_independent(problem("hinge", n=60, p=400), None, tol=1.0, max_iter=10)
+    assert found.nit == 0 and found.status == outcome.CONVERGED
 
 
 def test_a_factor_that_changes_nothing_changes_no_objective():

@@ -108,8 +108,8 @@ class BoundedRegressor(BoundedEstimatorMixin, OffsetRegressionMixin, BaseEstimat
     -----
     NQN [1]_ minimises the nonsmooth objective directly. A proximal Newton method with multipliers [2]_ then
     finds the last digits and the certificate. Without bounds, with a ridge and no L1 part, coordinate ascent
-    on the dual [3]_ does both where there are no more rows than columns. It does too for losses with kinks
-    on many sparse columns. X is used without a copy if it is float32 or float64 and C- or
+    on the dual [3]_ does both where there are no more rows than columns, and for losses with kinks, unless it
+    seems to take longer. X is used without a copy if it is float32 or float64 and C- or
     Fortran-contiguous, CSR or CSC; coordinate ascent copies X that is not stored by rows. Sums over dense
     float32 data have seven digits on the way: a smaller relative gap than 1e-7 means as much.
 

@@ -26,44 +26,46 @@ from ..losses.losses import LossRows
 
 # Least number of sweeps between two certificates.
 MIN_SWEEPS = 10
-# The largest: max_time and callbacks wait for it.
+# Largest number of sweeps between two certificates: max_time and callbacks wait for them.
 MAX_SWEEPS = 100
-# Their number as a part of all sweeps so far. Always ten sweeps take 2.4 times as long to the last digits of
-# a weak penalty.
+# Sweeps between two certificates, as a part of all sweeps so far. With 10 sweeps always, the last digits of a
+# weak penalty take 2.4 times as long.
 MORE_SWEEPS = 0.2
-# What the other methods cost, in entries of X that sweeps read: STEPS min(n, p)^2 p + WORK. Where more sweeps
-# seem to be left, these methods take over. 124 fits made for this choice take 1.07 times as long as the
-# better way of each.
-STEPS = 2.0
-WORK = 1e8
-# Cost in sweeps below which they do not begin. With none, fits to 10000 x 30 normal numbers take 1.6 times as
-# long; with 600, fits to 3000 x 100 and 2000 x 150 ones 1.06 times.
+# Number of Newton systems in the estimated cost of NQN and Newton's method. Where more sweeps seem to be left
+# than that costs, these go on: 124 fits made for this choice take 1.08 times as long as the better way of
+# each. With 1 a fit to 800 x 800 normal numbers takes 16 times as long, with 3 the 124 fits 1.13 times.
+NEWTON_STEPS = 1.5
+# Part of that cost for all X, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
+# 16 times as long, with 2e8 the 124 fits 1.1 times.
+FIXED_COST = 1e8
+# That cost, in sweeps, below which there are none. With 0 fits to 10000 x 30 normal numbers take 1.6 times as
+# long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
-# Part of that cost after which the sweeps left are estimated; the gap falls slowly at first.
+# Part of that cost after which the number of sweeps left is estimated; the gap falls slowly at first.
 TRIAL = 0.1
 # Quadratic term of an intercept, as a part of a row's mean one. 192 fits to made data take 1.3 times as long
 # with 0.1, and as long with 1, but up to 3.5 times.
 INTERCEPT = 0.3
 
 
-def ascends(matrix, weight, has_kinks):
-    """Whether `ascend` solves ridges on X: with kinks or more columns than rows."""
+def can_ascend(matrix, weight, has_kinks):
+    """Whether sweeps solve ridges on X: in main memory, with kinks or with no fewer columns than rows."""
     n, p = matrix.shape
-    return is_in_main_memory(weight) and (p >= n or has_kinks) and cost_in_sweeps(matrix) >= MIN_COST
+    return is_in_main_memory(weight) and (p >= n or has_kinks) and estimate_other_cost(matrix) >= MIN_COST
 
 
-def cost_in_sweeps(matrix):
-    """What the other methods cost."""
-    n, p = matrix.shape
-    return (STEPS * min(n, p, MAX_SIDE) ** 2 * p + WORK) / max(matrix.nnz, 1)
+def estimate_other_cost(matrix):
+    """What NQN and Newton's method cost, in sweeps."""
+    n, m = matrix.shape[0], min(*matrix.shape, MAX_SIDE)
+    return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + FIXED_COST) / (matrix.nnz + n)
 
 
 def ascend(run, w, b):
-    """Go from (w, b) to the solution (`Stop`), or until the gap falls slowly."""
+    """Go from (w, b) to the solution (`Stop`), or to where the gap falls slowly."""
     problem, loss = run.problem, run.problem.loss
     rows, spare = LossRows.empty(problem.n), LossRows.empty(problem.n)
-    by_rows, squares = rows_of(problem.matrix)
-    dual = dual_of(loss, problem.l2, squares, problem.p, problem.fit_intercept)
+    by_rows, squares = read_rows(problem.matrix)
+    dual = make_dual(loss, problem.l2, squares, problem.p, problem.fit_intercept)
     dual.b, pace = b, Pace(problem.matrix)
     if w.any():
         dual.a[:] = loss.evaluate(problem.predictor(w, b), rows).dual
@@ -75,7 +77,7 @@ def ascend(run, w, b):
         z = problem.predictor(dual.w, dual.b)
         f, shift = loss.evaluate(z, spare).f, 0.0
         if problem.fit_intercept:
-            shift, f = best_shift(loss, z, f, spare)
+            shift, f = find_shift(loss, z, f, spare)
         run.update_best(dual.w, dual.b + shift, f + problem.penalty(dual.w))
         run.certificate.update(dual.w, dual.b + shift, z, rows, gradient, run.primal)
         run.iteration("dual")
@@ -84,19 +86,23 @@ def ascend(run, w, b):
         if is_rounding or pace.is_slow(run.gap, run.allowed(run.options.tol)):
             return
         dual.b += max(shift, -intercept_step, key=abs)
-        problem.n_passes += dual.sweep(*by_rows, pace.step()) // problem.n
+        problem.n_passes += dual.sweep(*by_rows, pace.count_next()) // problem.n
 
 
-def rows_of(matrix):
+def read_rows(matrix):
     """Entries of X by rows, as `DualAscent.sweep` reads them, and the rows' squares (n,)."""
     X, none = matrix.X, np.empty(0, dtype=np.int32)
-    if matrix.is_sparse:
-        X = X.tocsr()
-        return (X.data, X.indices, X.indptr), squared_norms(matrix)
-    return (np.ascontiguousarray(X).ravel(), none, none), squared_norms(matrix)
+    if not matrix.is_sparse:
+        return (np.ascontiguousarray(X).ravel(), none, none), squared_norms(matrix)
+    X = X.tocsr()
+    if not X.has_canonical_format:  # the squares are those of sums
+        X = X.copy()
+        X.sum_duplicates()
+    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    return (X.data, X.indices, X.indptr), np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0])
 
 
-def dual_of(loss, l2, squares, p, fit_intercept):
+def make_dual(loss, l2, squares, p, fit_intercept):
     """The `DualAscent` of a `PiecewiseLoss`."""
     q = INTERCEPT * float(loss.s @ squares) / l2 if fit_intercept else 0.0
     shape = loss.lo, loss.hi, loss.eps, loss.delta
@@ -104,28 +110,31 @@ def dual_of(loss, l2, squares, p, fit_intercept):
 
 
 class Pace:
-    """How many sweeps there were, how many come next, and whether it goes too slowly."""
+    """Counts sweeps, and judges how fast the gap falls."""
 
     def __init__(self, matrix):
-        self.most = cost_in_sweeps(matrix)
+        self.other_cost = estimate_other_cost(matrix)
         self.n_sweeps, self.gaps = 0, [(0, np.inf)]
 
     def is_slow(self, gap, allowed):
         """Whether more sweeps are left than the other methods cost, at the rate of the last half of them."""
         at, before = next(point for point in reversed(self.gaps) if 2 * point[0] <= self.n_sweeps)
         self.gaps.append((self.n_sweeps, gap))
-        if self.n_sweeps < TRIAL * self.most:
+        if np.isnan(gap):
+            return True
+        if self.n_sweeps < TRIAL * self.other_cost:
             return False
-        return (self.n_sweeps - at) * np.log(gap / allowed) > self.most * np.log(before / gap)
+        left = (self.n_sweeps - at) * np.log(gap / allowed)  # times the logarithm below
+        return left > self.other_cost * np.log(before / gap)
 
-    def step(self):
-        """The number of sweeps that come next."""
+    def count_next(self):
+        """The number of sweeps until the next certificate, which are counted."""
         n_next = min(max(MIN_SWEEPS, int(MORE_SWEEPS * self.n_sweeps)), MAX_SWEEPS)
         self.n_sweeps += n_next
         return n_next
 
 
-def best_shift(loss, z, f, rows):
+def find_shift(loss, z, f, rows):
     """What to add to the predictor z, at which the loss is f, for about the least loss, and that loss."""
     step = np.full_like(z, loss.spread)
     slope = loss.slope_along(z, step, 0.0)

@@ -15,7 +15,7 @@ from ..._solver import outcome
 from ..._solver.outcome import Stop
 from ..losses.losses import PiecewiseLoss
 from .certificate import Certificate
-from .dual_ascent import ascend, ascends
+from .dual_ascent import ascend, can_ascend
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
@@ -48,7 +48,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     with blas_threads(1):
         try:
             run.begin(w, b)
-            if not run.is_small and _is_plain(problem) and ascends(problem.matrix, loss.s, loss.has_kinks):
+            if not run.is_small and _is_plain(problem) and can_ascend(problem.matrix, loss.s, loss.has_kinks):
                 ascend(run, w, b)
             if not run.is_small:
                 Descent(run).approach(w, b)
@@ -66,6 +66,6 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
 
 
 def _is_plain(problem):
-    """Whether there is a ridge and nothing else."""
+    """Whether the loss is piecewise and has a ridge, without bounds and L1 part."""
     is_known = isinstance(problem.loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.l1 == 0.0
     return is_known and not (np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())

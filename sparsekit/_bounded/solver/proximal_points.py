@@ -76,7 +76,7 @@ class Bounds:
         self.least = SINGLE_ROUNDING * form.at_zero()  # which counts as 0
 
     def update(self, form, dual=None):
-        """Evaluate the problem's point, and dual variables, by default its own; these."""
+        """Evaluate the problem's point and dual variables, None for those of the point; returns these."""
         dual = form.dual_variables() if dual is None else dual
         upper = form.primal()  # last, so that errors of rows are those of the loss itself
         lower, self.certain = form.dual(dual)

@@ -18,7 +18,7 @@ from ..._solver import outcome
 from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
 from ..._solver.tolerances import FORCING
 from .ascend_outputs import ascend_outputs
-from .dual_ascent import ascends
+from .dual_ascent import can_ascend
 from .output_systems import OutputSystems
 from .proximal_points import (
     FIRST_SMOOTHING,
@@ -30,6 +30,7 @@ from .proximal_points import (
     balanced,
     proximal_points,
 )  # fmt: skip
+from .run import MAX_NEWTON_ONLY_ENTRIES
 
 
 def minimize_outputs(
@@ -54,13 +55,13 @@ def minimize_outputs(
     tol : float
         The run ends when the duality gap is at most tol times the objective.
     max_iter : int
-        Newton steps at most.
+        Largest number of Newton steps and of rounds of sweeps, together.
     max_time : float or None
         Seconds.
     callback : callable or None
-        Gets an OptimizeResult of copies (x, fun, nit, optimality, nnz, time) after each step. With kinks
-        ``fun`` is that of the proximal step's problem, whose minimum is below that of the objective. The
-        optimality is that before the proximal step.
+        Gets an OptimizeResult of copies (x, fun, nit, optimality, nnz, time) after each step. In proximal
+        steps ``fun`` is that of their problem, whose minimum is below that of the objective, and the
+        optimality is that before the step.
     history : bool
 
     Returns
@@ -81,8 +82,9 @@ def minimize_outputs(
 
 def solve_outputs(form, tol, steps):
     """`Bounds` and status of `RidgeOutputs`."""
-    bounds, status = Bounds(form), None
-    if form.alpha > 0.0 and form.has_kinks and ascends(form.systems.design, form.weight, has_kinks=True):
+    bounds, status, design = Bounds(form), None, form.systems.design
+    is_large = design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES
+    if form.alpha > 0.0 and form.has_kinks and is_large and can_ascend(design, form.weight, has_kinks=True):
         status = ascend_outputs(form, bounds, tol, steps)
     return proximal_points(form, tol, steps, status, bounds)
 

@@ -78,7 +78,7 @@ class LPSparseMAPClassifier(SolverEstimatorMixin, LabelSetsMixin, BaseEstimator)
         the objective. Otherwise the largest entry of the projected gradient is at most tol times that at
         zero. ``dual_gap_``, where it has a value, then bounds the error.
     max_iter : int, default=1000
-        Largest number of Newton or quasi-Newton steps.
+        Largest number of Newton or quasi-Newton steps, and of rounds of sweeps over the rows.
     max_time : float, default=None
         Largest time of the fit in seconds; None: no limit.
     warm_start : bool, default=False

@@ -35,7 +35,7 @@ def minimize_coupled_hinge(loss, x0, *, tol, max_iter, max_time=None, callback=N
     tol : float
         The run ends when the duality gap is at most tol times the objective.
     max_iter : int
-        Largest number of Newton steps, of all proximal steps together.
+        Largest number of Newton steps and of rounds of sweeps, together.
 
     Returns
     -------

@@ -12,7 +12,9 @@ from .proximal_points import WARM_SMOOTHING
 def ascend_outputs(form, bounds, tol, steps):
     """Improve ``bounds`` by sweeps over the rows of `RidgeOutputs` until tol, or until the gap falls slowly.
 
-    Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. The centre gets the dual variables.
+    Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. At a solution the centre has its
+    dual variables. Where the gap falls slowly the form is as before: with large means of columns proximal
+    steps from the last dual variables do not converge.
 
     Returns
     -------
@@ -28,6 +30,7 @@ def ascend_outputs(form, bounds, tol, steps):
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
     pace, spare, unit = Pace(design), LossRows.empty(len(weight)), float(bounds.least.sum())
+    start = form.table.copy(), form.eta.copy(), rows.centre.copy(), rows.smoothing
     rows.smoothing = WARM_SMOOTHING
     while True:
         open_ = np.flatnonzero(bounds.goal(tol, True) < np.inf)
@@ -36,7 +39,10 @@ def ascend_outputs(form, bounds, tol, steps):
         steps.optimality, (fun, gap) = bounds.optimality, bounds.sums
         if pace.n_sweeps and steps.report(bounds.x, fun):
             return outcome.STOPPED
-        if steps.optimality <= tol or violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
+        if steps.optimality <= tol:
+            return None
+        if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
+            form.table, form.eta, rows.centre, rows.smoothing = start
             return None
         status = steps.limits.reached(steps.nit)
         if status is not None:

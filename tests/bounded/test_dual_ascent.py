@@ -71,6 +71,14 @@ def test_every_form_of_X_has_the_same_solution(form):
     assert model.objective_[0] == pytest.approx(known.objective_[0], rel=2e-6)
 
 
+@pytest.mark.parametrize("loss", ["absolute", "hinge", "squared_hinge"])
+def test_no_entries(loss):
+    y = wide(loss)[1]
+    model, dense = (make(loss, alpha=0.01).fit(X, y) for X in (sp.csr_array((90, 300)), np.zeros((90, 300))))
+    assert not model.coef_.any()
+    np.testing.assert_allclose(model.objective_, dense.objective_, rtol=2e-6)
+
+
 def test_entries_of_one_place_are_summed():
     X, y = wide("hinge")
     X = sp.coo_array(X)
@@ -178,13 +186,23 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
 
 @pytest.mark.parametrize(
     "name",
-    ["FIXED_COST", "INTERCEPT", "MIN_COST", "MIN_SWEEPS", "MORE_SWEEPS", "NEWTON_STEPS", "TRIAL"],
-)
+    [
+        "FIXED_COST",
+        "INTERCEPT",
+        "MIN_COST",
+        "MIN_SWEEPS",
+        "MORE_SWEEPS",
+        "NEWTON_STEPS",
+        "SWEEP_COST",
+        "TRIAL",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("extreme", ["large", "small"])
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
         "FIXED_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90),
-        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_STEPS": (0.0, 1e6), "TRIAL": (0.0, np.inf),
+        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_STEPS": (0.0, 1e6), "SWEEP_COST": (0.0, 1e9),
+        "TRIAL": (0.0, np.inf),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)

@@ -39,8 +39,11 @@ NEWTON_STEPS = 1.5
 # Part of that cost for all X, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
 # 16 times as long, with 2e8 the 124 fits 1.1 times.
 FIXED_COST = 1e8
-# That cost, in sweeps, below which there are none. With 0 fits to 10000 x 30 normal numbers take 1.6 times as
-# long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
+# Cost of a sweep beside its entries and rows, in entries: its part of a certificate. Without it four fits to
+# 300 x 80 to 600 x 50 sparse numbers take 5 to 6 times as long as by Newton's method, with it 1.2 to 1.9.
+SWEEP_COST = 1e4
+# Cost of NQN and Newton's method, in sweeps, below which there are none. With 0 fits to 10000 x 30 normal
+# numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
 # Part of that cost after which the number of sweeps left is estimated; the gap falls slowly at first.
 TRIAL = 0.1
@@ -58,7 +61,7 @@ def can_ascend(matrix, weight, has_kinks):
 def estimate_other_cost(matrix):
     """What NQN and Newton's method cost, in sweeps."""
     n, m = matrix.shape[0], min(*matrix.shape, MAX_SIDE)
-    return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + FIXED_COST) / (matrix.nnz + n)
+    return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + FIXED_COST) / (matrix.nnz + n + SWEEP_COST)
 
 
 def ascend(run, w, b):
@@ -100,7 +103,8 @@ def read_rows(matrix):
         X = X.copy()
         X.sum_duplicates()
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    return (X.data, X.indices, X.indptr), np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0])
+    squares = np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0])
+    return (X.data, X.indices, X.indptr), squares.astype(np.float64)  # integers if there are no entries
 
 
 def make_dual(loss, l2, squares, p, fit_intercept):

@@ -82,11 +82,15 @@ def minimize_outputs(
 
 def solve_outputs(form, tol, steps):
     """`Bounds` and status of `RidgeOutputs`."""
-    bounds, status, design = Bounds(form), None, form.systems.design
+    bounds = best = Bounds(form)
+    status, design = None, form.systems.design
     is_large = design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES
     if form.alpha > 0.0 and form.has_kinks and is_large and can_ascend(design, form.weight, has_kinks=True):
-        status = ascend_outputs(form, bounds, tol, steps)
-    return proximal_points(form, tol, steps, status, bounds)
+        status = ascend_outputs(form, best, tol, steps)
+        if status is None and best.optimality > tol:
+            bounds = Bounds(form)  # proximal steps are judged by their own progress
+    bounds, status = proximal_points(form, tol, steps, status, bounds)
+    return min(bounds, best, key=lambda found: found.optimality), status
 
 
 class RidgeOutputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._arrays import is_device, namespace
+from ..._arrays import namespace
 from ..._typing import FloatArray
 from ..factors.factors import Factor, as_scores, check_factor, listed
 from ..factors.variables import Variable
@@ -58,7 +58,7 @@ class GraphBuilder:
     def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
         parts = [f._all_additional() for f in self._factors if f._full_shape != (0,)]
-        theirs = [part for part in parts if is_device(part)]
+        theirs = [part for part in parts if namespace(part=part) is not np]
         if theirs:
             xp = namespace(**{"a factor's additional scores": theirs[0], "the graph's scores": self._scores})
             return xp.concatenate([xp.asarray(part) for part in parts])

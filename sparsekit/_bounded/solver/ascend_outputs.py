@@ -10,7 +10,7 @@ from .proximal_points import WARM_SMOOTHING
 
 
 def ascend_outputs(form, bounds, tol, steps):
-    """Improve ``bounds`` by sweeps over the rows of `RidgeOutputs` until tol, or until the gap falls slowly.
+    """Sweep over the rows of `RidgeOutputs` until the gap is at most tol times the objective or falls slowly.
 
     Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. At a solution the centre has its
     dual variables. Where the gap falls slowly the form is as before: with large means of columns proximal

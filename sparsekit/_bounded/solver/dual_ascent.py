@@ -36,16 +36,17 @@ MORE_SWEEPS = 0.2
 # than that costs, these go on: 124 fits made for this choice take 1.08 times as long as the better way of
 # each. With 1 a fit to 800 x 800 normal numbers takes 16 times as long, with 3 the 124 fits 1.13 times.
 NEWTON_STEPS = 1.5
-# Part of that cost for all X, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
+# Fixed part of that cost, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
 # 16 times as long, with 2e8 the 124 fits 1.1 times.
 FIXED_COST = 1e8
 # Cost of a sweep beside its entries and rows, in entries: its part of a certificate. Without it four fits to
 # 300 x 80 to 600 x 50 sparse numbers take 5 to 6 times as long as by Newton's method, with it 1.2 to 1.9.
 SWEEP_COST = 1e4
-# Cost of NQN and Newton's method, in sweeps, below which there are none. With 0 fits to 10000 x 30 normal
+# Cost of NQN and Newton's method, in sweeps, below which no sweep is made. With 0 fits to 10000 x 30 normal
 # numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
-# Part of that cost after which the number of sweeps left is estimated; the gap falls slowly at first.
+# Part of the other methods' cost after which the number of sweeps left is estimated; the gap falls slowly at
+# first. With 0.05 two of the 124 fits take 16 times as long, with 0.2 low ranks take 3 times as long.
 TRIAL = 0.1
 # Quadratic term of an intercept, as a part of a row's mean one. 192 fits to made data take 1.3 times as long
 # with 0.1, and as long with 1, but up to 3.5 times.

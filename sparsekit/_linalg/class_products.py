@@ -79,7 +79,8 @@ def squared_norms(design):
         return xp.concatenate(parts) if parts else xp.zeros(0)
     squares, ones = np.square(design.data.astype(np.float64)), xp.ones((design.shape[1], 1))
     if isinstance(design, CSCDesign):
-        return np.bincount(design.indices, squares, design.shape[0])  # `matmat` reads rows
+        # `matmat` reads rows; without entries the sums are integers
+        return np.bincount(design.indices, squares, design.shape[0]).astype(np.float64, copy=False)
     out = xp.empty((design.shape[0], 1))
     indptr, indices, _ = design.lines()
     _backend(design)[1].matmat(indptr, indices, squares, ones, out, *design.threads)

@@ -74,9 +74,11 @@ def test_every_form_of_X_has_the_same_solution(form):
 @pytest.mark.parametrize("loss", ["absolute", "hinge", "squared_hinge"])
 def test_no_entries(loss):
     y = wide(loss)[1]
-    model, dense = (make(loss, alpha=0.01).fit(X, y) for X in (sp.csr_array((90, 300)), np.zeros((90, 300))))
-    assert not model.coef_.any()
-    np.testing.assert_allclose(model.objective_, dense.objective_, rtol=2e-6)
+    dense = make(loss, alpha=0.01).fit(np.zeros((90, 300)), y)
+    for form in (sp.csr_array, sp.csc_array):
+        model = make(loss, alpha=0.01).fit(form((90, 300)), y)
+        assert not model.coef_.any()
+        np.testing.assert_allclose(model.objective_, dense.objective_, rtol=2e-6)
 
 
 def test_entries_of_one_place_are_summed():
@@ -116,6 +118,14 @@ def test_a_free_intercept_converges_where_every_row_is_at_a_bound():
     model = make("hinge", alpha=10.0).fit(X, y)
     assert "dual" in methods(model) and model.optimality_ <= 1e-6
     assert model.objective_[0] == pytest.approx(2 * np.mean(y > 0), rel=1e-2)
+
+
+def test_a_strong_ridge_takes_few_rounds():
+    """The intercept goes to its best value: by its multiplier alone it takes 43 rounds."""
+    X = sp.random(2000, 300, 0.03, format="csr", random_state=1)
+    y = np.where(X @ np.random.default_rng(8).standard_normal(300) < 0, -1.0, 1.0)
+    model = make("hinge", alpha=1.0).fit(X, y)
+    assert methods(model) == {"dual"} and model.n_iter_[0] <= 25
 
 
 def test_fits_go_on_from_the_last_solution():

@@ -251,6 +251,14 @@ def test_coordinate_ascent_begins_at_other_coefficients():
     assert warm.fun == pytest.approx(cold.fun, rel=2e-6)
 
 
+def test_proximal_steps_after_the_ascent_begin_anew():
+    """Large means make sweeps slow. From the last dual variables these steps take 45 in all."""
+    found = minimize_independent(
+        problem("hinge", n=60, p=400, K=3, far=20.0, alpha=1e-3), None, tol=1e-6, max_iter=35
+    )
+    assert found.status == outcome.CONVERGED and found.optimality <= 1e-6
+
+
 def test_nothing_is_left_to_do_at_a_loose_tolerance():
     found = minimize_independent(problem("hinge", n=60, p=400), None, tol=1.0, max_iter=10)
     assert found.nit == 0 and found.status == outcome.CONVERGED

@@ -97,15 +97,10 @@ def ascend(run, w, b):
 def read_rows(matrix):
     """Entries of X by rows, as `DualAscent.sweep` reads them, and the rows' squares (n,)."""
     X, none = matrix.X, np.empty(0, dtype=np.int32)
-    if not matrix.is_sparse:
-        return (np.ascontiguousarray(X).ravel(), none, none), squared_norms(matrix)
-    X = X.tocsr()
-    if not X.has_canonical_format:  # the squares are those of sums
-        X = X.copy()
-        X.sum_duplicates()
-    row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    squares = np.bincount(row, np.square(X.data, dtype=np.float64), X.shape[0])
-    return (X.data, X.indices, X.indptr), squares.astype(np.float64)  # integers if there are no entries
+    if matrix.is_sparse:
+        X = X.tocsr()
+        return (X.data, X.indices, X.indptr), squared_norms(matrix)
+    return (np.ascontiguousarray(X).ravel(), none, none), squared_norms(matrix)
 
 
 def make_dual(loss, l2, squares, p, fit_intercept):

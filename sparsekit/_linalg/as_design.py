@@ -52,11 +52,13 @@ def _compressed(X, n_threads, share):
         return None
     by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
     lines = X.T if by_columns else np.ascontiguousarray(X)
-    counts = np.empty(len(lines), dtype=np.int64)
-    _sparse.dense_count(lines, counts, n_threads)
-    nnz = int(counts.sum())
-    if nnz > share * X.size:
-        return None
+    counts, nnz = np.empty(len(lines), dtype=np.int64), 0
+    step = max(n_threads * THREAD_WORK // lines.shape[1], 1)
+    for at in range(0, len(lines), step):  # most of a dense X need not be counted
+        _sparse.dense_count(lines[at : at + step], counts[at : at + step], n_threads)
+        nnz += int(counts[at : at + step].sum())
+        if nnz > share * X.size:
+            return None
     indptr = np.concatenate([[0], np.cumsum(counts)])
     indices, data = np.empty(nnz, dtype=np.int32), np.empty(nnz, dtype=X.dtype)
     _sparse.dense_compress(lines, indptr, indices, data, n_threads)

@@ -193,3 +193,26 @@ def test_a_nearly_perfect_fit_is_certified(loss):
     y = X @ w + 1e-6 * rng.standard_normal(300)
     model = BoundedRegressor(loss=loss, alpha=0.0, bounds=(0, None), max_iter=2000).fit(X, y)
     assert model.dual_gap_ <= 0.01 * model.objective_
+
+
+@pytest.mark.parametrize("start", ["zero", "warm"])
+@pytest.mark.parametrize("name", ["squared", "log_loss", "quantile"])
+def test_the_first_point_is_evaluated_once(name, start, monkeypatch):
+    monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", 0)
+    problem, _, _ = make(name, lower=0.0, l2=1e-3)
+    w, b = np.zeros(problem.p), 0.0
+    if start == "warm":
+        w, b = minimize_bounded(problem, w, b, BoundedOptions(tol=1e-2)).x[:-1], 0.1
+    points = []
+    evaluate = type(problem).evaluate
+
+    def watched(self, w, b, *args):
+        points.append(np.append(w, b))
+        return evaluate(self, w, b, *args)
+
+    monkeypatch.setattr(type(problem), "evaluate", watched)
+    result = minimize_bounded(problem, w, b, BoundedOptions(tol=1e-8))
+    assert result.success
+    np.testing.assert_array_equal(points[0], np.append(w, b))
+    distances = np.abs(np.array(points[1:]) - points[0]).max(axis=1)
+    assert distances.min() > 1e-9

@@ -1,5 +1,7 @@
 """The matrix protocol: products, sandwiches, squares and parts of every kind of X against dense NumPy."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,6 +9,7 @@ import scipy.sparse as sp
 import sparsekit as sk
 from sparsekit._l1.solver import working_hessian
 from sparsekit._l1.solver.working_hessian import WorkingHessian
+from sparsekit._linalg import as_design as as_design_module
 from sparsekit._linalg import matrix as matrix_module
 from sparsekit._linalg.as_design import as_design
 from sparsekit._linalg.prepared import Prepared
@@ -207,3 +210,27 @@ def test_fits_do_not_depend_on_the_form(density, full):
     for model, target in [(m, y) for m in models] + [(m, y > np.median(y)) for m in classifiers]:
         found = [float(np.ravel(model.fit(make(X), target).objective_)[0]) for make in FORMS.values()]
         np.testing.assert_allclose(found, found[0], rtol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "strided"])
+def test_mostly_zeros_are_counted_until_there_are_too_many(kind, monkeypatch):
+    """Rows of numbers only, then of zeros only: the share of all decides, not that of the first ones."""
+    counted = []
+    count = as_design_module._sparse.dense_count
+
+    def watched(lines, *args):
+        counted.append(len(lines))
+        count(lines, *args)
+
+    monkeypatch.setattr(as_design_module, "_sparse", SimpleNamespace(**vars(as_design_module._sparse)))
+    monkeypatch.setattr(as_design_module._sparse, "dense_count", watched)
+    for n_full, is_sparse in ((400, True), (800, False), (2000, False)):
+        counted.clear()
+        X = np.zeros((2000, 1000))
+        X[:n_full] = np.random.default_rng(0).standard_normal((n_full, 1000))
+        design = as_design(KINDS[kind](X))
+        assert design.is_sparse == is_sparse
+        v = np.arange(1000.0)
+        np.testing.assert_allclose(design.matvec(v), X @ v, rtol=1e-12)
+        if n_full == 2000:
+            assert sum(counted) <= 0.4 * len(X)

@@ -47,11 +47,11 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
     # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
-            run.begin(w, b)
+            first = run.begin(w, b)
             if not run.is_small and _is_plain(problem) and can_ascend(problem.matrix, loss.s, loss.has_kinks):
                 ascend(run, w, b)
             if not run.is_small:
-                Descent(run).approach(w, b)
+                Descent(run).approach(first)
             refine(run)
             status = outcome.NO_PROGRESS
         except Stop as stop:

@@ -268,7 +268,7 @@ class Evaluations:
         return f, g
 
 
-def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False):
+def minimize(fun_and_jac, x, lower, upper, opts, *, first=None, callback=None, history=False):
     """Algorithm 5 from x, inside the box and with finite f and gradient.
 
     Parameters
@@ -278,6 +278,8 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     x, lower, upper : ndarray of shape (n,)
         In main memory or on a GPU, like the gradients.
     opts : NQNOptions
+    first : tuple (float, ndarray of shape (n,)), default=None
+        ``fun_and_jac(x)``, if it is known.
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False
@@ -290,7 +292,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, callback=None, history=False
     """
     limits = Limits(opts.max_iter, opts.max_time, opts.max_fun)
     evaluate = Evaluations(fun_and_jac, limits)
-    f, g = evaluate(x)
+    f, g = first or evaluate(x)
     state = init_state(x, f, g, lower, upper, opts)
     kernels = state.kernels
     recent, lines, status = [f], [], None

@@ -22,6 +22,7 @@ from ..losses.losses import LossRows, weighted_quantile
 from .box_step import minimize_in_box
 from .nqn import NQNOptions
 from .proximal_points import MIN_REDUCTION, SHRINK, WARM_SMOOTHING
+from .run import Point
 from .scaled_descent import Descent
 
 # Least first delta as a part of the targets' spread. With 0 an exact fit to 4000 rows takes 5 times as long;
@@ -45,21 +46,6 @@ class Envelope:
 
     smoothing: float | None = None
     previous: np.ndarray | None = None
-
-
-@dataclass
-class Point:
-    """Coefficients, predictor, and what the envelope says of them; gradient = X^T u."""
-
-    w: np.ndarray
-    b: float
-    z: np.ndarray
-    rows: LossRows
-    gradient: np.ndarray | None = None
-
-    def evaluate(self, problem, envelope):
-        problem.loss.evaluate(self.z, self.rows, envelope.smoothing, envelope.previous)
-        self.gradient = problem.transposed(self.rows.u)
 
 
 @dataclass
@@ -100,7 +86,7 @@ def refine(run):
     envelope = Envelope()
     if loss.has_kinks:
         envelope = Envelope(first_delta(problem, z), loss.first_multipliers(z))
-    point.evaluate(problem, envelope)
+    point.evaluate(problem, envelope.smoothing, envelope.previous)
     inner = Newton(run)
     stalled, gap, primal = 0, np.inf, np.inf
     while stalled < MAX_STALLED and not (stalled and run.is_done):
@@ -121,7 +107,7 @@ def refine(run):
             envelope.smoothing = min(envelope.smoothing, max(typical, ROUNDING * loss.spread))
         elif count >= MAX_STEPS:
             envelope.smoothing /= SHRINK
-        point.evaluate(problem, envelope)
+        point.evaluate(problem, envelope.smoothing, envelope.previous)
 
 
 def first_delta(problem, z):
@@ -219,7 +205,7 @@ class Newton:
             self.ridge = max(0.1 * self.ridge, ROUNDING)
         elif length < 0.1 and problem.loss.has_kinks:
             self.ridge = min(10.0 * self.ridge, 1.0)
-        point.evaluate(problem, envelope)
+        point.evaluate(problem, envelope.smoothing, envelope.previous)
         return True
 
     def _search(self, point, envelope, face, step, dz, slope):
@@ -280,5 +266,5 @@ class QuasiNewton:
             done = problem.loss.has_kinks and left <= FORCING * run.gap
             return done
 
-        descent.minimize(point.w, point.b, -1.0, visit)
+        descent.minimize(point, -1.0, visit)
         return 0 if done else QUICK_STEPS

@@ -35,6 +35,21 @@ class BoundedOptions:
 
 
 @dataclass
+class Point:
+    """Coefficients, predictor, and what the loss or its envelope says of them; gradient = X^T u."""
+
+    w: np.ndarray
+    b: float
+    z: np.ndarray
+    rows: LossRows
+    gradient: np.ndarray | None = None
+
+    def evaluate(self, problem, smoothing=None, previous=None):
+        problem.loss.evaluate(self.z, self.rows, smoothing, previous)
+        self.gradient = problem.transposed(self.rows.u)
+
+
+@dataclass
 class BoundedRun:
     """The clock, the counters, the best point and the certificate of one call."""
 
@@ -55,7 +70,7 @@ class BoundedRun:
         self.history = History(("time", "fun", "optimality", "nnz", "method"), self.keep)
 
     def begin(self, w, b):
-        """Evaluate the first point, which may be the solution."""
+        """The first `Point`, evaluated; it may be the solution."""
         problem, rows = self.problem, LossRows.empty(self.problem.n, w)
         z, gradient = problem.evaluate(w, b, rows)
         self.excess = problem.loss.excess(z)
@@ -63,6 +78,7 @@ class BoundedRun:
         self.certificate.update(w, b, z, rows, gradient, self.primal)
         if self.within(ROUNDING):
             self.iteration("start")
+        return Point(w, b, z, rows, gradient)
 
     def update_best(self, w, b, primal):
         """Keep the point if it is the best so far."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows
 from . import nqn
+from .run import Point
 
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
@@ -65,19 +66,23 @@ class Descent:
         return np.clip(np.concatenate(parts), self.lower, self.upper)
 
     def __call__(self, v):
-        problem, rows = self.problem, self.rows
         w, b = self.point(v)
-        z, gradient = problem.evaluate(w, b, rows, self.smoothing, self.previous)
-        slope = float(rows.u.sum())
+        z, gradient = self.problem.evaluate(w, b, self.rows, self.smoothing, self.previous)
+        return self._value(v, Point(w, b, z, self.rows, gradient))
+
+    def _value(self, v, point):
+        """The objective and its gradient in v (m,), evaluated at ``point``."""
+        problem, rows = self.problem, point.rows
+        w, gradient, slope = point.w, point.gradient, float(point.rows.u.sum())
         g = (gradient - self.mean * slope + problem.l2 * w) * self.scale
         parts = [g, -g[self.split]]
         full = np.concatenate([*parts, _one(slope, g)] if problem.fit_intercept else parts)
         f = rows.f + float(self.linear @ v) + 0.5 * problem.l2 * float(w @ w)
-        self.last = (w, b, z, gradient, slope, f)
+        self.last = (w, point.b, point.z, gradient, slope, f)
         return f, full + self.linear
 
-    def minimize(self, w, b, ftol, visit, max_iter=np.inf):
-        """Iterations of NQN from (w, b) on, until ``visit(w, b, z, gradient, slope)`` of one is true."""
+    def minimize(self, start, ftol, visit, max_iter=np.inf):
+        """Iterations of NQN from the `Point` on, until ``visit(w, b, z, gradient, slope)`` of one is true."""
         run = self.run
 
         def callback(report):
@@ -89,7 +94,9 @@ class Descent:
 
         left = run.options.max_time - run.limits.seconds
         opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
-        nqn.minimize(self, self.variables(w, b), self.lower, self.upper, opts, callback=callback)
+        v = self.variables(start.w, start.b)
+        first = self._value(v, start)
+        nqn.minimize(self, v, self.lower, self.upper, opts, first=first, callback=callback)
 
     def _memory(self):
         """Pairs of L-BFGS: they use at most the memory of X or MIN_PAIR_BYTES."""
@@ -97,8 +104,8 @@ class Descent:
         most = max(self.problem.matrix.nbytes, MIN_PAIR_BYTES) // pair
         return int(min(max(most, MIN_PAIRS), nqn.NQNOptions.memory))
 
-    def approach(self, w, b):
-        """From (w, b) to a point from which `refine` takes over; a smooth loss may end here."""
+    def approach(self, start):
+        """From the `Point` to one from which `refine` takes over; a smooth loss may end here."""
         run, problem = self.run, self.problem
         kinks = problem.loss.has_kinks
 
@@ -110,10 +117,10 @@ class Descent:
 
         # Newton's method replaces NQN when ten iterations decrease the objective by little
         if kinks:
-            self.minimize(w, b, run.options.kinked_ftol, visit)
+            self.minimize(start, run.options.kinked_ftol, visit)
         else:
             limit = int(run.options.patience + newton_price(problem))
-            self.minimize(w, b, nqn.NQNOptions.ftol, visit, limit)
+            self.minimize(start, nqn.NQNOptions.ftol, visit, limit)
 
 
 def _one(value, like):

@@ -11,7 +11,7 @@ from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg import cost
 from sparsekit._linalg.as_design import as_design
-from sparsekit._linalg.class_products import rmatmat
+from sparsekit._linalg.class_products import matmat, rmatmat
 from sparsekit._linalg.dense_design import DenseDesign
 from sparsekit._linalg.sparse_design import CSRDesign
 
@@ -125,6 +125,22 @@ def test_threads_do_not_change_a_bit(K):
         loss = MultinomialLoss(X, codes, K, fit_intercept=True, n_threads=n_threads)
         found.append(minimize_oba(loss, loss.l1_vector(1.0), tol=1e-6).x)
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("K", [1, 2, 3, 4, 5, 8, 11, 16, 17, 30, 33, 300])
+def test_scores_of_classes(K, dtype):
+    """Classes are taken by powers of two, the last ones maybe twice; rows may be empty."""
+    A = sp.random(200, 120, density=0.02, format="csr", dtype=dtype, random_state=1)
+    assert (np.diff(A.indptr) == 0).any()
+    W = np.random.default_rng(3).standard_normal((120, K))
+    expected = [sum(x * W[j] for j, x in zip(row.indices, row.data.astype(float))) for row in A]
+    for index in (np.int32, np.int64):
+        parts = A.indptr.astype(index), A.indices.astype(index), A.data, A.shape
+        found = [matmat(CSRDesign(*parts, n_threads=n), W) for n in (1, 2)]
+        np.testing.assert_array_equal(*found)
+        for row, z in zip(found[0], expected):
+            np.testing.assert_allclose(row, z, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

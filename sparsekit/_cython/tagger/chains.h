@@ -35,18 +35,26 @@ SK_MULTI(double, sk_chain_range, (sk_size T, sk_size K, const double *restrict u
     return widest;
 }
 
-/* out (P,) = x (K,) times the table (K, P) */
-SK_INLINE void sk_chain_times(sk_size K, sk_size P, const double *restrict x, const double *restrict table,
-                              double *restrict out) {
-    for (sk_size b = 0; b < P; b += SK_CHAIN_WIDTH) {
-        double sum[SK_CHAIN_WIDTH] = {0};
+/* out (P,) = x (K,) times the table (K, P); `width` columns at a time from column b on, which registers hold */
+SK_INLINE sk_size sk_chain_times_by(sk_size K, sk_size P, const double *restrict x, const double *restrict table,
+                                    double *restrict out, sk_size b, sk_size width) {
+    for (; b + width <= P; b += width) {
+        double sum[4 * SK_CHAIN_WIDTH] = {0};
         for (sk_size j = 0; j < K; j++) {
             const double a = x[j], *restrict row = table + j * P + b;
             SK_SIMD
-            for (sk_size k = 0; k < SK_CHAIN_WIDTH; k++) sum[k] += a * row[k];
+            for (sk_size k = 0; k < width; k++) sum[k] += a * row[k];
         }
-        for (sk_size k = 0; k < SK_CHAIN_WIDTH; k++) out[b + k] = sum[k];
+        for (sk_size k = 0; k < width; k++) out[b + k] = sum[k];
     }
+    return b;
+}
+
+SK_INLINE void sk_chain_times(sk_size K, sk_size P, const double *restrict x, const double *restrict table,
+                              double *restrict out) {
+    sk_size b = sk_chain_times_by(K, P, x, table, out, 0, 4 * SK_CHAIN_WIDTH);
+    b = sk_chain_times_by(K, P, x, table, out, b, 2 * SK_CHAIN_WIDTH);
+    sk_chain_times_by(K, P, x, table, out, b, SK_CHAIN_WIDTH);
 }
 
 /* log Z; marginals (T, K) times weight overwrite unary; outer (K, P) += weight a_(t-1) b_t^T, which times E are the

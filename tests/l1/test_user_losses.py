@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from sparsekit._l1.losses.user_problem import as_problem
+from sparsekit._l1.solver.oba import minimize_oba as minimize_inner
+from sparsekit._l1.solver.oba_run import OBAOptions
 from sparsekit._solver import outcome
 from sparsekit.optimize import minimize_nqn, minimize_oba
 
@@ -121,3 +124,40 @@ def test_a_run_that_is_short_of_iterations_is_not_unbounded(hessian):
     refusing = Loss(value, lambda x: np.full(3, -5.0))
     assert minimize_oba(refusing, 0.1, hessian=hessian, max_iter=5).status == outcome.MAX_ITER
     assert max(asks) > 1e12
+
+
+class Stretched:
+    """A quadratic function of curvatures 1 and k along the axes, which counts its evaluations."""
+
+    def __init__(self, k, n=6):
+        self.n_variables, self.diagonal, self.n_values, self.n_gradients = n, np.full(n, 1.0), 0, 0
+        self.diagonal[0] = k
+
+    def value(self, x):
+        self.n_values += 1
+        return 0.5 * float(self.diagonal @ (x - 3.0) ** 2)
+
+    def gradient(self, x):
+        self.n_gradients += 1
+        return self.diagonal * (x - 3.0)
+
+
+def test_the_first_bound_takes_few_gradients():
+    """Twenty gradients where iterations of the power method have settled are one fit's in three."""
+    loss = Stretched(1e3)
+    problem = as_problem(loss, OBAOptions(hessian="lbfgs"))
+    problem.start(np.zeros(6))
+    assert 1e3 <= problem.lipschitz() <= 2.1e3 and loss.n_gradients <= 6
+
+
+@pytest.mark.parametrize("too_small", [1e-3, 1e-6])
+def test_a_bound_that_is_too_small_is_doubled_at_once(too_small):
+    """Points between are searched only where the ISTA point itself is low enough."""
+    loss = Stretched(1.0)
+    problem = as_problem(loss, OBAOptions(hessian="lbfgs"))
+    problem._lipschitz = too_small
+    loss.problem = lambda: problem
+    result = minimize_inner(loss, 0.1, hessian="lbfgs", gap=False, unit=1.0)
+    assert result.success
+    np.testing.assert_allclose(result.x, 2.9, rtol=1e-4)
+    assert loss.n_values <= 3 * np.log2(1.0 / too_small) + 30

@@ -6,8 +6,10 @@ import pytest
 import sparsekit as sk
 from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg.class_design import design_of
+from sparsekit._solver import outcome
 from sparsekit._tagger.losses.constraints import allowed_by
 from sparsekit._tagger.losses.loss import ChainLoss
+from sparsekit._tagger.solver import scaled
 from sparsekit._tagger.solver.scaled import ScaledLoss, minimize_scaled
 
 
@@ -69,23 +71,26 @@ def test_what_is_left_is_about_tol(rare_and_frequent, C, l1_ratio):
 @pytest.mark.parametrize("seen", [True, False])
 def test_scaled_variables_take_two_thirds_of_the_evaluations(rare_and_frequent, seen):
     options = {"l1_ratio": 0.5, "all_states": not seen, "all_transitions": not seen}
-    plain, scaled = (loss_of(rare_and_frequent, **options) for _ in range(2))
+    plain, other = (loss_of(rare_and_frequent, **options) for _ in range(2))
     expected = minimize_oba(plain, 0.5, hessian="lbfgs", gap=False, tol=1e-5)
-    found = minimize_scaled(scaled, 0.5, None, tol=1e-6, max_iter=200, max_time=None)
+    found = minimize_scaled(other, 0.5, None, tol=1e-6, max_iter=200, max_time=None)
     assert expected.success and found.success
     np.testing.assert_allclose(found.fun, expected.fun, rtol=3e-6)
-    assert scaled.n_evaluations <= 0.7 * plain.n_evaluations
+    assert other.n_evaluations <= 0.7 * plain.n_evaluations
 
 
 def test_scaled_loss_is_the_loss(rare_and_frequent):
     loss = loss_of(rare_and_frequent)
-    scaled = ScaledLoss(loss)
-    assert scaled.unit.max() > 2.0 * scaled.unit.min() > 0.0
-    z, d = np.random.default_rng(1).normal(size=(2, scaled.n_variables))
-    x = scaled.unit * z
-    assert scaled.value(z) == loss.value(x)
-    slope = (scaled.value(z + 1e-5 * d) - scaled.value(z - 1e-5 * d)) / 2e-5
-    np.testing.assert_allclose(scaled.gradient(z) @ d, slope, rtol=1e-6)
+    of_z = ScaledLoss(loss)
+    assert of_z.unit.max() > 2.0 * of_z.unit.min() > 0.0
+    for variables in (np.arange(loss.n_variables), np.arange(3, loss.n_variables, 2)):
+        of_z.take(variables)
+        z, d = np.random.default_rng(1).normal(size=(2, len(variables)))
+        x = np.zeros(loss.n_variables)
+        x[variables] = of_z.unit[variables] * z
+        assert of_z.value(z) == loss.value(x) and of_z.n_variables == len(variables)
+        slope = (of_z.value(z + 1e-5 * d) - of_z.value(z - 1e-5 * d)) / 2e-5
+        np.testing.assert_allclose(of_z.gradient(z) @ d, slope, rtol=1e-6)
 
 
 def test_a_start_at_the_end_and_one_worse_than_zero(rare_and_frequent):
@@ -104,3 +109,47 @@ def test_one_label_has_no_curvature():
     """The diagonal is 0 there, without a ridge as well."""
     model = sk.SequenceTagger(l1_ratio=1.0).fit([np.ones((3, 2))], [["a", "a", "a"]])
     assert not model.coef_.any() and model.predict([np.ones((2, 2))]) == [["a", "a"]]
+
+
+def test_a_working_set_finds_the_solution_of_all(rare_and_frequent, monkeypatch):
+    """OBA works on few of the variables, and ends where a run on all of them does."""
+    sizes = []
+    take = ScaledLoss.take
+
+    def watched(self, variables):
+        sizes.append(len(variables))
+        take(self, variables)
+
+    monkeypatch.setattr(ScaledLoss, "take", watched)
+    options = dict(tol=1e-9, max_iter=500, max_time=None, history=True)
+    found = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
+    first, *rounds = sizes
+    assert first == len(found.x) and len(rounds) > 1 and max(rounds) < 0.5 * first
+    assert rounds == sorted(rounds)
+    monkeypatch.setattr(scaled, "NEAR", -1.0)
+    everything = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
+    np.testing.assert_allclose(found.fun, everything.fun, rtol=1e-8)
+    np.testing.assert_allclose(found.x, everything.x, atol=1e-3)
+    for result in (found, everything):
+        times = result.history["time"]
+        assert len(times) == result.nit + 1 and (np.diff(times) > 0.0).all()
+        assert (np.diff(result.history["fun"]) <= 1e-12 * result.fun).all()
+
+
+@pytest.mark.parametrize("max_iter", [1, 7, 20])
+def test_rounds_share_the_iterations_and_callbacks(rare_and_frequent, max_iter):
+    seen, reports = [], []
+    options = dict(tol=1e-9, max_time=None)
+    result = minimize_scaled(
+        loss_of(rare_and_frequent), 2.0, None, max_iter=max_iter, callback=reports.append, **options
+    )
+    assert result.nit == max_iter and result.status == outcome.MAX_ITER and not result.success
+    assert [report.nit for report in reports] == list(range(1, max_iter + 1))
+    np.testing.assert_array_equal(reports[-1].x, result.x)
+
+    def stop(report):
+        seen.append(report.nit)
+        return report.nit == max_iter
+
+    result = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, max_iter=500, callback=stop, **options)
+    assert result.nit == max_iter == seen[-1] and result.status == outcome.STOPPED

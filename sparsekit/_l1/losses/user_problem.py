@@ -100,11 +100,13 @@ class ProtocolProblem(Problem):
         v = np.cos(np.arange(1.0, self.size + 1.0, like=self.like))
         norm = 0.0
         for _ in range(10):
-            size = float(np.linalg.norm(v))
+            size, before = float(np.linalg.norm(v)), norm
             if size == 0:
                 break
             v = self._product(v / size)
             norm = float(np.linalg.norm(v))
+            if norm <= 1.1 * before:
+                break
         return 2.0 * norm or 1.0
 
     def _product(self, v):

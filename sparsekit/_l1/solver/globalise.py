@@ -127,20 +127,25 @@ class UpperModel:
 def _search_segment(state, trial, ista, level, threshold, run):
     """Lines 8 to 14: a point between the ISTA point and the trial point below ``threshold``, as (x, phi).
 
-    None where the ISTA point itself is above its upper model.
+    None where the ISTA point itself is above its upper model. It is evaluated first: where the constant is an
+    estimate, and too small, no point may be low enough.
     """
     to_ista = state.problem.move_all().direction(ista - state.x)
     full, step = trial.x - ista, 0.5
-    while True:
-        if step < MIN_STEP:
-            step = 0.0
+
+    def at(step):
         x = ista + step * full
         phi = state.problem.try_move((1 - step) * to_ista + step * trial.dz, x)
-        phi += run.kernels.orthant.penalty(x, state.l1)
         run.counts.nfev += 1
+        return x, phi + run.kernels.orthant.penalty(x, state.l1)
+
+    x, phi = at(0.0)
+    if phi > threshold:
+        # what is left of the difference there may be rounding
+        return (x, phi) if phi - level <= ROUNDING * abs(level) else None
+    while step >= MIN_STEP:
+        x, phi = at(step)
         if phi <= threshold:
             return x, phi
-        if step == 0.0:
-            # what is left of the difference there may be rounding
-            return (x, phi) if phi - level <= ROUNDING * abs(level) else None
         step *= 0.5
+    return at(0.0)

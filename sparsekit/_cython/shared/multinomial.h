@@ -5,25 +5,15 @@
 
 #include "shared/kernels.h"
 
-/* The classes are taken by 16, 8, 4, 2 or 1 at a time: loops of fixed length stay in registers. */
-#define SK_MOST_CLASSES 16
-
-/* The largest of these widths that is at most K. */
-SK_INLINE sk_size sk_class_width(sk_size K) {
-    sk_size width = SK_MOST_CLASSES;
-    while (width > K) width /= 2;
-    return width;
-}
-
-/* Z[lo:hi] = A W and G[:, k0:k1] = A^T U[:, k0:k1] for A in compressed rows, K classes. The last classes of a row of Z
- * may be computed twice. */
+/* Z[lo:hi] = A W and G[:, k0:k1] = A^T U[:, k0:k1] for A in compressed rows, K classes. Loops over 16, 8 or 4 classes
+ * stay in registers; the last classes of a row of Z may be computed twice. */
 #define SK_MATMAT(NAME, INDEX, REAL)                                                             \
     SK_INLINE void sk_row_times_##NAME(sk_size n, const INDEX *restrict col,                     \
                                        const REAL *restrict val, const double *restrict W,       \
                                        double *restrict z, sk_size K, sk_size width) {           \
         for (sk_size k0 = 0; k0 < K; k0 += width) {                                              \
             const sk_size at = k0 + width <= K ? k0 : K - width;                                 \
-            double sum[SK_MOST_CLASSES] = {0};                                                   \
+            double sum[16] = {0};                                                                \
             for (sk_size e = 0; e < n; e++) {                                                    \
                 const double *restrict w = W + (sk_size)col[e] * K + at;                         \
                 const double x = (double)val[e];                                                 \
@@ -37,20 +27,20 @@ SK_INLINE sk_size sk_class_width(sk_size K) {
              (const int64_t *restrict ptr, const INDEX *restrict col, const REAL *restrict val,  \
               const double *restrict W, double *restrict Z, sk_size lo, sk_size hi, sk_size K),  \
              (ptr, col, val, W, Z, lo, hi, K)) {                                                 \
-        const sk_size width = sk_class_width(K);                                                 \
         for (sk_size i = lo; i < hi; i++) {                                                      \
             const sk_size at = ptr[i], n = ptr[i + 1] - at;                                      \
             double *z = Z + i * K;                                                               \
-            if (width == 16)                                                                     \
+            if (K >= 16)                                                                         \
                 sk_row_times_##NAME(n, col + at, val + at, W, z, K, 16);                         \
-            else if (width == 8)                                                                 \
+            else if (K >= 8)                                                                     \
                 sk_row_times_##NAME(n, col + at, val + at, W, z, K, 8);                          \
-            else if (width == 4)                                                                 \
+            else if (K >= 4)                                                                     \
                 sk_row_times_##NAME(n, col + at, val + at, W, z, K, 4);                          \
-            else if (width == 2)                                                                 \
-                sk_row_times_##NAME(n, col + at, val + at, W, z, K, 2);                          \
-            else                                                                                 \
-                sk_row_times_##NAME(n, col + at, val + at, W, z, K, 1);                          \
+            else { /* compilers take sums of fewer classes over entries, in another order */     \
+                for (sk_size k = 0; k < K; k++) z[k] = 0.0;                                      \
+                for (sk_size e = at; e < at + n; e++)                                            \
+                    for (sk_size k = 0; k < K; k++) z[k] += (double)val[e] * W[(sk_size)col[e] * K + k]; \
+            }                                                                                    \
         }                                                                                        \
     }                                                                                            \
     SK_MULTI(void, sk_rmatmat_##NAME,                                                            \

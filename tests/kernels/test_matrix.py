@@ -12,6 +12,7 @@ from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg import as_design as as_design_module
 from sparsekit._linalg import matrix as matrix_module
 from sparsekit._linalg.as_design import as_design
+from sparsekit._linalg.matrix import sparse_square
 from sparsekit._linalg.prepared import Prepared
 
 KINDS = {
@@ -234,3 +235,36 @@ def test_mostly_zeros_are_counted_until_there_are_too_many(kind, monkeypatch):
         np.testing.assert_allclose(design.matvec(v), X @ v, rtol=1e-12)
         if n_full == 2000:
             assert sum(counted) <= 0.4 * len(X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array])
+def test_square_of_a_sparse_matrix(kind, dtype):
+    """Columns of rows in any order, twice, or none at all; X stays as it is."""
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 30, 200), rng.integers(0, 12, 200)
+    values = rng.integers(1, 9, 200).astype(dtype)
+    A = kind(sp.coo_array((values, (rows, columns)), shape=(31, 13)))
+    if A.format == "csr":
+        A = type(A)((A.data[::-1].copy(), A.indices[::-1].copy(), A.indptr[-1] - A.indptr[::-1]), A.shape)
+        assert not A.has_sorted_indices
+    before = A.copy()
+    d = rng.integers(0, 4, 31).astype(np.float64)
+    found = sparse_square(A, d)
+    X = A.toarray()
+    np.testing.assert_array_equal(found, (X.T * d) @ X)
+    assert found.dtype == dtype and abs(A - before).max() == 0
+    np.testing.assert_array_equal(sparse_square(kind((0, 4)), np.zeros(0)), np.zeros((4, 4)))
+
+
+@pytest.mark.parametrize("shape", [(4000, 30), (300, 300), (30, 4000)])
+def test_times_grow_with_the_work(shape):
+    """A cost decides which method runs: more entries and a larger smaller side cost more."""
+    dense = as_design(np.ones(shape))
+    few, more = (
+        as_design(sp.random(*shape, density, format="csr", random_state=0)) for density in (0.01, 0.05)
+    )
+    assert few.gram_time() < more.gram_time() <= dense.gram_time()
+    assert few.product_time() < more.product_time()
+    wide = as_design(np.ones((shape[0] + 10, shape[1] + 10)))
+    assert wide.gram_time() > dense.gram_time() and wide.product_time() > dense.product_time()

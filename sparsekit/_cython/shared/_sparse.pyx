@@ -215,6 +215,27 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
                 cursor[indices[k]] = at + 1
 
 
+def csr_square(const index[::1] indptr, const index[::1] indices, const real[::1] data, const double[::1] d,
+               real[:, ::1] out):
+    """out = A^T diag(d) A, for rows without repeated columns."""
+    cdef Py_ssize_t i, j, a, b
+    cdef real t
+    cdef real* row
+    out[:, :] = 0
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            for a in range(indptr[i], indptr[i + 1]):
+                t = <real>(d[i] * data[a])
+                row = &out[indices[a], 0]
+                for b in range(indptr[i], a + 1):
+                    row[indices[b]] += t * data[b]
+        # a pair of entries was added once, on either side of the diagonal
+        for i in range(out.shape[0]):
+            for j in range(i):
+                out[i, j] += out[j, i]
+                out[j, i] = out[i, j]
+
+
 def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,
                        const double[::1] d, const double[::1] v, double[::1] out, bint intercept):
     """out = |A|^T diag(d) |A| v with A = X or [X, 1]: Collatz-Wielandt ratios bound the norm."""

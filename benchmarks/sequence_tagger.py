@@ -65,6 +65,17 @@ def peer(X, y, Xt, c1, c2, everything):
     return seconds, trainer.logparser.last_iteration["loss"], predicted
 
 
+def chaine(X, y, c1, c2):
+    """Seconds of chaine's training with seen pairs."""
+    from chaine import train
+
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        train(X, y, model_filepath=os.path.join(folder, "model"), verbose=0, algorithm="lbfgs", c1=c1, c2=c2,
+              max_iterations=1000)  # fmt: skip
+        return time.perf_counter() - begin
+
+
 def ours(X, y, c1, c2, everything, **options):
     """Seconds, (seconds, objective) of the steps, the model."""
     points, begin = [], time.perf_counter()
@@ -100,6 +111,7 @@ def main():
     parser.add_argument("--sets", help="comma-separated; default: all")
     parser.add_argument("--penalties", default="0:1,1:0.1", help="c1:c2, comma-separated")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--chaine", action="store_true", help="time the package chaine as well, seen pairs")
     args = parser.parse_args()
     sets = {name: lambda draw=draw: markov(*draw) for name, draw in {**TUNE, **CHECK}.items()}
     sets.update({name: lambda draw=draw: markov(*draw, spans=True) for name, draw in SPANS.items()})
@@ -124,6 +136,8 @@ def main():
                     steps = steps_to(score, X, y, Xt, yt, c1, c2)
                 good = np.inf if steps is None else points[min(steps, len(points) - 1)][0]
                 times.append((all_s, whole, seen_s, first(points, seen_loss), end, good))
+            if args.chaine:
+                print(f"{name}, {pair}: chaine {chaine(X, y, c1, c2):.2f} s", flush=True)
             all_s, whole, seen_s, there, end, good = np.median(times, axis=0)
             rows.append([name, f"{model.n_features_in_} x {len(model.classes_)}", f"{c1:g}, {c2:g}",
                          f"{all_s:.2f}", f"{whole:.2f}", f"{all_s / whole:.1f}", f"{seen_s:.2f}",

@@ -1,5 +1,7 @@
 """When one method gives way to another: the rate of the gap against what the other one costs."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -48,6 +50,18 @@ def test_a_gap_that_is_no_number_is_slow_and_one_that_is_infinite_is_not():
     pace = Pace(10)
     assert not pace.is_slow(np.inf, 1e-6)
     assert pace.is_slow(np.nan, 1e-6)
+
+
+@pytest.mark.parametrize("allowed", [1e-6, 0.0])
+def test_a_gap_that_is_reached_is_not_slow(allowed):
+    pace = Pace(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k in range(1, 30):
+            pace.count = k
+            assert pace.is_slow(1.0, allowed) == (k >= pace_module.MIN_COUNT)
+        for gap in (allowed, 0.0, -1e-9):
+            assert not pace.is_slow(gap, allowed)
 
 
 def test_what_a_newton_step_costs():

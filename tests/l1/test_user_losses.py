@@ -1,9 +1,12 @@
 """What minimize_oba and minimize_nqn make of functions that return what they must not, or fall for ever."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sparsekit._l1.losses.user_problem import as_problem
+from sparsekit._l1.solver.globalise import _search_segment
 from sparsekit._l1.solver.oba import minimize_oba as minimize_inner
 from sparsekit._l1.solver.oba_run import OBAOptions
 from sparsekit._solver import outcome
@@ -143,7 +146,7 @@ class Stretched:
 
 
 def test_the_first_bound_takes_few_gradients():
-    """Twenty gradients where iterations of the power method have settled are one fit's in three."""
+    """The power method stops once its norm settles: 6 gradients, not 20."""
     loss = Stretched(1e3)
     problem = as_problem(loss, OBAOptions(hessian="lbfgs"))
     problem.start(np.zeros(6))
@@ -161,3 +164,29 @@ def test_a_bound_that_is_too_small_is_doubled_at_once(too_small):
     assert result.success
     np.testing.assert_allclose(result.x, 2.9, rtol=1e-4)
     assert loss.n_values <= 3 * np.log2(1.0 / too_small) + 30
+
+
+@pytest.mark.parametrize("value, expected", [(np.nan, None), (np.inf, None), (1.0, 1.0), (3.0, None)])
+def test_the_ista_point_is_refused_where_it_is_no_number(value, expected):
+    """One evaluation says that the Lipschitz constant was too small."""
+    move = SimpleNamespace(direction=lambda dx: dx)
+    seen = []
+
+    def try_move(dz, x):
+        seen.append(x.copy())
+        return value
+
+    state = SimpleNamespace(
+        problem=SimpleNamespace(move_all=lambda: move, try_move=try_move), x=np.zeros(2), l1=np.zeros(2)
+    )
+    run = SimpleNamespace(
+        counts=SimpleNamespace(nfev=0),
+        kernels=SimpleNamespace(orthant=SimpleNamespace(penalty=lambda x, l1: 0.0)),
+    )
+    trial, ista = SimpleNamespace(x=np.full(2, 4.0), dz=np.full(2, 4.0)), np.ones(2)
+    found = _search_segment(state, trial, ista, 2.0, 2.0, run)
+    np.testing.assert_array_equal(seen[0], ista)
+    if expected is None:
+        assert found is None and run.counts.nfev == 1
+    else:
+        assert found[1] == expected and run.counts.nfev == 2

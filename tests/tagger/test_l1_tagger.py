@@ -10,7 +10,7 @@ from sparsekit._solver import outcome
 from sparsekit._tagger.losses.constraints import allowed_by
 from sparsekit._tagger.losses.loss import ChainLoss
 from sparsekit._tagger.solver import scaled
-from sparsekit._tagger.solver.scaled import ScaledLoss, minimize_scaled
+from sparsekit._tagger.solver.scaled import ScaledLoss, minimize_scaled, unit_of
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +81,13 @@ def test_scaled_variables_take_two_thirds_of_the_evaluations(rare_and_frequent, 
 
 def test_scaled_loss_is_the_loss(rare_and_frequent):
     loss = loss_of(rare_and_frequent)
-    of_z = ScaledLoss(loss)
-    assert of_z.unit.max() > 2.0 * of_z.unit.min() > 0.0
+    unit = unit_of(loss)
+    assert unit.max() > 2.0 * unit.min() > 0.0
     for variables in (np.arange(loss.n_variables), np.arange(3, loss.n_variables, 2)):
-        of_z.take(variables)
+        of_z = ScaledLoss(loss, unit[variables], variables)
         z, d = np.random.default_rng(1).normal(size=(2, len(variables)))
         x = np.zeros(loss.n_variables)
-        x[variables] = of_z.unit[variables] * z
+        x[variables] = unit[variables] * z
         assert of_z.value(z) == loss.value(x) and of_z.n_variables == len(variables)
         slope = (of_z.value(z + 1e-5 * d) - of_z.value(z - 1e-5 * d)) / 2e-5
         np.testing.assert_allclose(of_z.gradient(z) @ d, slope, rtol=1e-6)
@@ -114,20 +114,21 @@ def test_one_label_has_no_curvature():
 def test_a_working_set_finds_the_solution_of_all(rare_and_frequent, monkeypatch):
     """OBA works on few of the variables, and ends where a run on all of them does."""
     sizes = []
-    take = ScaledLoss.take
+    begin = ScaledLoss.__init__
 
-    def watched(self, variables):
+    def watched(self, loss, unit, variables, lipschitz):
         sizes.append(len(variables))
-        take(self, variables)
+        assert (lipschitz is None) == (len(sizes) == 1)
+        begin(self, loss, unit, variables, lipschitz)
 
-    monkeypatch.setattr(ScaledLoss, "take", watched)
+    monkeypatch.setattr(ScaledLoss, "__init__", watched)
     options = dict(tol=1e-9, max_iter=500, max_time=None, history=True)
     found = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
-    first, *rounds = sizes
-    assert first == len(found.x) and len(rounds) > 1 and max(rounds) < 0.5 * first
-    assert rounds == sorted(rounds)
+    assert len(sizes) > 1 and max(sizes) < 0.5 * len(found.x) and sizes == sorted(sizes)
+    sizes.clear()
     monkeypatch.setattr(scaled, "NEAR", -1.0)
     everything = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
+    assert sizes[0] == len(found.x)
     np.testing.assert_allclose(found.fun, everything.fun, rtol=1e-8)
     np.testing.assert_allclose(found.x, everything.x, atol=1e-3)
     for result in (found, everything):
@@ -136,20 +137,41 @@ def test_a_working_set_finds_the_solution_of_all(rare_and_frequent, monkeypatch)
         assert (np.diff(result.history["fun"]) <= 1e-12 * result.fun).all()
 
 
+def test_what_rounding_stops_on_a_working_set_goes_on_with_more(rare_and_frequent, monkeypatch):
+    """A run that makes no progress ends the fit only where no other variable may leave zero."""
+    statuses = []
+    minimize = scaled.minimize_oba
+
+    def stalls(*args, **options):
+        result = minimize(*args, **options)
+        if not statuses:
+            result.status = outcome.NO_PROGRESS
+        statuses.append(result.status)
+        return result
+
+    monkeypatch.setattr(scaled, "minimize_oba", stalls)
+    options = dict(tol=1e-6, max_iter=500, max_time=None)
+    found = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
+    assert statuses[0] == outcome.NO_PROGRESS and len(statuses) > 1 and found.success
+    statuses.clear()
+    monkeypatch.setattr(scaled, "NEAR", -1.0)
+    found = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, **options)
+    assert statuses == [outcome.NO_PROGRESS] and found.status == outcome.NO_PROGRESS
+
+
 @pytest.mark.parametrize("max_iter", [1, 7, 20])
-def test_rounds_share_the_iterations_and_callbacks(rare_and_frequent, max_iter):
-    seen, reports = [], []
+def test_working_sets_share_iterations_and_callbacks(rare_and_frequent, max_iter):
+    loss, reports = loss_of(rare_and_frequent), []
     options = dict(tol=1e-9, max_time=None)
-    result = minimize_scaled(
-        loss_of(rare_and_frequent), 2.0, None, max_iter=max_iter, callback=reports.append, **options
-    )
+    plain = minimize_scaled(loss, 2.0, None, max_iter=max_iter, **options)
+    result = minimize_scaled(loss, 2.0, None, max_iter=max_iter, callback=reports.append, **options)
     assert result.nit == max_iter and result.status == outcome.MAX_ITER and not result.success
     assert [report.nit for report in reports] == list(range(1, max_iter + 1))
     np.testing.assert_array_equal(reports[-1].x, result.x)
-
-    def stop(report):
-        seen.append(report.nit)
-        return report.nit == max_iter
-
-    result = minimize_scaled(loss_of(rare_and_frequent), 2.0, None, max_iter=500, callback=stop, **options)
-    assert result.nit == max_iter == seen[-1] and result.status == outcome.STOPPED
+    for report in reports:
+        np.testing.assert_allclose(report.optimality, predicted_reduction(loss, report.x, 2.0), rtol=1e-6)
+    assert plain.optimality == result.optimality == reports[-1].optimality
+    result = minimize_scaled(
+        loss, 2.0, None, max_iter=500, callback=lambda report: report.nit == max_iter, **options
+    )
+    assert result.nit == max_iter and result.status == outcome.STOPPED

@@ -4,7 +4,8 @@ r"""Linear models with bounded coefficients: NQN first, then Newton's method wit
           + \alpha_1 \|w\|_1 + \tfrac{\alpha_2}{2} \|w\|^2
 
 NQN minimises the nonsmooth objective over standardised columns. It comes near the solution in a few dozen
-passes over X, but has no certificate. `refine` then finds dual variables, which certify the solution.
+passes over X, but where the loss has kinks without a certificate. `refine` then finds dual variables, which
+certify the solution.
 """
 
 import numpy as np

@@ -254,7 +254,7 @@ class Evaluations:
     fell: bool = False  # whether f was -inf somewhere
 
     def __call__(self, x):
-        # a run evaluates at least the initial point
+        # the first evaluation is made whatever the limits
         status = self.limits.reached(nfev=self.count) if self.count else None
         if status is not None:
             raise Stop(status)
@@ -279,7 +279,7 @@ def minimize(fun_and_jac, x, lower, upper, opts, *, first=None, callback=None, h
         In main memory or on a GPU, like the gradients.
     opts : NQNOptions
     first : tuple (float, ndarray of shape (n,)), default=None
-        ``fun_and_jac(x)``, if it is known.
+        ``fun_and_jac(x)``, if it is known; it is not counted then.
     callback : callable, default=None
         ``callback(report)`` after each iteration with x, fun, jac (copies), nit, nfev; a true value stops.
     history : bool, default=False

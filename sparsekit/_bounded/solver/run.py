@@ -68,7 +68,7 @@ class BoundedRun:
         self.history = History(("time", "fun", "optimality", "nnz", "method"), self.keep)
 
     def begin(self, w, b):
-        """The first `Point`, evaluated; it may be the solution."""
+        """Evaluate the first `Point` and return it; the run stops where it is the solution."""
         problem, rows = self.problem, LossRows.empty(self.problem.n, w)
         z, gradient = problem.evaluate(w, b, rows)
         self.excess = problem.loss.excess(z)

@@ -18,8 +18,6 @@ from .run import Point
 # the time that they take with 60 iterations and half of the smaller side of X more before Newton's method, at
 # most 1.9 times as long. With 2, 4 and 16 steps they take 0.91, 0.86 and 0.89, at most 5, 2.8 and 1.8 times.
 NEWTON_STEPS = 8
-# Nanoseconds of an iteration of NQN beside its products with X: for each row, and at least.
-ROW_TIME, FIXED_TIME = 30.0, 1e5
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
@@ -126,7 +124,7 @@ class Descent:
             pace.count += 1
             return pace.is_slow(run.gap, run.allowed(run.options.tol))
 
-        # Newton's method replaces NQN when ten iterations decrease the objective by little
+        # with kinks Newton's method replaces NQN when ten iterations decrease the objective by little
         self.minimize(start, run.options.kinked_ftol if kinks else nqn.NQNOptions.ftol, visit)
 
 
@@ -140,5 +138,5 @@ def newton_cost(matrix):
     side, rates = min(matrix.shape), matrix.rates
     if side > MAX_SIDE:
         return np.inf
-    iteration = 2.0 * matrix.product_time() + ROW_TIME * matrix.shape[0] + FIXED_TIME
+    iteration = 2.0 * matrix.product_time() + rates.row * matrix.shape[0] + rates.iteration
     return (matrix.gram_time() + rates.factor * side**3 / 3.0) / iteration

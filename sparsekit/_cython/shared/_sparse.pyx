@@ -215,8 +215,8 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
                 cursor[indices[k]] = at + 1
 
 
-def csr_square(const index[::1] indptr, const index[::1] indices, const real[::1] data, const double[::1] d,
-               real[:, ::1] out):
+def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[::1] data, const double[::1] d,
+                 real[:, ::1] out):
     """out = A^T diag(d) A, for rows without repeated columns."""
     cdef Py_ssize_t i, j, a, b
     cdef real t

@@ -5,8 +5,8 @@
 
 #include "shared/kernels.h"
 
-/* Z[lo:hi] = A W and G[:, k0:k1] = A^T U[:, k0:k1] for A in compressed rows, K classes. Loops over 16, 8 or 4 classes
- * stay in registers; the last classes of a row of Z may be computed twice. */
+/* Z[lo:hi] = A W and G[:, k0:k1] = A^T U[:, k0:k1] for A in compressed rows, K classes. Sums of 16, 8 or 4 classes
+ * stay in registers; the last group of a row may overlap the one before it. */
 #define SK_MATMAT(NAME, INDEX, REAL)                                                             \
     SK_INLINE void sk_row_times_##NAME(sk_size n, const INDEX *restrict col,                     \
                                        const REAL *restrict val, const double *restrict W,       \
@@ -36,7 +36,7 @@
                 sk_row_times_##NAME(n, col + at, val + at, W, z, K, 8);                          \
             else if (K >= 4)                                                                     \
                 sk_row_times_##NAME(n, col + at, val + at, W, z, K, 4);                          \
-            else { /* compilers take sums of fewer classes over entries, in another order */     \
+            else { /* in the order of the entries, whatever the type of the index */             \
                 for (sk_size k = 0; k < K; k++) z[k] = 0.0;                                      \
                 for (sk_size e = at; e < at + n; e++)                                            \
                     for (sk_size k = 0; k < K; k++) z[k] += (double)val[e] * W[(sk_size)col[e] * K + k]; \

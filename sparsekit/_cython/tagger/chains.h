@@ -35,7 +35,8 @@ SK_MULTI(double, sk_chain_range, (sk_size T, sk_size K, const double *restrict u
     return widest;
 }
 
-/* out (P,) = x (K,) times the table (K, P); `width` columns at a time from column b on, which registers hold */
+/* Columns of x (K,) times the table (K, P) from column b on, `width` at a time, whose sums registers hold; the first
+ * column that is left */
 SK_INLINE sk_size sk_chain_times_by(sk_size K, sk_size P, const double *restrict x, const double *restrict table,
                                     double *restrict out, sk_size b, sk_size width) {
     for (; b + width <= P; b += width) {
@@ -50,6 +51,7 @@ SK_INLINE sk_size sk_chain_times_by(sk_size K, sk_size P, const double *restrict
     return b;
 }
 
+/* out (P,) = x (K,) times the table (K, P) */
 SK_INLINE void sk_chain_times(sk_size K, sk_size P, const double *restrict x, const double *restrict table,
                               double *restrict out) {
     sk_size b = sk_chain_times_by(K, P, x, table, out, 0, 4 * SK_CHAIN_WIDTH);

@@ -140,7 +140,7 @@ def _search_segment(state, trial, ista, level, threshold, run):
         return x, phi + run.kernels.orthant.penalty(x, state.l1)
 
     x, phi = at(0.0)
-    if phi > threshold:
+    if not phi <= threshold:  # NaN is not
         # what is left of the difference there may be rounding
         return (x, phi) if phi - level <= ROUNDING * abs(level) else None
     while step >= MIN_STEP:

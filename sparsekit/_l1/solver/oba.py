@@ -150,6 +150,7 @@ def _minimize(
     if opts.hessian == "lbfgs":
         problem = QuasiNewtonProblem(problem, opts.memory)
     problem.start(x)
+    g = problem.gradient()  # first: a loss may recognise its last point
     kernels = make_kernels(x)
     if x.any() and not problem.f + kernels.orthant.penalty(x, l1) <= as_number(
         loss.value(np.zeros(n_variables, like=x)), "loss.value"
@@ -157,7 +158,7 @@ def _minimize(
         # a start worse than zero (or not even finite) may lie where the loss is flat
         x = np.zeros_like(x)
         problem.start(x)
-    g = problem.gradient()
+        g = problem.gradient()
     check_start(problem.f, g, "f", "the gradient of f")
     unit = unit_of_tol(loss, x, g) if unit is None else unit
     run = OBARun(opts, kernels, unit, callback, history)

@@ -24,7 +24,7 @@ def is_single(n_rows, n_columns):
 
 @dataclass(frozen=True)
 class Rates:
-    """Nanoseconds of one multiply-add, and of other parts of a method.
+    """Nanoseconds of one multiply-add.
 
     Parameters
     ----------
@@ -40,8 +40,6 @@ class Rates:
         Of a Cholesky factor.
     entry : float
         Of a product with sparse rows.
-    row, iteration : float
-        Nanoseconds of a quasi-Newton iteration beside its products with X: for each row, and its calls.
     launch : float
         Nanoseconds of a product's calls, however small it is.
     """
@@ -52,8 +50,6 @@ class Rates:
     stream: float
     factor: float
     entry: float
-    row: float
-    iteration: float
     launch: float = 0.0
 
     def gram_pays(self, gram, side, product, products=PRODUCTS):
@@ -63,11 +59,6 @@ class Rates:
 
 
 # One core of an AMD EPYC, measured.
-HOST = Rates(
-    pair=0.46, class_pair=1.5, dense=0.05, stream=0.1, factor=0.1, entry=0.42, row=30.0, iteration=1e5
-)  # fmt: skip
+HOST = Rates(pair=0.46, class_pair=1.5, dense=0.05, stream=0.1, factor=0.1, entry=0.42)
 # A data-centre GPU, computed from its bandwidth and peak rates; never measured.
-DEVICE = Rates(
-    pair=0.02, class_pair=0.02, dense=1e-4, stream=3e-3, factor=5e-3, entry=0.006, row=0.1, iteration=1e6,
-    launch=2e4,
-)  # fmt: skip
+DEVICE = Rates(pair=0.02, class_pair=0.02, dense=1e-4, stream=3e-3, factor=5e-3, entry=0.006, launch=2e4)

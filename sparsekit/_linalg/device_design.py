@@ -48,7 +48,6 @@ def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, D
 class _Device(Matrix):
     """What matrices on a GPU share."""
 
-    rates = DEVICE
     factors_rows = False
     block_entries = DEVICE_BLOCK
     threads = ()  # of kernels that have versions in main memory

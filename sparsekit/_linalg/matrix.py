@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from .._arrays import DEVICE_BLOCK, full, is_device
 from .._cython.shared import _sparse
-from .cost import HOST
 
 # Entries of a block of rows that are converted and scaled at once: they stay in a core's second cache.
 BLOCK = 2**18
@@ -28,8 +27,8 @@ BLOCK = 2**18
 BUFFER = 2**22
 # Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. On
 # 15 matrices of 30 to 2000 columns products of entries take 0.04 to 0.6 of the time of dense blocks below it,
-# and up to 1.0 just above, by one thread.
-DENSE_PART = 0.03
+# by one thread; with 6000 columns about as long.
+DENSE_PART = 0.015
 
 
 def buffer_size(like):
@@ -41,7 +40,6 @@ class Matrix:
     """X of shape (n, p), float32 or float64; ``X`` is the array, or SciPy's or CuPy's matrix."""
 
     is_sparse = False
-    rates = HOST
     sums_pairs = False  # whether kernels sum a Gram matrix of classes over pairs of a row's entries
     factors_rows = True  # whether X diag(d) X^T can be factored with pivots
     block_entries = BLOCK
@@ -178,17 +176,6 @@ class Matrix:
             A *= np.sqrt(scale[columns]).astype(dtype)
             out += A @ A.T
         return out
-
-    def gram_time(self):
-        """Nanoseconds of a Gram matrix of all columns or all rows, of whichever are fewer; by `rates`."""
-        side, other = sorted(self.shape)
-        if self.is_sparse and (side < self.shape[1] or self.has_few_entries(None)):
-            return 0.5 * self.rates.pair * self.nnz**2 / max(other, 1)
-        return self.rates.dense * other * side**2
-
-    def product_time(self):
-        """Nanoseconds of a product with a vector."""
-        return self.nnz * (self.rates.entry if self.is_sparse else self.rates.stream)
 
     def gram_pays(self, columns, intercept, products=0):
         """Whether a Gram matrix of ``columns`` costs less than ``products`` with them.

@@ -260,16 +260,3 @@ def test_sandwich_of_a_sparse_matrix(kind, dtype, long):
     for part, old in zip((A.indptr, A.indices, A.data), before):
         np.testing.assert_array_equal(part, old)
     np.testing.assert_array_equal(sparse_sandwich(kind((0, 4)), np.zeros(0)), np.zeros((4, 4)))
-
-
-@pytest.mark.parametrize("shape", [(4000, 30), (300, 300), (30, 4000)])
-def test_times_grow_with_the_work(shape):
-    """A cost decides which method runs: more entries and a larger smaller side cost more."""
-    dense = as_design(np.ones(shape))
-    few, more = (
-        as_design(sp.random(*shape, density, format="csr", random_state=0)) for density in (0.01, 0.05)
-    )
-    assert few.gram_time() < more.gram_time() <= dense.gram_time()
-    assert few.product_time() < more.product_time()
-    wide = as_design(np.ones((shape[0] + 10, shape[1] + 10)))
-    assert wide.gram_time() > dense.gram_time() and wide.product_time() > dense.product_time()

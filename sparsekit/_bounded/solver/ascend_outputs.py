@@ -5,8 +5,7 @@ import numpy as np
 from ..._solver import outcome
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows, PiecewiseLoss
-from .dual_ascent import count_next, estimate_other_cost, find_shift, make_dual, read_rows
-from .pace import Pace
+from .dual_ascent import Pace, find_shift, make_dual, read_rows
 from .proximal_points import WARM_SMOOTHING
 
 
@@ -30,8 +29,7 @@ def ascend_outputs(form, bounds, tol, steps):
         dual = make_dual(loss, form.alpha, squares, p, form.fit_intercept)
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
-    pace, spare = Pace(estimate_other_cost(design)), LossRows.empty(len(weight))
-    unit = float(bounds.least.sum())
+    pace, spare, unit = Pace(design), LossRows.empty(len(weight)), float(bounds.least.sum())
     start = form.table.copy(), form.eta.copy(), rows.centre.copy(), rows.smoothing
     rows.smoothing = WARM_SMOOTHING
     while True:
@@ -39,7 +37,7 @@ def ascend_outputs(form, bounds, tol, steps):
         violation = _move(form, outputs, open_, spare)
         bounds.update(form, rows.centre)
         steps.optimality, (fun, gap) = bounds.optimality, bounds.sums
-        if pace.count and steps.report(bounds.x, fun):
+        if pace.n_sweeps and steps.report(bounds.x, fun):
             return outcome.STOPPED
         if steps.optimality <= tol:
             return None
@@ -49,7 +47,7 @@ def ascend_outputs(form, bounds, tol, steps):
         status = steps.limits.reached(steps.nit)
         if status is not None:
             return status
-        n_sweeps = count_next(pace)
+        n_sweeps = pace.count_next()
         steps.nfev += n_sweeps
         for count, k in enumerate(open_):
             if count and steps.limits.reached() is not None:  # max_time

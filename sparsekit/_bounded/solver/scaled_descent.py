@@ -7,17 +7,11 @@ exact.
 
 import numpy as np
 
-from ..._linalg.newton import MAX_SIDE
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows
 from . import nqn
-from .pace import Pace
 from .run import Point
 
-# Number of Newton's steps in its estimated cost. 160 fits of five smooth losses to eight sets take 0.86 of
-# the time that they take with 60 iterations and half of the smaller side of X more before Newton's method, at
-# most 1.9 times as long. With 2, 4 and 16 steps they take 0.91, 0.86 and 0.89, at most 5, 2.8 and 1.8 times.
-NEWTON_STEPS = 8
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
@@ -87,7 +81,7 @@ class Descent:
         self.last = (w, point.b, point.z, gradient, slope, f)
         return f, full + self.linear
 
-    def minimize(self, start, ftol, visit):
+    def minimize(self, start, ftol, visit, max_iter=np.inf):
         """Iterations of NQN from the `Point` on, until ``visit(w, b, z, gradient, slope)`` of one is true."""
         run = self.run
 
@@ -99,7 +93,7 @@ class Descent:
             return done
 
         left = run.options.max_time - run.limits.seconds
-        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=np.inf, max_time=left, memory=self._memory())
+        opts = nqn.NQNOptions(gtol=0.0, ftol=ftol, max_iter=max_iter, max_time=left, memory=self._memory())
         v = self.variables(start.w, start.b)
         first = self._value(v, start)
         nqn.minimize(self, v, self.lower, self.upper, opts, first=first, callback=callback)
@@ -114,18 +108,19 @@ class Descent:
         """From the `Point` to one from which `refine` takes over; a smooth loss may end here."""
         run, problem = self.run, self.problem
         kinks = problem.loss.has_kinks
-        pace = Pace(NEWTON_STEPS * newton_cost(problem.matrix))
 
         def visit(w, b, z, gradient, slope):
             run.update_best(w, b, self.rows.f + problem.penalty(w))
-            if kinks:
-                return False
-            run.certificate.update(w, b, z, self.rows, gradient, run.primal)
-            pace.count += 1
-            return pace.is_slow(run.gap, run.allowed(run.options.tol))
+            if not kinks:
+                run.certificate.update(w, b, z, self.rows, gradient, run.primal)
+            return False
 
-        # with kinks Newton's method replaces NQN when ten iterations decrease the objective by little
-        self.minimize(start, run.options.kinked_ftol if kinks else nqn.NQNOptions.ftol, visit)
+        # Newton's method replaces NQN when ten iterations decrease the objective by little
+        if kinks:
+            self.minimize(start, run.options.kinked_ftol, visit)
+        else:
+            limit = int(run.options.patience + newton_price(problem))
+            self.minimize(start, nqn.NQNOptions.ftol, visit, limit)
 
 
 def _one(value, like):
@@ -133,10 +128,6 @@ def _one(value, like):
     return np.full_like(like, value, shape=1)
 
 
-def newton_cost(matrix):
-    """What a step of Newton's method costs, in iterations of NQN; inf where its matrix would be too large."""
-    side, rates = min(matrix.shape), matrix.rates
-    if side > MAX_SIDE:
-        return np.inf
-    iteration = 2.0 * matrix.product_time() + rates.row * matrix.shape[0] + rates.iteration
-    return (matrix.gram_time() + rates.factor * side**3 / 3.0) / iteration
+def newton_price(problem):
+    """What a few Newton steps cost in passes over X: a Gram matrix is p/2 of them, at a better rate."""
+    return 0.5 * min(problem.p, problem.n)

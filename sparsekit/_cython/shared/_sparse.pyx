@@ -19,6 +19,10 @@ ctypedef fused index:
     int64_t
 
 
+# side of a tile of a matrix that is read across and along
+cdef Py_ssize_t _TILE = 32
+
+
 cdef inline Py_ssize_t _block_start(const index[::1] indptr, Py_ssize_t n, Py_ssize_t block,
                                     Py_ssize_t n_blocks) noexcept nogil:
     # first row of a block: blocks hold about equal numbers of non-zeros
@@ -218,7 +222,7 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
 def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[::1] data, const double[::1] d,
                  real[:, ::1] out):
     """out = A^T diag(d) A, for rows without repeated columns."""
-    cdef Py_ssize_t i, j, a, b
+    cdef Py_ssize_t m = out.shape[0], at, to, i, j, a, b
     cdef real t
     cdef real* row
     out[:, :] = 0
@@ -229,11 +233,17 @@ def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[:
                 row = &out[indices[a], 0]
                 for b in range(indptr[i], a + 1):
                     row[indices[b]] += t * data[b]
-        # a pair of entries was added once, on either side of the diagonal
-        for i in range(out.shape[0]):
-            for j in range(i):
-                out[i, j] += out[j, i]
-                out[j, i] = out[i, j]
+        # A pair of entries was added once, on either side of the diagonal. Tiles of both sides fit into a cache.
+        at = 0
+        while at < m:
+            to = 0
+            while to <= at:
+                for i in range(at, min(at + _TILE, m)):
+                    for j in range(to, min(to + _TILE, i)):
+                        out[i, j] += out[j, i]
+                        out[j, i] = out[i, j]
+                to += _TILE
+            at += _TILE
 
 
 def csr_absolute_bound(const index[::1] indptr, const index[::1] indices, const real[::1] data,

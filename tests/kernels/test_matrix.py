@@ -241,11 +241,12 @@ def test_mostly_zeros_are_counted_until_there_are_too_many(kind, monkeypatch):
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array])
 @pytest.mark.parametrize("long", [False, True])
 def test_sandwich_of_a_sparse_matrix(kind, dtype, long):
-    """Columns of rows in any order, twice, or none at all; X keeps its entries."""
+    """Columns of rows in any order, twice, or none at all; X keeps its entries. Columns fill more than two
+    tiles."""
     rng = np.random.default_rng(0)
-    rows, columns = rng.integers(0, 30, 200), rng.integers(0, 12, 200)
-    values = rng.integers(1, 9, 200).astype(dtype)
-    A = kind(sp.coo_array((values, (rows, columns)), shape=(31, 13)))
+    rows, columns = rng.integers(0, 30, 900), rng.integers(0, 75, 900)
+    values = rng.integers(1, 9, 900).astype(dtype)
+    A = kind(sp.coo_array((values, (rows, columns)), shape=(31, 76)))
     if A.format == "csr":
         A = type(A)((A.data[::-1].copy(), A.indices[::-1].copy(), A.indptr[-1] - A.indptr[::-1]), A.shape)
         assert not A.has_sorted_indices

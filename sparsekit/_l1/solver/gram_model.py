@@ -26,9 +26,13 @@ class GramModel:
     def minimize(self, matrix, x, g, l1, l2):
         """The point x + d near x, and the decrease of the model.
 
-        ``g`` (m,) is the gradient at x without the L1 penalty.
+        ``g`` (m,) is the gradient at x without the L1 penalty. The diagonal of the matrix is changed, and
+        restored.
         """
-        if l2.any():
-            matrix = matrix.copy()
-            matrix[np.diag_indices(len(x))] += l2
-        return self.solver.minimize(GramOperator(matrix, self.solver.ridge), x, g, l1, EFFORT)[:2]
+        diagonal = np.diag_indices(len(x))
+        before = matrix[diagonal]
+        matrix[diagonal] = before + l2
+        try:
+            return self.solver.minimize(GramOperator(matrix, self.solver.ridge), x, g, l1, EFFORT)[:2]
+        finally:
+            matrix[diagonal] = before

@@ -25,6 +25,15 @@ def largest(X, y):
     return np.abs((y - y.mean()) @ (X - X.mean(axis=0))).max()
 
 
+def crowded():
+    """Sparse X, y and a weak penalty at which OBA comes to use more columns than there are rows."""
+    rng = np.random.default_rng(1)
+    X = 0.3 * rng.standard_normal((250, 1200)) + 0.95 * rng.standard_normal((250, 1))
+    X *= rng.random((250, 1200)) < 0.05
+    y = X[:, :20].sum(axis=1) + rng.standard_normal(250)
+    return sp.csr_array(X), y, 1e-5 * np.abs(X.T @ (y - y.mean())).max() / 250
+
+
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
 @pytest.mark.parametrize("as_format", FORMATS)
@@ -129,3 +138,72 @@ def test_entries_make_the_centred_matrix_of_rows():
     np.testing.assert_allclose(
         rows.row_gram(scale, np.float64, by_entries=True), (B * scale) @ B.T, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("as_format", [sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_oba_gives_way_where_more_coefficients_are_in_use_than_rows(as_format, intercept):
+    X, y, alpha = crowded()
+    seen = []
+    model = LassoOBA(alpha, fit_intercept=intercept, history=True, max_time=60.0, callback=seen.append)
+    model.fit(as_format(X), y)
+    assert model.solver_ == "gram, oba, interior, gram"
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+    assert (np.diff([one.nit for one in seen]) >= 1).all() and seen[-1].nit == model.n_iter_
+    assert (np.diff([one.time for one in seen]) >= 0.0).all()
+    assert (np.diff(model.history_["time"]) >= 0.0).all()
+    assert len(model.history_["time"]) == len(seen) + 1
+    best = LassoOBA(alpha, fit_intercept=intercept, solver="interior", tol=1e-7).fit(X, y)
+    assert model.objective_ == pytest.approx(best.objective_, rel=2e-4)
+    # a callback that stops OBA, and a limit within it
+    stopped = LassoOBA(alpha, fit_intercept=intercept, callback=lambda report: report.nit == 6)
+    assert stopped.fit(as_format(X), y).n_iter_ == 6
+    assert stopped.solver_ == "gram, oba"
+    with pytest.warns(ConvergenceWarning):
+        assert LassoOBA(alpha, fit_intercept=intercept, max_iter=6).fit(as_format(X), y).n_iter_ == 6
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("n", [60, 99, 150, 220])
+def test_sparse_fits_with_many_coefficients_in_use_are_certified(n, positive):
+    rng = np.random.default_rng(n)
+    X = sp.random(n, 3000, 0.02, random_state=1, format="csr", data_rvs=rng.standard_normal)
+    y = rng.standard_normal(n)
+    for part in (1e-2, 1e-4):
+        alpha = part * np.abs(X.T @ (y - y.mean())).max() / n
+        model = LassoOBA(alpha, positive=positive).fit(X, y)
+        assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("part, solver", [(0.1, "gram, oba"), (1e-4, "gram, oba, interior, gram")])
+def test_weak_elastic_nets_with_many_coefficients_in_use_leave_oba(part, solver, positive):
+    rng = np.random.default_rng(600)
+    X = sp.random(600, 3000, 0.05, random_state=0, format="csc", data_rvs=rng.standard_normal)
+    y = X @ rng.standard_normal(3000)
+    y = y / y.std() + 0.1 * rng.standard_normal(600)
+    alpha = part * np.abs(X.T @ (y - y.mean())).max() / 600
+    model = LassoOBA(alpha, l1_ratio=0.3, positive=positive).fit(X, y)
+    assert model.solver_ == solver and np.count_nonzero(model.coef_) > 600
+    assert model.dual_gap_ <= 1e-4 * model.objective_
+
+
+@pytest.mark.parametrize("at", [5, 11])
+def test_a_callback_may_change_what_it_gets_and_raise_at_any_iteration(at):
+    X, y, alpha = crowded()
+    plain, seen = LassoOBA(alpha).fit(X, y), []
+
+    def spoil(report):
+        report.x[:] = 0.0
+        seen.append(report.nit)
+
+    same = LassoOBA(alpha, callback=spoil).fit(X, y)
+    np.testing.assert_array_equal(same.coef_, plain.coef_)
+    assert same.solver_ == plain.solver_ == "gram, oba, interior, gram"
+    where = seen[min(at, len(seen) - 2)]
+
+    def end(report):
+        if report.nit == where:
+            raise StopIteration
+
+    assert LassoOBA(alpha, callback=end).fit(X, y).n_iter_ == where

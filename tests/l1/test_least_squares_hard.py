@@ -34,7 +34,7 @@ def test_fits_that_nearly_interpolate_take_few_rounds(n, p, strength, seed):
     y = X[:, :: p // 20] @ rng.standard_normal(len(range(0, p, p // 20)))
     y += 0.1 * y.std() * rng.standard_normal(n)
     alpha = strength * np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max() / n
-    model = LassoOBA(alpha).fit(X, y)
+    model = LassoOBA(alpha, solver="gram").fit(X, y)
     assert model.solver_ == "gram" and model.n_iter_ <= 40  # 80 to 200 without the descent
     assert model.dual_gap_ <= 1e-4 * model.objective_
 

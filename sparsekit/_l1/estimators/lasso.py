@@ -54,8 +54,8 @@ class LassoOBA(OBAEstimatorMixin, LassoPredictionMixin, BaseEstimator):
         "interior" is an interior-point method for up to some thousand rows, ended by "gram". "oba" is OBA on
         the rows or columns of X. "auto" begins with "gram" where X is in main memory. It goes on with
         "interior" where many columns are in use for so many rows, with "oba" where the Gram matrix costs
-        more. All find the same solution where it is unique; without a penalty and with n < p "oba" need not
-        find that of least norm.
+        more, and from "oba" with "interior" where more columns are in use than rows. All find the same
+        solution where it is unique; without a penalty and with n < p "oba" need not find that of least norm.
     {l1_ratio, penalty_weights, tol}
         For feature j :math:`\lambda_j = \rho \alpha v_j \sum_i s_i`. The unit is the largest entry of the
         gradient at zero. With an intercept y is centred first.

@@ -37,7 +37,7 @@ from .minimise_model import MAX_PREDICTION_ERROR
 from .nonnegative import OneSided, minimize_nonnegative, one_sided
 from .oba import minimize_oba, unit_of_tol
 from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
-from .session_run import SessionRun, counting_from, joined_histories
+from .session_run import SessionRun, counting_from
 from .working_hessian import WorkingHessian
 from .working_set import PATIENCE, most_new
 
@@ -61,9 +61,12 @@ class NewtonSession:
         self.loss, self.problem, self.unit = loss, loss.problem(), None
         self.n, self.p = loss.design.shape
         self.x = self.g = self._last_l1 = None
-        self.hessian = WorkingHessian(loss.design.private(), bool(loss.fit_intercept))
+        self.hessian = self._new_hessian()
         self.positive = bool(getattr(loss, "one_sided", False))
         self.model, self.predicted = GramModel(self.positive), np.inf
+
+    def _new_hessian(self):
+        return WorkingHessian(self.loss.design.private(), bool(self.loss.fit_intercept))
 
     def detach(self):
         """The Hessian, without X, for `attach` of a session of an equal loss; or None."""
@@ -84,33 +87,44 @@ class NewtonSession:
         """
         self.unit = self.unit if unit is None else unit
         options = {name: value for name, value in options.items() if name not in ("hessian", "memory")}
-        ridge, run = np.zeros(len(l1)) if l2 is None else l2, SessionRun(max_time=max_time, **options)
+        run = SessionRun(max_time=max_time, **options)
+        run.l1, run.l2 = l1, np.zeros(len(l1)) if l2 is None else l2
         if self.hessian is not None:
-            with np.errstate(over="ignore", invalid="ignore"), blas_threads(self.loss.blas_threads):
-                result = self._solve(l1, ridge, x0, run)
+            result = self._solve(x0, run)
             if result.status != outcome.NO_PROGRESS:
                 return result
             self.hessian, x0 = None, result.x  # weaker penalties are left to OBA too
-        left = None if max_time is None else max(max_time - run.limits.seconds, 1e-9)
-        options["max_iter"] = max(options["max_iter"] - run.nit, 0)
-        if run.callback is not None:
-            options["callback"] = counting_from(run.nit, run.limits.seconds, run.callback)
+        return self._go_on_by_oba(l1, l2, self.x if x0 is None else x0, run, options)
+
+    def _go_on_by_oba(self, l1, l2, x0, run, options):
+        """`minimize_oba` from x0; ``run`` is that of the penalty so far."""
+        options, before = dict(options), run.limits.seconds
+        options["max_iter"] = max(run.limits.max_iter - run.nit, 0)
+        if np.isfinite(run.limits.max_time):
+            options["max_time"] = max(run.limits.max_time - before, 1e-9)
+        if options.get("callback") is not None:
+            options["callback"] = counting_from(run.nit, before, options["callback"])
         minimize = minimize_nonnegative if self.positive else minimize_oba
-        x0 = self.x if x0 is None else x0
-        result = minimize(self.loss, l1, x0, l2=l2, max_time=left, unit=self.unit, **options)
-        self.x, result.nit, result.solver = result.x, result.nit + run.nit, (*run.solver, "oba")
-        result.history = joined_histories(run.history, result.history)
+        result = minimize(self.loss, l1, x0, l2=l2, unit=self.unit, **options)
+        run.add(result, before)
+        run.solver.append("oba")
+        self.x, result.nit, result.solver = result.x, run.nit, tuple(run.solver)
+        result.history = run.history.columns()
         return result
 
-    def _solve(self, l1, l2, x0, run):
-        level = l1
+    def _solve(self, x0, run):
+        with np.errstate(over="ignore", invalid="ignore"), blas_threads(self.loss.blas_threads):
+            return self._iterate(x0, run)
+
+    def _iterate(self, x0, run):
+        l1, l2, level, run.status = run.l1, run.l2, run.l1, None
         if x0 is not None or self.x is None:
             self._go_to(np.zeros(len(l1)) if x0 is None else x0.copy())
         elif self._last_l1 is not None:
             level = np.clip(2.0 * l1 - self._last_l1, 0.0, l1)  # the sequential strong rule
-        self._last_l1, run.l1, run.l2 = l1, l1, l2
+        self._last_l1 = l1
         goal, gap_tol, message = run.tol * self.unit, GAP_FACTOR * run.tol, None
-        if run.history:
+        if run.history and not run.history.rows:
             self._record(
                 self.x, self._objective(l1, l2), self._measure(self.x, self.g + l2 * self.x, l1), run
             )
@@ -350,13 +364,11 @@ class NewtonSession:
         fun = self.problem.f + _penalty(x, run.l1, run.l2)
         violation = self._measure(x, self.problem.gradient() + run.l2 * x, run.l1)
         self._record(x, fun, violation, run)
-        if run.callback is None:
-            return
         current = OptimizeResult(
-            x=x, fun=fun, nit=run.nit, optimality=violation / self.unit, nnz=int(np.count_nonzero(x)),
-            time=run.limits.seconds,
+            x=x.copy(), fun=fun, nit=run.nit, optimality=violation / self.unit,
+            nnz=int(np.count_nonzero(x)), time=run.limits.seconds,
         )  # fmt: skip
-        if outcome.wants_to_stop(run.callback, current):
+        if run.callback is not None and outcome.wants_to_stop(run.callback, current):
             run.status = outcome.STOPPED
 
     def _whole(self, variables, x):

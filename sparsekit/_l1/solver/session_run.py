@@ -15,19 +15,19 @@ class SessionRun:
         self.limits = outcome.Limits(max_iter, np.inf if max_time is None else max_time)
         self.nit, self.status, self.least_reduction = 0, None, 0.0
         self.history, self.solver = outcome.History(HISTORY, history), []
-        self.l1 = self.l2 = None
+        self.l1 = self.l2 = None  # penalties, (n_variables,)
 
     def check_limits(self):
         """Set the status where a limit is reached."""
         if self.status is None:
             self.status = self.limits.reached(self.nit)
 
-
-def joined_histories(history, more):
-    """The columns of a `History` and ``more``, those of a run that begins with its last point; or None."""
-    if more is None or not history.rows:
-        return more
-    return {name: np.concatenate([values[:-1], more[name]]) for name, values in history.columns().items()}
+    def add(self, result, seconds):
+        """Count the iterations of a solver that began at the last point, after so many seconds."""
+        self.nit += result.nit
+        if self.history:
+            more = {**result.history, "time": result.history["time"] + seconds}
+            self.history.rows[-1:] = zip(*(more[name] for name in self.history.names))
 
 
 def counting_from(nit, seconds, callback):

@@ -1,8 +1,8 @@
 """Least squares in main memory: the session of row losses, an interior-point method and a linear system.
 
 For least squares the quadratic model of OBA is the loss itself, so that one Hessian serves all points and
-penalties. A single fit with many columns in use for the rows goes on by `interior_point`. A ridge without an
-L1 part is one linear system, `RidgeSystem`.
+penalties. A single fit with many columns in use for the rows goes on by `interior_point`, also where OBA has
+begun. A ridge without an L1 part is one linear system, `RidgeSystem`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from ..._cython.l1._squares import certify
 from ..._linalg.prepared import Prepared
 from ..._linalg.special import largest
+from ..._solver import outcome
 from ..._solver.tolerances import FORCING, GAP_FACTOR, ROUNDING
 from .. import plan
 from .interior import interior_point
@@ -114,9 +115,11 @@ class SquaresSession(NewtonSession):
         if not self._can_use_interior:
             return False
         n_used, l2 = int(np.count_nonzero(self.x[: self.p])), run.l2[: self.p]
-        is_full = is_stuck and not l2.any()  # with a ridge OBA goes on as fast
-        takes_over = self.solver == "interior" or plan.interior_takes_over(self.n, n_used, run.nit, is_full)
-        if not takes_over and not (is_continued and plan.has_many_active(self.n, n_used)):
+        is_likely = is_continued and not self.positive and plan.has_many_active(self.n, n_used)
+        takes_over = self.solver == "interior" or plan.interior_takes_over(
+            self.n, n_used, run.nit, bool(l2.any()), is_stuck
+        )
+        if not is_likely and not takes_over:
             return False
         self._can_use_interior, self._used_interior = False, True
         run.solver.append("interior")
@@ -133,6 +136,29 @@ class SquaresSession(NewtonSession):
             self._move_to(before[: self.p])
         self._report(self.x, run)
         return True
+
+    def _go_on_by_oba(self, l1, l2, x0, run, options):
+        """OBA; the interior-point method and a Gram matrix where that comes to use too many columns."""
+        if not self._can_use_interior:
+            return super()._go_on_by_oba(l1, l2, x0, run, options)
+        takes_over, callback, has_ridge = False, options.get("callback"), bool(run.l2.any())
+
+        def watch(report):
+            nonlocal takes_over
+            n_used = int(np.count_nonzero(report.x[: self.p]))
+            is_crowded = plan.is_crowded(self.n, n_used, report.nit, has_ridge)
+            stops = callback is not None and callback(report)
+            takes_over = is_crowded and not stops
+            return stops or takes_over
+
+        result = super()._go_on_by_oba(l1, l2, x0, run, {**options, "callback": watch})
+        if takes_over and result.status == outcome.STOPPED:
+            self.hessian = self._new_hessian()
+            result = self._solve(result.x, run)
+            if result.status == outcome.NO_PROGRESS:
+                self.hessian = None
+                result = super()._go_on_by_oba(l1, l2, result.x, run, options)
+        return result
 
     def _move_to(self, w):
         """Go to coefficients w (p,) and the best intercept."""

@@ -9,11 +9,13 @@ from sparsekit import BoundedRegressor
 from sparsekit._bounded.losses.losses import LossRows, classification_loss, regression_loss
 from sparsekit._bounded.losses.problem import BoundedProblem
 from sparsekit._bounded.solver import run as run_module
+from sparsekit._bounded.solver import scaled_descent
 from sparsekit._bounded.solver.box_step import minimize_in_box
 from sparsekit._bounded.solver.certificate import Certificate
 from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
 from sparsekit._bounded.solver.refine import MIN_FIRST_DELTA, WARM_SMOOTHING, first_delta
 from sparsekit._bounded.solver.run import BoundedOptions, BoundedRun
+from sparsekit._linalg.dense_design import DenseDesign
 from sparsekit._linalg.newton import NewtonSystem
 
 
@@ -216,3 +218,46 @@ def test_the_first_point_is_evaluated_once(name, start, monkeypatch):
     np.testing.assert_array_equal(points[0], np.append(w, b))
     distances = np.abs(np.array(points[1:]) - points[0]).max(axis=1)
     assert distances.min() > 1e-9
+
+
+@pytest.mark.parametrize("name", ["squared", "huber", "log_loss", "squared_hinge", "modified_huber"])
+@pytest.mark.parametrize("iterations", [1, 10**9])
+def test_when_newton_takes_over_changes_no_answer(name, iterations, monkeypatch):
+    monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", 0)
+    problem, X, y = make(name, lower=0.0, upper=0.4, l2=1e-3)
+    monkeypatch.setattr(scaled_descent, "NEWTON_STEPS", 0.0)
+    monkeypatch.setattr(scaled_descent, "MIN_ITERATIONS", iterations)
+    result = minimize_bounded(problem, np.zeros(6), 0.0, BoundedOptions(tol=1e-8), history=True)
+    best = best_of(problem, X, y, name)
+    assert result.success and -1e-8 * best <= result.fun - best <= 1e-7 * best
+    count = list(result.history["method"]).count("nqn")
+    assert 1 <= count <= scaled_descent.MORE if iterations == 1 else count > 1
+
+
+def test_nqn_gets_more_iterations_where_columns_are_many():
+    rng = np.random.default_rng(0)
+
+    def iterations(n, p, density=1.0):
+        X = rng.standard_normal((n, p)) * (rng.random((n, p)) < density)
+        X = X if density == 1.0 else sp.csr_array(X)
+        loss = regression_loss("squared", np.zeros(n), np.full(n, 1 / n), quantile=0.5, epsilon=1.0)
+        free = np.full(p, np.inf)
+        problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
+        return scaled_descent.nqn_iterations(problem.matrix)
+
+    assert iterations(2000, 10) == scaled_descent.MIN_ITERATIONS
+    assert min(iterations(2000, 400), iterations(400, 2000)) > 40
+    assert iterations(20000, 400, 0.01) < 0.5 * iterations(20000, 400)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_nqn_goes_on_where_most_rows_have_no_curvature(scale):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((150, 1000))
+    y = scale * (X[:, :20].sum(axis=1) / 20**0.5 + rng.standard_normal(150))
+    far = 0.1 * np.abs(y).max() / 1000**0.5
+    model = BoundedRegressor("huber", alpha=0.0, bounds=(-far, 2.0 * far), history=True).fit(X, y)
+    assert model.dual_gap_ <= 1e-5 * model.objective_
+    count = list(model.history_["method"]).count("nqn")
+    few = scaled_descent.nqn_iterations(DenseDesign(X))
+    assert count == few if scale == 1.0 else few < count <= scaled_descent.MORE * few

@@ -24,14 +24,12 @@ class BoundedOptions:
     tol : duality gap, relative to the objective, at which to stop.
     max_iter, max_time : limits of iterations (of NQN and of Newton together) and of seconds.
     kinked_ftol : relative decrease of ten iterations at which NQN ends, for losses with kinks.
-    patience : passes over X, in addition to the cost of a few Newton steps, that NQN gets on a smooth loss.
     """
 
     tol: float = 1e-6
     max_iter: int = 10000
     max_time: float = np.inf
     kinked_ftol: float = 1e-3
-    patience: int = 60
 
 
 @dataclass

@@ -79,8 +79,8 @@ def has_many_active(n_rows, n_used):
 def is_crowded(n_rows, n_used, n_rounds, has_ridge):
     """Whether a fit goes on by the interior-point method since more coefficients are in use than rows.
 
-    The models of OBA are singular then, or nearly so after half of `MANY_ROUNDS` with an L2 penalty: with a
-    strong one OBA ends before. Without this 7 of 170 sparse Lassos took 20 seconds or more, with it 1 to 3.
+    The models of OBA are singular then. With an L2 penalty they are not, and half of `MANY_ROUNDS` come first:
+    with a strong one OBA ends before. Without this 7 of 170 sparse Lassos took 20 seconds or more, with it 1 to 3.
     96 sparse elastic nets take 0.44 to 0.94 of the time by kind, down to 0.04. 67 Lassos to 15 to 199 rows
     take 0.78 of the time that they take with 200 rows as the least. Those to 15 to 60 rows take up to 2.7
     times as long by the interior-point method.
@@ -95,7 +95,7 @@ def interior_takes_over(n_rows, n_used, n_rounds, has_ridge, is_stuck):
 
     That is where `is_crowded`, or where the working set can't grow and more columns than half of the rows are
     in use. From 0.4 of the rows 250 x 5000 numbers of density 0.05 take 9 times as long as by OBA. With an L2
-    penalty OBA is as fast.
+    penalty OBA goes on until too many are in use.
     """
     is_full = is_stuck and not has_ridge and 2 * n_used > n_rows
     return n_rounds >= MANY_ROUNDS or is_full or is_crowded(n_rows, n_used, n_rounds, has_ridge)

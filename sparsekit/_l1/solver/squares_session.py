@@ -138,7 +138,7 @@ class SquaresSession(NewtonSession):
         return True
 
     def _go_on_by_oba(self, l1, l2, x0, run, options):
-        """OBA; the interior-point method and a Gram matrix where that comes to use too many columns."""
+        """OBA. Where it comes to use too many columns the interior-point method and the session go on."""
         if not self._can_use_interior:
             return super()._go_on_by_oba(l1, l2, x0, run, options)
         takes_over, callback, has_ridge = False, options.get("callback"), bool(run.l2.any())

@@ -79,11 +79,11 @@ def has_many_active(n_rows, n_used):
 def is_crowded(n_rows, n_used, n_rounds, has_ridge):
     """Whether a fit goes on by the interior-point method since more coefficients are in use than rows.
 
-    The models of OBA are singular then. With an L2 penalty they are not, and half of `MANY_ROUNDS` come first:
-    with a strong one OBA ends before. Without this 7 of 170 sparse Lassos took 20 seconds or more, with it 1 to 3.
-    96 sparse elastic nets take 0.44 to 0.94 of the time by kind, down to 0.04. 67 Lassos to 15 to 199 rows
-    take 0.78 of the time that they take with 200 rows as the least. Those to 15 to 60 rows take up to 2.7
-    times as long by the interior-point method.
+    The models of OBA are singular then. With an L2 penalty they are not, and half of `MANY_ROUNDS` come
+    first: with a strong one OBA ends before. Without this 7 of 170 sparse Lassos took 20 seconds or more,
+    with it 1 to 3. 96 sparse elastic nets take 0.44 to 0.94 of the time by kind, down to 0.04. 67 Lassos to
+    15 to 199 rows take 0.78 of the time that they take with 200 rows as the least. Those to 15 to 60 rows
+    take up to 2.7 times as long by the interior-point method.
     """
     if not n_used > n_rows >= MANY_ACTIVE_ROWS:
         return False

@@ -11,6 +11,7 @@ from sparsekit._l1 import plan
 from sparsekit._l1.estimators import shared_fits as shared_fits_module
 from sparsekit._l1.losses.families.make import make_family
 from sparsekit._l1.losses.family_loss import FamilyLoss
+from sparsekit._l1.solver.gram_model import GramModel
 from sparsekit._l1.solver.newton_session import NewtonSession
 from sparsekit._l1.solver.working_hessian import WorkingHessian
 from sparsekit._linalg.as_design import as_design
@@ -219,3 +220,17 @@ def test_a_run_that_is_stopped_is_no_worse_than_its_last_iterate(seed):
     found = NewtonSession(loss).minimize(l1, start, tol=1e-8, max_iter=100, callback=stop)
     assert len(seen) == 1 and found.fun <= seen[0] * (1.0 + 1e-12)
     assert_allclose(found.fun, loss.value(found.x) + l1 @ abs(found.x), rtol=1e-12)
+
+
+def test_a_model_leaves_its_matrix_as_it_was():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((30, 8))
+    matrix, x, g, l1, l2 = B.T @ B, np.zeros(8), 9.0 * rng.standard_normal(8), np.ones(8), rng.random(8)
+    before = matrix.copy()
+    found, _ = GramModel().minimize(matrix, x, g, l1, l2)
+    assert_array_equal(matrix, before)
+    slopes = g + (before + np.diag(l2)) @ found
+    used = found != 0.0
+    assert used.any()
+    assert_allclose(slopes[used], -np.sign(found[used]), atol=0.2)
+    assert (np.abs(slopes[~used]) <= 1.2).all()

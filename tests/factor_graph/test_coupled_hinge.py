@@ -222,7 +222,9 @@ def test_bounds_hold_wherever_a_fit_is_cut_short():
     assert best.status == outcome.CONVERGED
     for n in range(0, best.nit, max(1, best.nit // 8)):
         found = minimize_coupled_hinge(loss, None, tol=1e-6, max_iter=n)
-        assert found.nit == n and found.status == outcome.MAX_ITER
+        is_certified = found.dual_gap <= 1e-6 * found.fun  # the bounds of the last step may suffice
+        assert found.nit == n
+        assert found.status == (outcome.CONVERGED if is_certified else outcome.MAX_ITER)
         assert best.fun - best.dual_gap <= found.fun <= best.fun + found.dual_gap
         assert loss.smoothing == 0.0
     again = minimize_coupled_hinge(loss, best.x, tol=1e-4, max_iter=1000)

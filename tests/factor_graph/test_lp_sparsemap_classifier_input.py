@@ -123,6 +123,23 @@ def test_history_verbose_and_callback(loss, capsys):
     assert not hasattr(model.set_params(history=False, verbose=0, callback=None).fit(X, Y), "history_")
 
 
+def test_a_callback_stops_the_fit_without_pairs_and_the_one_with_them():
+    X, Y = rows()
+    model = LPSparseMAPClassifier(1e-2, pairs="all", history=True)
+    steps = model.fit(X, Y).n_iter_[0]
+    for n in (1, 2, steps // 2, steps - 1):
+        seen = []
+
+        def stop(result, n=n, seen=seen):
+            seen.append(result.nit)
+            return result.nit == n
+
+        model.set_params(callback=stop).fit(X, Y)
+        assert [nit for nit in seen if nit] == list(range(1, n + 1)) and model.n_iter_[0] == n
+        assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-9)
+        assert model.history_["optimality"][-1] == pytest.approx(model.optimality_, rel=1e-9)
+
+
 @every_loss
 def test_what_did_not_converge_says_so(loss):
     X, Y = rows()

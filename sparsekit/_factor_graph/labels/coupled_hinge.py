@@ -23,7 +23,7 @@ from ..._bounded.solver.ridge_outputs import RidgeOutputs, solve_outputs
 from ..._linalg.threads import blas_threads
 from .coupled_problem import CoupledHinge
 
-# Gap at which the fit without pairs ends, in units of tol.
+# Gap at which the fit without pairs and factors ends, in units of tol.
 PAIRLESS_GAP = 100.0
 
 
@@ -58,8 +58,9 @@ def _fit(loss, x0, tol, steps):
     xp = loss.xp
     x = xp.zeros(loss.n_variables) if x0 is None else xp.clip(xp.asarray(x0), *loss.bounds())
     loss.smoothing, loss.centre, status = FIRST_SMOOTHING, loss.Y, None
-    if x0 is None and loss.labels.are_free:
-        # independent labels are quick to solve, and their marginals are good centres
+    if x0 is None:
+        # Independent labels are quick to solve, and their marginals are good centres. 40 fits with factors
+        # take 0.44 of the time of a start at zero.
         rows = hinge_rows(loss.Y)
         form = RidgeOutputs(
             loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)

@@ -1,4 +1,7 @@
-"""Fits of `LabelLoss` by NQN: smooth in a box for two of its losses; the hinge has its own (label_hinge)."""
+"""Fits of `LabelLoss` by NQN, for the smooth loss; the hinge has `coupled_hinge`.
+
+NQN starts at the fit without pairs and factors.
+"""
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -7,6 +10,13 @@ from ..._arrays import kernel_module
 from ..._bounded.solver import nqn
 from ..._solver import outcome
 from ..._solver.outcome import Progress
+from .independent import minimize_independent
+
+# Duality gap, relative to the objective, and number of Newton steps at which the fit without pairs and
+# factors ends. 24 fits to 7 sets, on which these were chosen, take 0.64 of the time of NQN from zero. 72 fits
+# to 11 other sets take 0.51, 40 with factors 0.51. Gaps of 0.01 and 1e-4 take 0.74 and 0.66, 5 steps 0.73.
+# With no limit of steps fits with an objective of nearly zero take up to 1.6 times the time.
+PAIRLESS_GAP, PAIRLESS_STEPS = 1e-3, 10
 
 # statuses of a fit by those of NQN
 _MEANS = {
@@ -39,27 +49,56 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
         x, fun, nit, nfev, status, message, optimality (relative, as tol), dual_gap, history.
     """
     progress = Progress.of_call(max_iter, max_time, callback, history)
-    limits = progress.limits
     lower, upper = loss.bounds()
     zero = loss.xp.zeros(loss.n_variables)
     measure = kernel_module("shared._box", zero).optimality
-    unit = measure(zero, loss.value_and_gradient(zero)[1], lower, upper) or 1.0
-    opts = nqn.NQNOptions(gtol=tol * unit, ftol=1e-12, max_iter=max_iter, max_time=limits.max_time)
+    first = loss.value_and_gradient(zero)
+    unit = measure(zero, first[1], lower, upper) or 1.0
+    x, nit, nfev, status = zero, 0, 1, None
 
     def report(result):
         optimality = measure(result.x, result.jac, lower, upper) / unit
-        return progress.report(result.x, result.fun, result.nit, optimality)
+        return progress.report(result.x, result.fun, nit + result.nit, optimality)
 
-    x = zero if x0 is None else np.clip(loss.xp.asarray(x0), lower, upper)
     hook = report if callback is not None or history else None
-    found = nqn.minimize(loss.value_and_gradient, x, lower, upper, opts, callback=hook)
-    status = _MEANS.get(found.status, found.status)
+    if x0 is not None:
+        x, first = np.clip(loss.xp.asarray(x0), lower, upper), None
+    elif loss.alpha > 0.0:
+        begun = _without_pairs(loss, max_iter, max_time, hook)
+        x, first, nit, nfev, status = begun.x, None, begun.nit, nfev + begun.nfev, begun.status
+    is_stopped = status == outcome.STOPPED
+    opts = nqn.NQNOptions(
+        gtol=tol * unit, ftol=1e-12, max_iter=0 if is_stopped else max_iter - nit,
+        max_time=progress.limits.max_time - progress.limits.seconds,
+    )  # fmt: skip
+    found = nqn.minimize(loss.value_and_gradient, x, lower, upper, opts, first=first, callback=hook)
+    status = outcome.STOPPED if is_stopped else _MEANS.get(found.status, found.status)
     return OptimizeResult(
-        x=found.x, fun=found.fun, nit=found.nit, nfev=found.nfev, status=status, message=found.message,
+        x=found.x, fun=found.fun, nit=nit + found.nit, nfev=nfev + found.nfev, status=status,
+        message=nqn.MESSAGES[status] if is_stopped else found.message,
         optimality=measure(found.x, found.jac, lower, upper) / unit,
-        dual_gap=_gap(loss, found, lower), time=limits.seconds,
+        dual_gap=_gap(loss, found, lower), time=progress.limits.seconds,
         history=progress.history.columns(),
     )  # fmt: skip
+
+
+def _without_pairs(loss, max_iter, max_time, hook):
+    """The result of the fit without pairs, with all variables; the hook is that of NQN."""
+
+    def all_variables(table):
+        return np.concatenate([table, np.zeros(2 * loss.n_pairs, like=table)])
+
+    def report(result):
+        result.x = all_variables(result.x)
+        result.fun, result.jac = loss.value_and_gradient(result.x)
+        return hook(result)
+
+    found = minimize_independent(
+        loss, None, tol=PAIRLESS_GAP, max_iter=min(PAIRLESS_STEPS, max_iter), max_time=max_time,
+        callback=None if hook is None else report,
+    )  # fmt: skip
+    found.x = all_variables(found.x)
+    return found
 
 
 def _gap(loss, found, lower):

@@ -130,7 +130,7 @@ def test_no_dual_point_is_above_the_minimum(name, box):
 @pytest.mark.parametrize("penalty", [(0.0, 1e-3), (1e-2, 0.0), (1e-2, 1e-2)])
 @pytest.mark.thorough(keep=5)
 def test_every_way_to_the_end(name, penalty, monkeypatch):
-    """Newton alone, NQN and Newton, and NQN with multipliers where the matrix is too large."""
+    """Newton alone, NQN before it, and NQN with multipliers where the matrix is too large."""
     ends = []
     for small, fits in ((10**9, True), (0, True), (0, False)):
         monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", small)
@@ -145,7 +145,7 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
         if small:
             assert methods == {"newton"}
         elif not fits:
-            assert methods == {"nqn"}
+            assert "nqn" in methods and "newton" not in methods
         else:
             assert "nqn" in methods
         z = X @ w + result.x[-1]

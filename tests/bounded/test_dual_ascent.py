@@ -55,6 +55,35 @@ def test_solution_is_that_of_the_reference(loss, fit_intercept):
     np.testing.assert_allclose(np.ravel(model.coef_), w, atol=2e-4)
 
 
+BOXES = {
+    "nonnegative": {"bounds": (0, None)},
+    "narrow": {"bounds": (-0.02, 0.05)},
+    "away from zero": {"bounds": (0.01, 0.2)},
+    "L1": {"l1_ratio": 0.4},
+    "L1 and box": {"bounds": (-0.1, None), "l1_ratio": 0.4},
+}
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("loss", sorted({*LOSSES} - {"squared"}))
+def test_solution_in_a_box_is_that_of_the_reference(loss, box):
+    """With bounds or an L1 part sweeps follow NQN."""
+    X, y = wide(loss)
+    is_sparse, fit_intercept = loss < "h", box != "narrow"
+    model = make(loss, alpha=0.02, fit_intercept=fit_intercept, tol=1e-8, **BOXES[box])
+    model.fit(sp.csr_array(X) if is_sparse else X, y)
+    assert model.optimality_ <= 1e-8
+    options = {"alpha": 0.02, "l1_ratio": BOXES[box].get("l1_ratio", 0.0), **SHAPES}
+    low, high = BOXES[box].get("bounds", (None, None))
+    w, _, best = reference.solve(X, y, loss, (low, high), fit_intercept=fit_intercept, **options)
+    fun, coef = np.ravel(model.objective_)[0], np.ravel(model.coef_)
+    own = reference.objective(X, y, coef, np.ravel(model.intercept_)[0], loss, **options)
+    assert own == pytest.approx(fun, rel=1e-10)
+    assert fun == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(coef, w, atol=5e-4)
+    assert (low is None or coef.min() >= low) and (high is None or coef.max() <= high)
+
+
 @pytest.mark.parametrize("form", ["C", "F", "csc", "csr", "float32"])
 def test_every_form_of_X_has_the_same_solution(form):
     X, y = wide("hinge")
@@ -160,23 +189,23 @@ def test_limits_and_callbacks_end_it():
 
 
 @pytest.mark.parametrize(
-    "parameters, expected",
+    "parameters, first, is_used",
     [
-        ({"alpha": 1e-3}, True),
-        ({"alpha": 1e-3, "bounds": (0, None)}, False),
-        ({"alpha": 1e-3, "bounds": (None, 1)}, False),
-        ({"alpha": 1e-3, "l1_ratio": 0.5}, False),
-        ({"alpha": 0.0}, False),
-        ({"alpha": 1e-3, "loss": "log_loss"}, False),
+        ({}, "dual", True),
+        ({"bounds": (0, None)}, "nqn", True),
+        ({"bounds": (None, 1)}, "nqn", True),
+        ({"l1_ratio": 0.5}, "nqn", True),
+        ({"alpha": 0.0, "bounds": (0, 1)}, "nqn", False),
+        ({"loss": "log_loss"}, "nqn", False),
+        ({"loss": "squared"}, "dual", True),
+        ({"loss": "squared", "bounds": (-0.02, 0.02)}, "nqn", False),
     ],
 )
-def test_plan_of_more_columns_than_rows(parameters, expected):
+def test_plan_of_more_columns_than_rows(parameters, first, is_used):
     loss = parameters.get("loss", "hinge")
     X, y = wide(loss)
-    model = make(**{"loss": loss, "max_iter": 2, **parameters})
-    with pytest.warns(UserWarning, match="max_iter"):
-        model.fit(X, y)
-    assert ("dual" in methods(model)) == expected
+    model = make(**{"loss": loss, "alpha": 1e-3, **parameters}).fit(X, y)
+    assert model.history_["method"][0] == first and ("dual" in methods(model)) == is_used
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
@@ -202,6 +231,7 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
         "MIN_COST",
         "MIN_SWEEPS",
         "MORE_SWEEPS",
+        "NEWTON_FIXED_COST",
         "NEWTON_STEPS",
         "SWEEP_COST",
         "TRIAL",
@@ -211,14 +241,16 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
         "FIXED_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90),
-        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_STEPS": (0.0, 1e6), "SWEEP_COST": (0.0, 1e9),
-        "TRIAL": (0.0, np.inf),
+        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_FIXED_COST": (0.0, 1e12), "NEWTON_STEPS": (0.0, 1e6),
+        "SWEEP_COST": (0.0, 1e9), "TRIAL": (0.0, np.inf),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)
     y = X[:, :20] @ rng.standard_normal(20) + 0.1 * rng.standard_normal(400)
-    known = make("absolute", alpha=1e-2).fit(X, y)
+    boxes = (None, None), (0, None)
+    known = [make("absolute", alpha=1e-2, bounds=box).fit(X, y).objective_ for box in boxes]
     monkeypatch.setattr(dual_ascent, name, values[name][extreme == "large"])
-    model = make("absolute", alpha=1e-2).fit(X, y)
-    assert model.optimality_ <= 1e-6
-    assert model.objective_ == pytest.approx(known.objective_, rel=3e-6)
+    for box, objective in zip(boxes, known):
+        model = make("absolute", alpha=1e-2, bounds=box).fit(X, y)
+        assert model.optimality_ <= 1e-6
+        assert model.objective_ == pytest.approx(objective, rel=3e-6)

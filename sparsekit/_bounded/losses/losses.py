@@ -101,7 +101,7 @@ class PiecewiseLoss:
     def __init__(self, target, weight, sign=None, *, lo, hi, eps=0.0, delta=0.0):
         self.t, self.s, self.c = target, weight, sign
         self.lo, self.hi, self.eps, self.delta = float(lo), float(hi), float(eps), float(delta)
-        self.has_kinks = delta == 0.0
+        self.has_kinks, self.is_quadratic = delta == 0.0, bool(np.isinf([lo, hi]).all())
         self.kernels = kernel_module("bounded._row_losses", weight)
         # scale of the residuals: the margin, or the spread of the targets without outliers
         self.spread = 1.0 if sign is not None else robust_spread(target, weight)

@@ -29,6 +29,11 @@ class BoundedProblem:
         self.n_passes = 0
         self._moments = None
 
+    @property
+    def is_ridge(self):
+        """Whether there are neither bounds nor an L1 part."""
+        return not (self.l1 or np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
     def predictor(self, w, b):
         self.n_passes += 1
         z = self.matrix.matvec(w)

@@ -23,10 +23,10 @@ def ascend_outputs(form, bounds, tol, steps):
     """
     design, weight, rows, p = form.systems.design, form.weight, form.rows, form.p
     by_rows, squares = read_rows(design)
-    outputs = []
+    outputs, infinite = [], np.full(p, np.inf)
     for k, end in enumerate((rows.lo + rows.hi).T):  # slopes are between 0 and the end
         loss = PiecewiseLoss(rows.target[:, k].copy(), weight, end.copy(), lo=0.0, hi=1.0)
-        dual = make_dual(loss, form.alpha, squares, p, form.fit_intercept)
+        dual = make_dual(loss, form.alpha, squares, form.fit_intercept, -infinite, infinite)
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
     pace, spare, unit = Pace(design), LossRows.empty(len(weight)), float(bounds.least.sum())
@@ -41,7 +41,7 @@ def ascend_outputs(form, bounds, tol, steps):
             return outcome.STOPPED
         if steps.optimality <= tol:
             return None
-        if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
+        if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit), p):
             form.table, form.eta, rows.centre, rows.smoothing = start
             return None
         status = steps.limits.reached(steps.nit)
@@ -66,7 +66,7 @@ def _move(form, outputs, open_, spare):
     form.eta[:, open_] = form.systems.scores(form.table[:, open_])
     for k, slope in zip(open_, sums[p:].sum(axis=0)):
         loss, dual = outputs[k]
-        dual.w[:] = form.table[:p, k]  # the kernel's sums of many changes have rounding errors
+        dual.set_sums(form.table[:p, k])  # those of many changes have rounding errors
         largest = max(largest, dual.violation, abs(dual.q * slope))
         if form.fit_intercept:
             z = form.eta[:, k].copy()

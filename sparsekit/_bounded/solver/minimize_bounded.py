@@ -14,9 +14,8 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
-from ..losses.losses import PiecewiseLoss
 from .certificate import Certificate
-from .dual_ascent import ascend, can_ascend
+from .dual_ascent import NEWTON_FIXED_COST, ascend, has_ascent
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
@@ -43,16 +42,18 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         x = (w, b), fun, dual_gap, optimality, nit, nfev, status, message, success, history. optimality is the
         gap relative to the objective. nfev counts passes over X, one or two an evaluation.
     """
-    opts, b, loss = opts or BoundedOptions(), float(b), problem.loss
+    opts, b = opts or BoundedOptions(), float(b)
     run = BoundedRun(problem, opts, Certificate(problem), callback, history, w=w.copy(), b=b)
     # BLAS sums in another order with more threads; the passes over X do not
     with blas_threads(1):
         try:
             first = run.begin(w, b)
-            if not run.is_small and _is_plain(problem) and can_ascend(problem.matrix, loss.s, loss.has_kinks):
-                ascend(run, w, b)
             if not run.is_small:
+                if has_ascent(problem):
+                    ascend(run, w, b)
                 Descent(run).approach(first)
+                if has_ascent(problem, run.w):
+                    ascend(run, run.w, run.b, NEWTON_FIXED_COST)
             refine(run)
             status = outcome.NO_PROGRESS
         except Stop as stop:
@@ -64,9 +65,3 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         nit=run.nit, nfev=problem.n_passes, status=status, message=MESSAGES[status],
         success=status == outcome.CONVERGED, history=run.history.columns(),
     )  # fmt: skip
-
-
-def _is_plain(problem):
-    """Whether the loss is piecewise and has a ridge, without bounds and L1 part."""
-    is_known = isinstance(problem.loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.l1 == 0.0
-    return is_known and not (np.isfinite(problem.lower).any() or np.isfinite(problem.upper).any())

@@ -8,11 +8,9 @@ from functools import singledispatch
 import numpy as np
 from scipy import linalg
 
+from .._solver.tolerances import SINGLE_ROUNDING
 from .._typing import Array, DeviceArray, EitherArray
 from .special import largest
-
-# Part of the diagonal that keeps a matrix of sums in single precision positive definite.
-SINGLE_ROUNDING = 1e-6
 
 
 @singledispatch
@@ -54,8 +52,8 @@ def _(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 def single_solver(M: Array) -> Callable[[Array], Array] | None:
     """A function that solves with symmetric positive M of single precision, which is written over.
 
-    The matrix is scaled to a diagonal of ones and a little more, `SINGLE_ROUNDING`. None where it is not
-    positive definite to rounding even so.
+    The matrix is scaled to a diagonal of ones and a little more, `SINGLE_ROUNDING`, which keeps sums in single
+    precision positive definite. None where it is not positive definite to rounding even so.
     """
     by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
     M *= by

@@ -231,7 +231,6 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
         "MIN_COST",
         "MIN_SWEEPS",
         "MORE_SWEEPS",
-        "NEWTON_FIXED_COST",
         "NEWTON_STEPS",
         "SWEEP_COST",
         "TRIAL",
@@ -241,7 +240,7 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
         "FIXED_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90),
-        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_FIXED_COST": (0.0, 1e12), "NEWTON_STEPS": (0.0, 1e6),
+        "MORE_SWEEPS": (0.0, 2.0), "NEWTON_STEPS": (0.0, 1e6),
         "SWEEP_COST": (0.0, 1e9), "TRIAL": (0.0, np.inf),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)

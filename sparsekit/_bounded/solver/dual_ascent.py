@@ -41,11 +41,9 @@ MORE_SWEEPS = 0.2
 # than that costs, these go on: 124 fits made for this choice take 1.08 times as long as the better way of
 # each. With 1 a fit to 800 x 800 normal numbers takes 16 times as long, with 3 the 124 fits 1.13 times.
 NEWTON_STEPS = 1.5
-# Fixed part of that cost, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
+# NQN's part of that cost, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
 # 16 times as long, with 2e8 the 124 fits 1.1 times.
 FIXED_COST = 1e8
-# The same after NQN. With 2e7 fits of 25 to 90 ms take up to 1.7 times as long, with 1e7 up to 1.4 times.
-NEWTON_FIXED_COST = 1e7
 # Cost of a sweep beside its entries and rows, in entries: its part of a certificate. Without it four fits to
 # 300 x 80 to 600 x 50 sparse numbers take 5 to 6 times as long as by Newton's method, with it 1.2 to 1.9.
 SWEEP_COST = 1e4
@@ -81,11 +79,11 @@ def has_ascent(problem, w=None):
         return can_ascend(problem.matrix, loss.s, loss.has_kinks)
     if not is_in_main_memory(loss.s) or loss.is_quadratic:
         return False
-    return estimate_other_cost(problem.matrix, count_free(problem, w), NEWTON_FIXED_COST) >= MIN_COST
+    return estimate_other_cost(problem.matrix, count_free(problem, w)) >= MIN_COST
 
 
-def estimate_other_cost(matrix, n_free, fixed):
-    """What other methods cost, in sweeps: systems of ``n_free`` coefficients, and a ``fixed`` cost."""
+def estimate_other_cost(matrix, n_free, fixed=0.0):
+    """What other methods cost, in sweeps: Newton's, with ``n_free`` coefficients, and a ``fixed`` cost."""
     n, m = matrix.shape[0], min(matrix.shape[0], n_free, MAX_SIDE)
     return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + fixed) / (matrix.nnz + n + SWEEP_COST)
 

@@ -15,7 +15,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
 from .certificate import Certificate
-from .dual_ascent import NEWTON_FIXED_COST, ascend, has_ascent
+from .dual_ascent import ascend, has_ascent
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
@@ -53,7 +53,7 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
                     ascend(run, w, b)
                 Descent(run).approach(first)
                 if has_ascent(problem, run.w):
-                    ascend(run, run.w, run.b, NEWTON_FIXED_COST)
+                    ascend(run, run.w, run.b, fixed_cost=0.0)
             refine(run)
             status = outcome.NO_PROGRESS
         except Stop as stop:

@@ -10,13 +10,14 @@ from ..._arrays import kernel_module
 from ..._bounded.solver import nqn
 from ..._solver import outcome
 from ..._solver.outcome import Progress
+from ..._solver.tolerances import GAP_FACTOR
 from .independent import minimize_independent
 
-# Duality gap, relative to the objective, and number of Newton steps at which the fit without pairs and
-# factors ends. 24 fits to 7 sets, on which these were chosen, take 0.64 of the time of NQN from zero. 72 fits
-# to 11 other sets take 0.51, 40 with factors 0.51. Gaps of 0.01 and 1e-4 take 0.74 and 0.66, 5 steps 0.73.
+# Newton steps after which the fit without pairs and factors ends, or before, where its gap is about ten times
+# tol. 24 fits to 7 sets, on which these were chosen, take 0.64 of the time of NQN from zero. 72 fits to 11
+# other sets take 0.51, 40 with factors 0.51. A tenth and ten times that gap take 0.66 and 0.74, 5 steps 0.73.
 # With no limit of steps fits with an objective of nearly zero take up to 1.6 times the time.
-PAIRLESS_GAP, PAIRLESS_STEPS = 1e-3, 10
+PAIRLESS_STEPS = 10
 
 # statuses of a fit by those of NQN
 _MEANS = {
@@ -64,7 +65,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     if x0 is not None:
         x, first = np.clip(loss.xp.asarray(x0), lower, upper), None
     elif loss.alpha > 0.0:
-        begun = _without_pairs(loss, max_iter, max_time, hook)
+        begun = _without_pairs(loss, tol, max_iter, max_time, hook)
         x, first, nit, nfev, status = begun.x, None, begun.nit, nfev + begun.nfev, begun.status
     is_stopped = status == outcome.STOPPED
     opts = nqn.NQNOptions(
@@ -82,7 +83,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
     )  # fmt: skip
 
 
-def _without_pairs(loss, max_iter, max_time, hook):
+def _without_pairs(loss, tol, max_iter, max_time, hook):
     """The result of the fit without pairs, with all variables; the hook is that of NQN."""
 
     def all_variables(table):
@@ -94,7 +95,7 @@ def _without_pairs(loss, max_iter, max_time, hook):
         return hook(result)
 
     found = minimize_independent(
-        loss, None, tol=PAIRLESS_GAP, max_iter=min(PAIRLESS_STEPS, max_iter), max_time=max_time,
+        loss, None, tol=GAP_FACTOR * tol, max_iter=min(PAIRLESS_STEPS, max_iter), max_time=max_time,
         callback=None if hook is None else report,
     )  # fmt: skip
     found.x = all_variables(found.x)

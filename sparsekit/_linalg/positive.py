@@ -52,8 +52,8 @@ def _(H: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
 def single_solver(M: Array) -> Callable[[Array], Array] | None:
     """A function that solves with symmetric positive M of single precision, which is written over.
 
-    The matrix is scaled to a diagonal of ones and a little more, `SINGLE_ROUNDING`, which keeps sums in single
-    precision positive definite. None where it is not positive definite to rounding even so.
+    The matrix is scaled to a diagonal of ones and a little more, `SINGLE_ROUNDING`: sums in single precision
+    are positive definite then. None where they are not even so.
     """
     by = 1.0 / np.sqrt(np.maximum(M.diagonal(), np.finfo(np.float32).tiny))
     M *= by

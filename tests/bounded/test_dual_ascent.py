@@ -105,20 +105,26 @@ def test_solution_in_a_box_is_that_of_the_reference(loss, box):
     assert (run.w >= low).all() and (run.w <= high).all()
 
 
-@pytest.mark.parametrize("form", ["C", "F", "csc", "csr", "float32"])
+@pytest.mark.parametrize("form", ["C", "F", "csc", "csr", "int64", "float32"])
 def test_every_form_of_X_has_the_same_solution(form):
-    X, y = wide("hinge")
+    X, y = wide("hinge", n=101, p=200)
     given = {
         "C": X,
         "F": np.asfortranarray(X),
         "csc": sp.csc_matrix(X),
         "csr": sp.csr_array(X),
+        "int64": sp.csr_array(X),
         "float32": X.astype(np.float32),
     }[form]
+    if form == "int64":
+        given.indices, given.indptr = given.indices.astype(np.int64), given.indptr.astype(np.int64)
     model = make("hinge", alpha=0.01).fit(given, y)
     known = make("hinge", alpha=0.01, tol=1e-9).fit(X, y)
     assert methods(model) == {"dual"} and model.optimality_ <= 1e-6
     assert model.objective_[0] == pytest.approx(known.objective_[0], rel=2e-6)
+    for box in BOXES.values():
+        run, known = (sweeps(one, y, "hinge", box, 0.01, True)[0] for one in (given, X))
+        assert run.primal == pytest.approx(known.primal, rel=2e-6)
 
 
 @pytest.mark.parametrize("loss", ["absolute", "hinge", "squared_hinge"])

@@ -135,7 +135,7 @@ def test_a_callback_stops_the_fit_without_pairs_and_the_one_with_them():
             return result.nit == n
 
         model.set_params(callback=stop).fit(X, Y)
-        assert [nit for nit in seen if nit] == list(range(1, n + 1)) and model.n_iter_[0] == n
+        assert seen == list(range(1, n + 1)) and model.n_iter_[0] == n
         assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-9)
         assert model.history_["optimality"][-1] == pytest.approx(model.optimality_, rel=1e-9)
 

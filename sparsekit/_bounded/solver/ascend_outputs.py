@@ -29,7 +29,7 @@ def ascend_outputs(form, bounds, tol, steps):
         dual = make_dual(loss, form.alpha, squares, form.fit_intercept, -infinite, infinite)
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
-    pace, spare, unit = Pace(design), LossRows.empty(len(weight)), float(bounds.least.sum())
+    pace, spare, unit = Pace(design, p), LossRows.empty(len(weight)), float(bounds.least.sum())
     start = form.table.copy(), form.eta.copy(), rows.centre.copy(), rows.smoothing
     rows.smoothing = WARM_SMOOTHING
     while True:
@@ -41,7 +41,7 @@ def ascend_outputs(form, bounds, tol, steps):
             return outcome.STOPPED
         if steps.optimality <= tol:
             return None
-        if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit), p):
+        if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
             form.table, form.eta, rows.centre, rows.smoothing = start
             return None
         status = steps.limits.reached(steps.nit)
@@ -66,7 +66,7 @@ def _move(form, outputs, open_, spare):
     form.eta[:, open_] = form.systems.scores(form.table[:, open_])
     for k, slope in zip(open_, sums[p:].sum(axis=0)):
         loss, dual = outputs[k]
-        dual.set_sums(form.table[:p, k])  # those of many changes have rounding errors
+        dual.set_sums(form.table[:p, k])  # sums of many updates have rounding errors
         largest = max(largest, dual.violation, abs(dual.q * slope))
         if form.fit_intercept:
             z = form.eta[:, k].copy()

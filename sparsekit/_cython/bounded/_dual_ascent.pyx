@@ -78,6 +78,7 @@ cdef class DualAscent:
         if len(lower) and (l1 or np.isfinite(lower).any() or np.isfinite(upper).any()):
             self.v = np.zeros(len(lower))
             self._set_box(self.v, self.w, lower, upper, l1 / l2)
+        self.set_sums(self.v)
         self.order = np.flatnonzero(weight).astype(np.int32)
         self.b, self.state, self.violation = 0.0, 1, np.inf
 

@@ -13,7 +13,7 @@ from ..._solver.outcome import Progress
 from ..._solver.tolerances import GAP_FACTOR
 from .independent import minimize_independent
 
-# Newton steps after which the fit without pairs and factors ends, or before, where its gap is about ten times
+# Largest number of Newton steps of the fit without pairs and factors. It ends earlier at a gap of ten times
 # tol. 24 fits to 7 sets, on which these were chosen, take 0.64 of the time of NQN from zero. 72 fits to 11
 # other sets take 0.51, 40 with factors 0.51. A tenth and ten times that gap take 0.66 and 0.74, 5 steps 0.73.
 # With no limit of steps fits with an objective of nearly zero take up to 1.6 times the time.
@@ -84,7 +84,7 @@ def minimize_labels(loss, x0, *, tol, max_iter, max_time=None, callback=None, hi
 
 
 def _without_pairs(loss, tol, max_iter, max_time, hook):
-    """The result of the fit without pairs, with all variables; the hook is that of NQN."""
+    """The result of the fit without pairs and factors, with all variables; the hook is that of NQN."""
 
     def all_variables(table):
         return np.concatenate([table, np.zeros(2 * loss.n_pairs, like=table)])
@@ -99,6 +99,8 @@ def _without_pairs(loss, tol, max_iter, max_time, hook):
         callback=None if hook is None else report,
     )  # fmt: skip
     found.x = all_variables(found.x)
+    if hook is not None:
+        found.nfev += found.nit  # those of the hook
     return found
 
 

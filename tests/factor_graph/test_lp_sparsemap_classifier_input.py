@@ -13,6 +13,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import StandardScaler
 
 from sparsekit import Budget, Factor, FactorGraph, Imply, LPSparseMAPClassifier, Or, Pair, Sequence, Xor
+from sparsekit._factor_graph.labels import coupled_hinge, label_solver
 from sparsekit._factor_graph.labels.independent import ROWS
 
 every_loss = pytest.mark.parametrize("loss", ROWS)
@@ -138,6 +139,16 @@ def test_a_callback_stops_the_fit_without_pairs_and_the_one_with_them():
         assert seen == list(range(1, n + 1)) and model.n_iter_[0] == n
         assert model.history_["fun"][-1] == pytest.approx(model.objective_, rel=1e-9)
         assert model.history_["optimality"][-1] == pytest.approx(model.optimality_, rel=1e-9)
+
+
+@pytest.mark.parametrize("most", [0, 1, 1000])
+@pytest.mark.parametrize("loss, solver", [("sparsemap", label_solver), ("hinge", coupled_hinge)])
+def test_answers_do_not_depend_on_the_fit_without_pairs(loss, solver, most, monkeypatch):
+    X, Y = rows()
+    model = LPSparseMAPClassifier(1e-2, pairs="all", loss=loss, tol=1e-6)
+    known = model.fit(X, Y).objective_
+    monkeypatch.setattr(solver, "PAIRLESS_STEPS", most)
+    assert model.fit(X, Y).objective_ == pytest.approx(known, rel=1e-5) and model.optimality_ <= 1e-6
 
 
 @every_loss

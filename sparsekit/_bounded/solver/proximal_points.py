@@ -7,7 +7,7 @@ the steps follows Li, Sun and Toh, "A highly efficient semismooth Newton augment
 solving Lasso problems", 2018. Since sigma falls, a few steps suffice. A smooth loss is its own proximal step.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -49,6 +49,11 @@ class Steps:
     @property
     def limits(self):
         return self.progress.limits
+
+    def limited(self, max_iter):
+        """The same for at most so many steps, from none on."""
+        limits = replace(self.limits, max_iter=min(max_iter, self.limits.max_iter))
+        return Steps(replace(self.progress, limits=limits), self.size)
 
     def report(self, x, fun):
         """Count a step; whether the callback asks to stop. Variables beyond those of x are zero."""

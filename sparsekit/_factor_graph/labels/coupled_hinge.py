@@ -21,9 +21,11 @@ from ..._bounded.solver.proximal_points import (
 )
 from ..._bounded.solver.ridge_outputs import RidgeOutputs, solve_outputs
 from ..._linalg.threads import blas_threads
+from ..._solver import outcome
 from .coupled_problem import CoupledHinge
+from .independent import PAIRLESS_STEPS
 
-# Gap at which the fit without pairs and factors ends, in units of tol.
+# Gap at which the fit without pairs and factors ends, in units of tol. At 10 26 fits take 1.04 of the time.
 PAIRLESS_GAP = 100.0
 
 
@@ -65,9 +67,13 @@ def _fit(loss, x0, tol, steps):
         form = RidgeOutputs(
             loss.design, loss.weight, rows, loss.alpha, loss.fit_intercept, xp.zeros(loss.shape)
         )
-        bounds, status = solve_outputs(form, PAIRLESS_GAP * tol, steps)
+        # it takes 1 to 23 steps; on badly scaled columns it took 500 without a limit
+        first = steps.limited(3 * PAIRLESS_STEPS)
+        bounds, status = solve_outputs(form, PAIRLESS_GAP * tol, first)
         x[: len(bounds.x)] = bounds.x
-        status = None if status in GOES_ON else status
+        steps.nit, steps.nfev = first.nit, first.nfev
+        goes_on = status in GOES_ON or (status == outcome.MAX_ITER and steps.nit < steps.limits.max_iter)
+        status = None if goes_on else status
         loss.centre = loss.Y + rows.centre
     form = CoupledHinge(loss, x)
     if x0 is not None:

@@ -11,13 +11,7 @@ from ..._bounded.solver import nqn
 from ..._solver import outcome
 from ..._solver.outcome import Progress
 from ..._solver.tolerances import GAP_FACTOR
-from .independent import minimize_independent
-
-# Largest number of Newton steps of the fit without pairs and factors. It ends earlier at a gap of ten times
-# tol. 24 fits to 7 sets, on which these were chosen, take 0.64 of the time of NQN from zero. 72 fits to 11
-# other sets take 0.51, 40 with factors 0.51. A tenth and ten times that gap take 0.66 and 0.74, 5 steps 0.73.
-# With no limit of steps fits with an objective of nearly zero take up to 1.6 times the time.
-PAIRLESS_STEPS = 10
+from .independent import PAIRLESS_STEPS, minimize_independent
 
 # statuses of a fit by those of NQN
 _MEANS = {

@@ -51,7 +51,7 @@ class Steps:
         return self.progress.limits
 
     def limited(self, max_iter):
-        """The same for at most so many steps, from none on."""
+        """Counters from zero for at most ``max_iter`` steps, with the same clock and callback."""
         limits = replace(self.limits, max_iter=min(max_iter, self.limits.max_iter))
         return Steps(replace(self.progress, limits=limits), self.size)
 

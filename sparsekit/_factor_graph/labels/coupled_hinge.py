@@ -25,7 +25,8 @@ from ..._solver import outcome
 from .coupled_problem import CoupledHinge
 from .independent import PAIRLESS_STEPS
 
-# Gap at which the fit without pairs and factors ends, in units of tol. At 10 26 fits take 1.04 of the time.
+# Gap at which the fit without pairs and factors ends, in units of tol. With 10 fits take 1.04 of the time (26
+# fits).
 PAIRLESS_GAP = 100.0
 
 

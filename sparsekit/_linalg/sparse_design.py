@@ -9,7 +9,7 @@ from .._cython.shared import _multinomial, _sparse
 from .._cython.shared._operators import GramOperator
 from .._cython.shared._rows import ModelRows, RowOperator
 from .cost import HOST
-from .matrix import Columns, Matrix
+from .matrix import Columns, Matrix, with_distinct_rows
 from .special import largest
 
 # Weight of a row, as a part of the mean, below which a model has only the diagonal of its curvature.
@@ -48,6 +48,10 @@ class _Sparse(Matrix):
     def with_values(self, data):
         """The same entries with other values (nnz,)."""
         return type(self)(self.indptr, self.indices, data, self.shape, self.n_threads)
+
+    def distinct_rows(self):
+        """X in CSR, without a column twice in a row."""
+        return with_distinct_rows(self.X.tocsr())
 
     def lines(self):
         """Pointers, int64, indices and values, as kernels of several classes take them."""

@@ -240,9 +240,10 @@ def test_mostly_zeros_are_counted_until_there_are_too_many(kind, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("kind", [sp.csr_array, sp.csr_matrix, sp.csc_array])
 @pytest.mark.parametrize("long", [False, True])
-def test_sandwich_of_a_sparse_matrix(kind, dtype, long):
-    """Columns of rows in any order, twice, or none at all; X keeps its entries. Columns fill more than two
-    tiles."""
+@pytest.mark.parametrize("part", [False, True])
+def test_sandwich_of_entries(kind, dtype, long, part):
+    """Columns of rows in any order, twice, or none at all, all of X or a part of it in another order; X keeps
+    its entries. Columns fill more than two tiles."""
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(0, 30, 900), rng.integers(0, 75, 900)
     values = rng.integers(1, 9, 900).astype(dtype)
@@ -253,11 +254,26 @@ def test_sandwich_of_a_sparse_matrix(kind, dtype, long):
     if long:
         A.indices, A.indptr = A.indices.astype(np.int64), A.indptr.astype(np.int64)
     before = [part.copy() for part in (A.indptr, A.indices, A.data)]
-    d = rng.integers(0, 4, 31).astype(np.float64)
-    found = sparse_sandwich(A, d)
-    X = A.toarray()
+    rows = rng.permutation(31)[:20] if part else None
+    columns = rng.permutation(76)[:70] if part else None
+    d = rng.integers(0, 4, 20 if part else 31).astype(np.float64)
+    found = as_design(A).sandwich(d, columns, rows=rows, intercept=True, by_entries=True)
+    X = A.toarray().astype(np.float64)
+    if part:
+        X = X[np.ix_(rows, columns)]
+    X = np.hstack([X, np.ones((len(X), 1))])
     np.testing.assert_array_equal(found, (X.T * d) @ X)
-    assert found.dtype == dtype
-    for part, old in zip((A.indptr, A.indices, A.data), before):
-        np.testing.assert_array_equal(part, old)
-    np.testing.assert_array_equal(sparse_sandwich(kind((0, 4)), np.zeros(0)), np.zeros((4, 4)))
+    for now, old in zip((A.indptr, A.indices, A.data), before):
+        np.testing.assert_array_equal(now, old)
+
+
+def test_sandwich_without_rows_or_in_single_precision():
+    """Sums have the type of the entries where no other one is asked for."""
+    A = sp.csr_array(np.arange(6, dtype=np.float32).reshape(3, 2))
+    found, sums = sparse_sandwich(A)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, (A.T @ A).toarray())
+    np.testing.assert_array_equal(sums, [6, 9])
+    found, sums = sparse_sandwich(sp.csr_array((0, 4)), np.zeros(0))
+    np.testing.assert_array_equal(found, np.zeros((4, 4)))
+    np.testing.assert_array_equal(sums, np.zeros(4))

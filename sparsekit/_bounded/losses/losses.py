@@ -57,7 +57,7 @@ def robust_spread(values, weight):
     Of constant values their size, or 1.
     """
     size = largest(np.where(weight > 0, np.abs(values), 0.0))
-    low, high = (weighted_quantile(values, weight, q) for q in (0.25, 0.75))
+    low, high = weighted_quantiles(values, weight, (0.25, 0.75))
     if high - low > ROUNDING * max(abs(low), abs(high)):
         return (high - low) / 1.349
     spread = spread_of(values, weight)
@@ -79,10 +79,16 @@ def natural_size(values, weight, centred):
 
 def weighted_quantile(values, weight, q):
     """Smallest value that at least the part q of the weight does not exceed."""
+    return weighted_quantiles(values, weight, (q,))[0]
+
+
+def weighted_quantiles(values, weight, parts):
+    """`weighted_quantile` for several parts."""
     order = np.argsort(values)
     below = np.cumsum(weight[order])
     # rounding of the sums must not separate a weight of 2 from two rows
-    return float(values[order[np.searchsorted(below, (q - 1e-12) * below[-1])]])
+    at = (np.searchsorted(below, (q - 1e-12) * below[-1]) for q in parts)
+    return [float(values[order[k]]) for k in at]
 
 
 class PiecewiseLoss:

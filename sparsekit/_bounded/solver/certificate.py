@@ -1,6 +1,7 @@
 """What is proved of a linear model with bounded coefficients: a lower bound, from dual variables."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -43,11 +44,15 @@ class Certificate:
     def forget(self):
         self.reach, self.best = None, -np.inf
 
+    @cached_property
+    def _target_size(self):
+        loss = self.problem.loss
+        return natural_size(loss.t, loss.s, self.problem.fit_intercept)
+
     def _set_reach(self, w, b, z):
         problem = self.problem
         mean, variance = problem.moments()
-        size = natural_size(problem.loss.t, problem.loss.s, problem.fit_intercept)
-        size = max(size, problem.loss.spread, spread_of(z, problem.loss.s))
+        size = max(self._target_size, problem.loss.spread, spread_of(z, problem.loss.s))
         self.reach = MAX_NATURAL_SIZES * np.maximum(np.abs(w), size / np.sqrt(variance))
         self.reach_intercept = MAX_NATURAL_SIZES * (abs(b) + size + float(np.abs(mean) @ np.abs(w)))
         self.best = -np.inf

@@ -14,6 +14,10 @@ ctypedef fused real:
     float
     double
 
+ctypedef fused total:
+    float
+    double
+
 ctypedef fused index:
     int32_t
     int64_t
@@ -219,20 +223,35 @@ def csc_select_fill(const index[::1] indptr, const index[::1] indices, const rea
                 cursor[indices[k]] = at + 1
 
 
-def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[::1] data, const double[::1] d,
-                 real[:, ::1] out):
-    """out = A^T diag(d) A, for rows without repeated columns."""
-    cdef Py_ssize_t m = out.shape[0], at, to, i, j, a, b
-    cdef real t
-    cdef real* row
+def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[::1] data, const int64_t[::1] rows,
+                 const double[::1] d, const int32_t[::1] position, total[:, ::1] out, double[::1] sums):
+    """out = A^T diag(d) A and sums = A^T d, for these rows and for columns with a position >= 0 in ``out``.
+
+    d (len(rows),); ``position`` (p,); ``out`` (m, m) and ``sums`` (m,) are overwritten. No row has a column twice.
+    """
+    cdef Py_ssize_t m = out.shape[0], at, to, r, i, j, a, b, count
+    cdef total t
+    cdef total* line
+    cdef total[::1] values = np.empty(m, dtype=np.asarray(out).dtype)
+    cdef int32_t[::1] places = np.empty(m, dtype=np.int32)
     out[:, :] = 0
+    sums[:] = 0
     with nogil:
-        for i in range(indptr.shape[0] - 1):
+        for r in range(rows.shape[0]):
+            i = rows[r]
+            count = 0
             for a in range(indptr[i], indptr[i + 1]):
-                t = <real>(d[i] * data[a])
-                row = &out[indices[a], 0]
-                for b in range(indptr[i], a + 1):
-                    row[indices[b]] += t * data[b]
+                j = position[indices[a]]
+                if j >= 0:
+                    places[count] = <int32_t>j
+                    values[count] = <total>data[a]
+                    count += 1
+            for a in range(count):
+                t = <total>(d[r] * values[a])
+                sums[places[a]] += t
+                line = &out[places[a], 0]
+                for b in range(a + 1):
+                    line[places[b]] += t * values[b]
         # A pair of entries was added once, on either side of the diagonal. Tiles of both sides fit into a cache.
         at = 0
         while at < m:

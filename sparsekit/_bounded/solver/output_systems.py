@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
+from ..._linalg.cost import HOST
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import solve_positive
@@ -19,10 +20,8 @@ MAX_COLUMNS = 512
 MAX_PRODUCTS = 60
 # Estimated number of products of the first step.
 FIRST_PRODUCTS = 10
-# Cost of gathering an entry of a matrix, in multiplications.
-GATHER_COST = 30.0
-# Cost of a product with an entry of a sparse X, in multiplications with a dense one.
-SPARSE_COST = 3.0
+# Nanoseconds of gathering an entry of a matrix.
+GATHER_COST = 1.5
 # Ridge of an intercept in units of its curvature.
 INTERCEPT_RIDGE = 1e-6
 # Ridge of a feature in units of its mean square.
@@ -52,6 +51,10 @@ class OutputSystems:
         self.is_dense = isinstance(design, DenseDesign)
         self.has_row_matrix = self.xp is np and n <= MAX_SIDE and alpha > 0.0
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
+        # nanoseconds of a row of the matrix over columns
+        self.row_cost = HOST.dense * self.size**2
+        if not self.is_dense and design.has_few_entries(None):
+            self.row_cost = 0.5 * HOST.pair * (design.nnz / n) ** 2
         self.kernel = None
         self.expected = FIRST_PRODUCTS
         # Means of dense columns. Columns are centred, since large means would cancel all digits.
@@ -76,16 +79,16 @@ class OutputSystems:
         costs = {self._by_products: self.expected * self._cost_of_product(D.shape[1])}
         count = (D > 0.0).sum(axis=0)
         if self.has_column_matrix:
-            q = self.size
-            costs[self._by_columns] = float((q**2 * count + q**3 / 3.0).sum())
+            factor = HOST.factor * self.size**3 / 3.0
+            costs[self._by_columns] = float((self.row_cost * count + factor).sum())
         if self.has_row_matrix:
-            costs[self._by_rows] = float((count**3 / 3.0 + GATHER_COST * count**2).sum())
+            costs[self._by_rows] = float((HOST.factor * count**3 / 3.0 + GATHER_COST * count**2).sum())
             if self.kernel is None:
                 costs[self._by_rows] += len(D) * self._cost_of_product(1) / 4.0
         return min(costs, key=costs.get)(G, D, enough)
 
     def _cost_of_product(self, k):
-        return 4.0 * k * self.design.nnz * (1.0 if self.is_dense else SPARSE_COST)
+        return 2.0 * k * self.design.nnz * (HOST.stream if self.is_dense else HOST.entry)
 
     def _ridge(self, D):
         """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""

@@ -259,6 +259,17 @@ def test_proximal_steps_after_the_ascent_begin_anew():
     assert found.status == outcome.CONVERGED and found.optimality <= 1e-6
 
 
+def test_proximal_steps_after_the_ascent_go_on_from_a_good_point():
+    """From the point before it these steps take 91 in all."""
+    rng = np.random.default_rng(0)
+    one, centres = rng.integers(0, 3, 500), rng.standard_normal((3, 60))
+    X, Y = 0.35 * centres[one] + rng.standard_normal((500, 60)), np.eye(3)[one]
+    labels = Labels(3, np.zeros((0, 2)))
+    f = LabelLoss("hinge", labels, X, Y, np.full(500, 1 / 500), fit_intercept=True, alpha=1e-4)
+    found = minimize_independent(f, None, tol=1e-4, max_iter=70)
+    assert found.status == outcome.CONVERGED and found.optimality <= 1e-4
+
+
 def test_nothing_is_left_to_do_at_a_loose_tolerance():
     found = minimize_independent(problem("hinge", n=60, p=400), None, tol=1.0, max_iter=10)
     assert found.nit == 0 and found.status == outcome.CONVERGED

@@ -8,13 +8,17 @@ from ..losses.losses import LossRows, PiecewiseLoss
 from .dual_ascent import Pace, find_shift, make_dual, read_rows
 from .proximal_points import WARM_SMOOTHING
 
+# Part of an output's first objective up to which proximal steps go on from the last point of the sweeps. 37
+# hinge fits, of which six helped to choose it, take 0.76 of the time that they take from the point before, at
+# most 1.4 times. With 0.5 wide columns of large means take up to 4 times as many steps.
+GOOD_PART = 0.1
+
 
 def ascend_outputs(form, bounds, tol, steps):
     """Sweep over the rows of `RidgeOutputs` until the gap is at most tol times the objective or falls slowly.
 
     Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. At a solution the centre has its
-    dual variables. Where the gap falls slowly the form is as before: with large means of columns proximal
-    steps from the last dual variables do not converge.
+    dual variables. Where the gap falls slowly, outputs of a `GOOD_PART` go on from the last point.
 
     Returns
     -------
@@ -30,8 +34,8 @@ def ascend_outputs(form, bounds, tol, steps):
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
     pace, spare, unit = Pace(design, p), LossRows.empty(len(weight)), float(bounds.least.sum())
-    start = form.table.copy(), form.eta.copy(), rows.centre.copy(), rows.smoothing
-    rows.smoothing = WARM_SMOOTHING
+    start, first = (form.table.copy(), form.eta.copy(), rows.centre.copy()), form.primal()
+    smoothing, rows.smoothing = rows.smoothing, WARM_SMOOTHING
     while True:
         open_ = np.flatnonzero(bounds.goal(tol, True) < np.inf)
         violation = _move(form, outputs, open_, spare)
@@ -42,7 +46,9 @@ def ascend_outputs(form, bounds, tol, steps):
         if steps.optimality <= tol:
             return None
         if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
-            form.table, form.eta, rows.centre, rows.smoothing = start
+            poor = form.primal() > GOOD_PART * first
+            form.table[:, poor], form.eta[:, poor], rows.centre[:, poor] = (A[:, poor] for A in start)
+            rows.smoothing = smoothing
             return None
         status = steps.limits.reached(steps.nit)
         if status is not None:

@@ -58,7 +58,8 @@ class GraphBuilder:
     def additional_scores(self) -> FloatArray:
         """Additional scores of all factors, one factor after the other, (n_additional,)."""
         parts = [f._all_additional() for f in self._factors if f._full_shape != (0,)]
-        theirs = [part for part in parts if namespace(part=part) is not np]
+        one_of_each_type = {type(part): part for part in parts}.values()
+        theirs = [part for part in one_of_each_type if namespace(part=part) is not np]
         if theirs:
             xp = namespace(**{"a factor's additional scores": theirs[0], "the graph's scores": self._scores})
             return xp.concatenate([xp.asarray(part) for part in parts])

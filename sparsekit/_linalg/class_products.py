@@ -231,8 +231,14 @@ def _padded_classes(K):
 
 
 def _padded(P, K):
-    out = np.zeros((len(P), K), dtype=np.float32, like=P)
+    """P in single precision with K columns, without numbers so small that products with them underflow.
+
+    Processors take a hundred cycles for a number below the smallest normal one: a product with the Hessian of
+    almost separable classes takes up to 4 times as long.
+    """
+    single, out = np.finfo(np.float32), np.zeros((len(P), K), dtype=np.float32, like=P)
     out[:, : P.shape[1]] = P
+    out[out < single.tiny / single.eps**2] = 0.0
     return out
 
 

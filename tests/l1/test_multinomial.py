@@ -11,6 +11,7 @@ from sparsekit._l1.solver.oba import minimize_oba
 from sparsekit._linalg import class_products as _class_model
 from sparsekit._linalg import cost
 from sparsekit._linalg.as_design import as_design
+from sparsekit._linalg.class_design import design_of
 from sparsekit._linalg.class_products import matmat, rmatmat
 from sparsekit._linalg.dense_design import DenseDesign
 from sparsekit._linalg.sparse_design import CSRDesign
@@ -207,3 +208,16 @@ def test_mostly_zero_dense_data_is_compressed(order, dtype):
     assert design.nnz == np.count_nonzero(X)
     dense = MultinomialLoss(np.where(X == 0, 1.0, X), np.zeros(900, dtype=int), 2).design
     assert isinstance(dense, DenseDesign)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_probabilities_too_small_for_single_precision_count_as_zero(kind):
+    """Products with numbers below the smallest normal one are slow."""
+    rng = np.random.default_rng(0)
+    X = kind(rng.uniform(0.5, 1.0, (30, 5)))
+    make = _class_model.dense_operator if kind is np.asarray else _class_model.row_operator
+    P = 10.0 ** rng.uniform(-45, -25, (30, 3))
+    parts = P, np.ones(30), np.zeros(30, dtype=np.int32)
+    operator = make(design_of(X, 1), None, parts, np.ones(30), False, 0.0)
+    V = rng.standard_normal(operator.shape).astype(np.float32)
+    assert not np.asarray(operator.multiply(V, np.empty_like(V))).any()

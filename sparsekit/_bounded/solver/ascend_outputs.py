@@ -14,11 +14,12 @@ from .proximal_points import WARM_SMOOTHING
 GOOD_PART = 0.1
 
 
-def ascend_outputs(form, bounds, tol, steps):
+def ascend_outputs(form, bounds, tol, steps, cost):
     """Sweep over the rows of `RidgeOutputs` until the gap is at most tol times the objective or falls slowly.
 
-    Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. At a solution the centre has its
-    dual variables. Where the gap falls slowly, outputs of a `GOOD_PART` go on from the last point.
+    ``cost`` is a `dual_ascent.ridge_cost`. Rows have slopes between 0 and -1, or between 0 and 1, as hinges
+    have. At a solution the centre has its dual variables. Where the gap falls slowly, outputs of a
+    `GOOD_PART` go on from the last point.
 
     Returns
     -------
@@ -33,7 +34,7 @@ def ascend_outputs(form, bounds, tol, steps):
         dual = make_dual(loss, form.alpha, squares, form.fit_intercept, -infinite, infinite)
         dual.a[:], dual.b = end * rows.centre[:, k], form.table[p, k] if form.fit_intercept else 0.0
         outputs.append((loss, dual))
-    pace, spare, unit = Pace(design, p), LossRows.empty(len(weight)), float(bounds.least.sum())
+    pace, spare, unit = Pace(cost), LossRows.empty(len(weight)), float(bounds.least.sum())
     start, first = (form.table.copy(), form.eta.copy(), rows.centre.copy()), form.primal()
     smoothing, rows.smoothing = rows.smoothing, WARM_SMOOTHING
     while True:

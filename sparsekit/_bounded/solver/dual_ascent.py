@@ -51,6 +51,11 @@ SWEEP_COST = 1e4
 # Cost of NQN and Newton's method, in sweeps, below which no sweep is made. With 0 fits to 10000 x 30 normal
 # numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
+# Part of that cost that least squares without bounds have: Newton's method takes one step there, and its
+# multiply-adds are faster than a sweep's. 85 fits to 17 matrices of p >= n take 0.67 of the time that they
+# take with 1, sparse 3000 x 3000 ones of weak ridges 0.2, at most 1.4 times as long. With 0.05 and no fixed
+# cost sparse 200 x 20000 ones take 4 times as long.
+LEAST_SQUARES = 0.1
 # Part of the other methods' cost after which the number of sweeps left is estimated; the gap falls slowly at
 # first. With 0.05 two of the 124 fits take 16 times as long, with 0.2 low ranks take 3 times as long.
 TRIAL = 0.1
@@ -59,32 +64,36 @@ TRIAL = 0.1
 INTERCEPT = 0.3
 
 
-def can_ascend(matrix, weight, has_kinks):
-    """Whether sweeps solve ridges on X: in main memory, with kinks or with no fewer columns than rows."""
+def ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
+    """`other_cost` of ridges on X: in main memory, with kinks or with no fewer columns than rows."""
     n, p = matrix.shape
     if not (is_in_main_memory(weight) and (p >= n or has_kinks)):
-        return False
-    return estimate_other_cost(matrix, p, FIXED_COST) >= MIN_COST
+        return 0.0
+    cost = estimate_cost(matrix, p, FIXED_COST)
+    if is_quadratic:
+        cost *= LEAST_SQUARES
+    return cost if cost >= MIN_COST else 0.0
 
 
-def has_ascent(problem, w=None):
-    """Whether sweeps solve a problem; w (p,) is the point of NQN, None before it.
+def other_cost(problem, w=None):
+    """What other methods cost, in sweeps; 0 where no sweep is made. w (p,) is NQN's point, None before it.
 
     Problems without bounds and L1 part have sweeps before NQN, others after it. Least squares in a box have
     none. They take few Newton steps, and sweeps take up to 3 times as long (36 fits to text and wide X).
     """
     loss = problem.loss
     if not (isinstance(loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.is_ridge == (w is None)):
-        return False
+        return 0.0
     if problem.is_ridge:
-        return can_ascend(problem.matrix, loss.s, loss.has_kinks)
+        return ridge_cost(problem.matrix, loss.s, loss.has_kinks, loss.is_quadratic)
     if not is_in_main_memory(loss.s) or loss.is_quadratic:
-        return False
-    return estimate_other_cost(problem.matrix, count_free(problem, w)) >= MIN_COST
+        return 0.0
+    cost = estimate_cost(problem.matrix, count_free(problem, w))
+    return cost if cost >= MIN_COST else 0.0
 
 
-def estimate_other_cost(matrix, n_free, fixed=0.0):
-    """What other methods cost, in sweeps: Newton's, with ``n_free`` coefficients, and a ``fixed`` cost."""
+def estimate_cost(matrix, n_free, fixed=0.0):
+    """The cost of Newton's method with ``n_free`` coefficients, in sweeps, and a ``fixed`` one in entries."""
     n, m = matrix.shape[0], min(matrix.shape[0], n_free, MAX_SIDE)
     return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + fixed) / (matrix.nnz + n + SWEEP_COST)
 
@@ -95,17 +104,14 @@ def count_free(problem, w):
     return np.count_nonzero(is_free & (w != 0.0) if problem.l1 else is_free)
 
 
-def ascend(run, w, b, fixed_cost=FIXED_COST):
-    """Go from (w, b) to the solution (`Stop`), or to where the gap falls slowly.
-
-    ``fixed_cost`` is that of `estimate_other_cost`.
-    """
+def ascend(run, w, b, cost):
+    """Go from (w, b) to the solution (`Stop`), or to where the gap falls slowly beside an `other_cost`."""
     problem, loss = run.problem, run.problem.loss
     rows, spare = LossRows.empty(problem.n), LossRows.empty(problem.n)
     by_rows, squares = read_rows(problem.matrix)
     limits = problem.lower, problem.upper, problem.l1
     dual = make_dual(loss, problem.l2, squares, problem.fit_intercept, *limits)
-    dual.b, pace = b, Pace(problem.matrix, count_free(problem, w), fixed_cost)
+    dual.b, pace = b, Pace(cost)
     if w.any() or b:
         dual.a[:] = loss.evaluate(problem.predictor(w, b), rows).dual
     while True:
@@ -145,10 +151,10 @@ def make_dual(loss, l2, squares, fit_intercept, lower, upper, l1=0.0):
 
 
 class Pace:
-    """Counts sweeps, and judges how fast the gap falls."""
+    """Counts sweeps, and judges how fast the gap falls, beside the `other_cost`."""
 
-    def __init__(self, matrix, n_free, fixed_cost=FIXED_COST):
-        self.other_cost = estimate_other_cost(matrix, n_free, fixed_cost)
+    def __init__(self, cost):
+        self.other_cost = cost
         self.n_sweeps, self.gaps = 0, [(0, np.inf)]
 
     def is_slow(self, gap, allowed):

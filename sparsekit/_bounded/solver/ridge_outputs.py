@@ -18,7 +18,7 @@ from ..._solver import outcome
 from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
 from ..._solver.tolerances import FORCING
 from .ascend_outputs import ascend_outputs
-from .dual_ascent import can_ascend
+from .dual_ascent import ridge_cost
 from .output_systems import OutputSystems
 from .proximal_points import (
     FIRST_SMOOTHING,
@@ -83,10 +83,11 @@ def minimize_outputs(
 def solve_outputs(form, tol, steps):
     """`Bounds` and status of `RidgeOutputs`."""
     bounds = best = Bounds(form)
-    status, design = None, form.systems.design
-    is_large = design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES
-    if form.alpha > 0.0 and form.has_kinks and is_large and can_ascend(design, form.weight, has_kinks=True):
-        status = ascend_outputs(form, best, tol, steps)
+    status, cost, design = None, 0.0, form.systems.design
+    if form.alpha > 0.0 and form.has_kinks and design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES:
+        cost = ridge_cost(design, form.weight, has_kinks=True)
+    if cost:
+        status = ascend_outputs(form, best, tol, steps, cost)
         if status is None and best.optimality > tol:
             bounds = Bounds(form)  # proximal steps are judged by their own progress
     bounds, status = proximal_points(form, tol, steps, status, bounds)

@@ -231,10 +231,10 @@ def _padded_classes(K):
 
 
 def _padded(P, K):
-    """P in single precision with K columns, without numbers so small that products with them underflow.
+    """P in single precision with K columns; numbers are 0 whose products with one of eps^2 underflow.
 
-    Processors take a hundred cycles for a number below the smallest normal one: a product with the Hessian of
-    almost separable classes takes up to 4 times as long.
+    Processors take a hundred cycles for a number below the smallest normal one. A product with the Hessian of
+    almost separable classes took up to 4 times as long.
     """
     single, out = np.finfo(np.float32), np.zeros((len(P), K), dtype=np.float32, like=P)
     out[:, : P.shape[1]] = P

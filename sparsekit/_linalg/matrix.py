@@ -117,7 +117,7 @@ class Matrix:
         d : ndarray of shape (n,), or (len(rows),), or None
             Weights >= 0; None means ones.
         columns : ndarray of int or None
-            In any order; None means all.
+            Distinct ones, in any order; None means all.
         rows : ndarray of int or None
             Distinct rows, to which the sums are limited; None means all.
         intercept : bool
@@ -127,21 +127,22 @@ class Matrix:
         dtype : dtype
             Of the sums over dense blocks; those of products of entries are float64.
         by_entries : bool or None
-            Whether products of entries of a sparse X are summed, and not those of dense blocks. None means
-            that their numbers decide.
+            Whether products of entries of a sparse X in main memory are summed, and not those of dense
+            blocks. None means that their numbers decide.
 
         Returns
         -------
         ndarray of shape (m, m)
         """
         size = self.shape[1] if columns is None else len(columns)
+        n = self.shape[0] if rows is None else len(rows)
         if by_entries is None:
             by_entries = self.is_sparse and self.has_few_entries(columns)
         if by_entries:
             out, sums = self._sum_entries(d, columns, rows)
             if centre is not None:
                 # about any centre, whose distance from the means loses no more digits
-                total = float(self.shape[0] if d is None else d.sum())
+                total = float(n if d is None else d.sum())
                 out -= np.outer(sums, centre) + np.outer(centre, sums - total * centre)
         else:
             out, sums = self._sum_blocks(d, columns, rows, centre, dtype)
@@ -149,7 +150,6 @@ class Matrix:
             return out
         whole = np.empty_like(out, shape=(size + 1, size + 1))
         whole[:size, :size], whole[size, :size], whole[:size, size] = out, sums, sums
-        n = self.shape[0] if rows is None else len(rows)
         whole[size, size] = n if d is None else d.sum()
         return whole
 
@@ -188,10 +188,6 @@ class Matrix:
         """Whether products of a sparse X's entries are fewer than those of dense rows."""
         counts = self.counts() if columns is None else self.counts()[columns]
         return (float(counts.sum()) / max(self.shape[0], 1)) ** 2 <= DENSE_PART * len(counts) ** 2
-
-    def _sum_entries(self, d, columns, rows):
-        """The sandwich, and the weighted sums of the columns."""
-        return sparse_sandwich(self.distinct_rows(), d, rows, columns, np.float64)
 
     def _sum_blocks(self, d, columns, rows, centre, dtype):
         """The sandwich, and the weighted sums of the columns."""
@@ -237,25 +233,25 @@ def row_products(A, scale):
     """A diag(scale) A^T of a dense or CSR array A, dense."""
     if not hasattr(A, "nnz"):
         return (A * scale) @ A.T
+    columns = A.T
     if is_device(A):
-        return (A.multiply(scale.astype(A.dtype, copy=False)) @ A.T).toarray()
+        return (columns.multiply(scale.astype(A.dtype, copy=False)[:, None]).T @ columns).toarray()
     # symmetric, and in the order of LAPACK, which copies others
-    return sparse_sandwich(with_distinct_rows(A.T.tocsr()), scale)[0].T
-
-
-def with_distinct_rows(A):
-    """A CSR matrix, or a copy of it whose rows have no column twice."""
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    return A
+    return sparse_sandwich(columns.tocsr(), scale)[0].T
 
 
 def sparse_sandwich(A, d=None, rows=None, columns=None, dtype=None):
-    """B^T diag(d) B as a dense array (m, m), and B^T d, for rows and columns B of a CSR matrix A.
+    """B^T diag(d) B as a dense array (m, m), and B^T d, for rows and columns B of a sparse matrix.
 
-    A is in main memory, and none of its rows has a column twice. None means ones, all rows, all columns, and
-    sums in the type of A.
+    Parameters
+    ----------
+    A : CSR matrix of shape (n, p), in main memory
+    d : ndarray of shape (len(rows),) or None
+        None means ones.
+    rows, columns : ndarray of int or None
+        Distinct ones, in any order; None means all.
+    dtype : dtype or None
+        Of the sums; None means that of A.
     """
     n, p = A.shape
     rows = np.arange(n) if rows is None else np.asarray(rows, dtype=np.int64)

@@ -9,7 +9,7 @@ from .._cython.shared import _multinomial, _sparse
 from .._cython.shared._operators import GramOperator
 from .._cython.shared._rows import ModelRows, RowOperator
 from .cost import HOST
-from .matrix import Columns, Matrix, with_distinct_rows
+from .matrix import Columns, Matrix, sparse_sandwich
 from .special import largest
 
 # Weight of a row, as a part of the mean, below which a model has only the diagonal of its curvature.
@@ -49,9 +49,12 @@ class _Sparse(Matrix):
         """The same entries with other values (nnz,)."""
         return type(self)(self.indptr, self.indices, data, self.shape, self.n_threads)
 
-    def distinct_rows(self):
-        """X in CSR, without a column twice in a row."""
-        return with_distinct_rows(self.X.tocsr())
+    def _sum_entries(self, d, columns, rows):
+        """The sandwich, and the weighted sums of the columns."""
+        A = self.X
+        if A.format == "csc":
+            A, columns = (A if columns is None else A[:, columns]).tocsr(), None
+        return sparse_sandwich(A, d, rows, columns, np.float64)
 
     def lines(self):
         """Pointers, int64, indices and values, as kernels of several classes take them."""

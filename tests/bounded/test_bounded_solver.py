@@ -1,5 +1,7 @@
 """The solver of bounded linear models: Newton's step in a box, the certificate, every way to the end."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import reference_bounded as reference
@@ -238,17 +240,20 @@ def test_when_newton_takes_over_changes_no_answer(name, iterations, monkeypatch)
 def test_nqn_gets_more_iterations_where_columns_are_many():
     rng = np.random.default_rng(0)
 
-    def iterations(n, p, density=1.0):
+    def iterations(n, p, density=1.0, in_box=True):
         X = rng.standard_normal((n, p)) * (rng.random((n, p)) < density)
         X = X if density == 1.0 else sp.csr_array(X)
         loss = regression_loss("squared", np.zeros(n), np.full(n, 1 / n), quantile=0.5, epsilon=1.0)
         free = np.full(p, np.inf)
-        problem = BoundedProblem(X, loss, -free, free, 0.0, 0.0, fit_intercept=True)
-        return scaled_descent.nqn_iterations(problem.matrix)
+        lower = np.zeros(p) if in_box else -free
+        problem = BoundedProblem(X, loss, lower, free, 0.0, 0.0, fit_intercept=True)
+        return scaled_descent.nqn_iterations(problem)
 
     assert iterations(2000, 10) == scaled_descent.MIN_ITERATIONS
     assert min(iterations(2000, 400), iterations(400, 2000)) > 40
     assert iterations(20000, 400, 0.01) < 0.5 * iterations(20000, 400)
+    # without a box the solution is one step of Newton's method
+    assert 4 * iterations(2000, 400, in_box=False) == pytest.approx(iterations(2000, 400), abs=4)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
@@ -260,5 +265,5 @@ def test_nqn_goes_on_where_most_rows_have_no_curvature(scale):
     model = BoundedRegressor("huber", alpha=0.0, bounds=(-far, 2.0 * far), history=True).fit(X, y)
     assert model.dual_gap_ <= 1e-5 * model.objective_
     count = list(model.history_["method"]).count("nqn")
-    few = scaled_descent.nqn_iterations(DenseDesign(X))
+    few = scaled_descent.nqn_iterations(SimpleNamespace(matrix=DenseDesign(X), is_ridge=False))
     assert count == few if scale == 1.0 else few < count <= scaled_descent.MORE * few

@@ -43,7 +43,7 @@ def methods(model):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "squared"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_solution_is_that_of_the_reference(loss, fit_intercept):
     X, y = wide(loss)
     weight = np.random.default_rng(1).integers(0, 4, len(y))
@@ -61,21 +61,19 @@ def test_solution_is_that_of_the_reference(loss, fit_intercept):
     np.testing.assert_allclose(np.ravel(model.coef_), w, atol=2e-4)
 
 
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_least_squares_are_those_of_the_reference(fit_intercept):
-    X, y = wide("squared")
-    run, options = sweeps(X, y, "squared", {}, 0.02, fit_intercept)
-    assert set(run.history.columns()["method"]) == {"dual"}
-    w, _, best = reference.solve(X, y, "squared", **options)
-    assert run.primal == pytest.approx(best, rel=1e-7)
-    np.testing.assert_allclose(run.w, w, atol=2e-4)
-
-
-def test_large_sparse_least_squares_have_sweeps_and_small_ones_newtons_method():
+@pytest.mark.parametrize("mean, is_alone", [(0.0, True), (3.0, False)])
+def test_large_sparse_least_squares_have_sweeps(mean, is_alone):
+    """Columns of large means leave the last digits to Newton's method."""
     X = sp.random(1200, 1500, 0.02, "csr", random_state=3)
+    X.data += mean
     y = X @ np.random.default_rng(3).standard_normal(1500)
-    assert methods(make("squared", alpha=1e-2).fit(X, y)) == {"dual"}
-    assert "dual" not in methods(make("squared", alpha=1e-2).fit(*wide("squared")))
+    model = make("squared", alpha=1e-3, tol=1e-8).fit(X, y)
+    assert (methods(model) == {"dual"}) == is_alone and "dual" in methods(model)
+    # the ridge of centred columns, by the rows
+    A = X.toarray()
+    A -= A.mean(axis=0)
+    u = np.linalg.solve(A @ A.T + 1.2 * np.eye(1200), y - y.mean())
+    np.testing.assert_allclose(model.coef_, A.T @ u, atol=1e-3 * np.abs(A.T @ u).max())
 
 
 BOXES = {
@@ -208,7 +206,7 @@ def test_fits_go_on_from_the_last_solution():
     assert model.fit(X, y).n_iter_[0] <= 3
 
 
-@pytest.mark.parametrize("loss, alpha", [("hinge", 1e-4), ("huber", 1e-2)])
+@pytest.mark.parametrize("loss, alpha", [("hinge", 1e-4), ("squared", 1e-2)])
 def test_columns_with_large_means_are_left_to_other_methods(loss, alpha):
     X, y = wide(loss)
     X = X + 100.0
@@ -241,7 +239,7 @@ def test_limits_and_callbacks_end_it():
         ({"l1_ratio": 0.5}, "nqn", True),
         ({"alpha": 0.0, "bounds": (0, 1)}, "nqn", False),
         ({"loss": "log_loss"}, "nqn", False),
-        ({"loss": "squared"}, "nqn", False),
+        ({"loss": "squared"}, "dual", True),
         ({"loss": "squared", "bounds": (-0.02, 0.02)}, "nqn", False),
     ],
 )

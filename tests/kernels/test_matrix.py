@@ -267,13 +267,23 @@ def test_sandwich_of_entries(kind, dtype, long, part):
         np.testing.assert_array_equal(now, old)
 
 
-def test_sandwich_without_rows_or_in_single_precision():
-    """Sums have the type of the entries where no other one is asked for."""
-    A = sp.csr_array(np.arange(6, dtype=np.float32).reshape(3, 2))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sandwich_in_the_type_of_the_matrix(dtype):
+    A = sp.csr_array(np.arange(6, dtype=dtype).reshape(3, 2))
     found, sums = sparse_sandwich(A)
-    assert found.dtype == np.float32
+    assert found.dtype == dtype
     np.testing.assert_array_equal(found, (A.T @ A).toarray())
     np.testing.assert_array_equal(sums, [6, 9])
     found, sums = sparse_sandwich(sp.csr_array((0, 4)), np.zeros(0))
     np.testing.assert_array_equal(found, np.zeros((4, 4)))
     np.testing.assert_array_equal(sums, np.zeros(4))
+
+
+@pytest.mark.parametrize("by_entries", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sandwich_of_centred_rows(by_entries, weighted):
+    A = sp.random_array((30, 6), density=0.4, rng=np.random.default_rng(0), format="csr")
+    rows, d, centre = np.arange(3, 13), np.linspace(0.5, 2.0, 10) if weighted else None, np.arange(6.0)
+    found = as_design(A).sandwich(d, rows=rows, centre=centre, by_entries=by_entries)
+    B = A.toarray()[rows] - centre
+    np.testing.assert_allclose(found, (B.T * (1.0 if d is None else d)) @ B, rtol=1e-12, atol=1e-12)

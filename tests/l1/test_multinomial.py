@@ -216,8 +216,9 @@ def test_probabilities_too_small_for_single_precision_count_as_zero(kind):
     rng = np.random.default_rng(0)
     X = kind(rng.uniform(0.5, 1.0, (30, 5)))
     make = _class_model.dense_operator if kind is np.asarray else _class_model.row_operator
-    P = 10.0 ** rng.uniform(-45, -25, (30, 3))
-    parts = P, np.ones(30), np.zeros(30, dtype=np.int32)
-    operator = make(design_of(X, 1), None, parts, np.ones(30), False, 0.0)
-    V = rng.standard_normal(operator.shape).astype(np.float32)
-    assert not np.asarray(operator.multiply(V, np.empty_like(V))).any()
+    top = np.zeros(30, dtype=np.int32)
+    for low, high in ((-45, -25), (-20, -18)):
+        parts = 10.0 ** rng.uniform(low, high, (30, 3)), np.ones(30), top
+        operator = make(design_of(X, 1), None, parts, np.ones(30), False, 0.0)
+        V = rng.standard_normal(operator.shape).astype(np.float32)
+        assert np.asarray(operator.multiply(V, np.empty_like(V))).any() == (high > -24)

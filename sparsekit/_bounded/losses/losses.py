@@ -171,7 +171,7 @@ class PiecewiseLoss:
 class LogLoss:
     """sum_i s_i log(1 + exp(-c_i (z_i - t_i))), c_i in {-1, 1}; the interface of `PiecewiseLoss`."""
 
-    has_kinks = False
+    has_kinks = is_quadratic = False
 
     def __init__(self, target, weight, sign):
         self.t, self.c, self.s = target, sign, weight

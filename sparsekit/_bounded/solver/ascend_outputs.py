@@ -17,9 +17,10 @@ GOOD_PART = 0.1
 def ascend_outputs(form, bounds, tol, steps, cost):
     """Sweep over the rows of `RidgeOutputs` until the gap is at most tol times the objective or falls slowly.
 
-    ``cost`` is a `dual_ascent.ridge_cost`. Rows have slopes between 0 and -1, or between 0 and 1, as hinges
-    have. At a solution the centre has its dual variables. Where the gap falls slowly, outputs of a
-    `GOOD_PART` go on from the last point.
+    Rows have slopes between 0 and -1, or between 0 and 1, as hinges have. At a solution the centre has its
+    dual variables. ``cost`` is what other methods cost, in sweeps. Where the gap falls slowly, outputs whose
+    objective is at most `GOOD_PART` of the first one keep the last point. The others go back to the start:
+    with large means of columns proximal steps from the last dual variables do not converge.
 
     Returns
     -------
@@ -47,7 +48,7 @@ def ascend_outputs(form, bounds, tol, steps, cost):
         if steps.optimality <= tol:
             return None
         if violation <= ROUNDING or pace.is_slow(gap, tol * max(fun, unit)):
-            poor = form.primal() > GOOD_PART * first
+            poor = ~(form.primal() <= GOOD_PART * first)  # or NaN
             form.table[:, poor], form.eta[:, poor], rows.centre[:, poor] = (A[:, poor] for A in start)
             rows.smoothing = smoothing
             return None

@@ -46,6 +46,7 @@ class Certificate:
 
     @cached_property
     def _target_size(self):
+        # kept: it sorts the targets
         loss = self.problem.loss
         return natural_size(loss.t, loss.s, self.problem.fit_intercept)
 

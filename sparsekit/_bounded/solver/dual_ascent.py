@@ -10,7 +10,7 @@ term, as in the method of multipliers. Where the gap falls slowly other methods 
 
 Without bounds and L1 part it comes first. 180 fits of six losses to ten made sets, none of them used to
 choose anything here, take 0.49 of the time that NQN and Newton's method take, 18 of them to wide X 0.06. One
-takes 6.5 times as long (10 to 70 ms), the others at most 2.1 times.
+takes 6.5 times as long (10 to 70 ms), the others at most 2.1 times. `LEAST_SQUARES_PART` came later.
 
 With them NQN comes first: narrow boxes take few iterations, and the number of free coefficients is known
 then. 93 of 198 fits of five losses to nine made sets, none of them used to choose this, have sweeps. The 93
@@ -51,11 +51,11 @@ SWEEP_COST = 1e4
 # Cost of NQN and Newton's method, in sweeps, below which no sweep is made. With 0 fits to 10000 x 30 normal
 # numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
-# Part of that cost that least squares without bounds have: Newton's method takes one step there, and its
-# multiply-adds are faster than a sweep's. 85 fits to 17 matrices of p >= n take 0.67 of the time that they
-# take with 1, sparse 3000 x 3000 ones of weak ridges 0.2, at most 1.4 times as long. With 0.05 and no fixed
-# cost sparse 200 x 20000 ones take 4 times as long.
-LEAST_SQUARES = 0.1
+# Cost of least squares without bounds, as a part of that of other losses: Newton's method takes one step, and
+# its multiply-adds are faster than a sweep's. 85 fits to 17 matrices of p >= n take 0.67 of the time that
+# they take with 1 and four steps' time for NQN, at most 1.2 times as long; 56 others 0.68, at most 1.1, 112
+# to p from n to 10 n 0.91, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.2.
+LEAST_SQUARES_PART = 0.1
 # Part of the other methods' cost after which the number of sweeps left is estimated; the gap falls slowly at
 # first. With 0.05 two of the 124 fits take 16 times as long, with 0.2 low ranks take 3 times as long.
 TRIAL = 0.1
@@ -64,18 +64,15 @@ TRIAL = 0.1
 INTERCEPT = 0.3
 
 
-def ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
-    """`other_cost` of ridges on X: in main memory, with kinks or with no fewer columns than rows."""
+def estimate_ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
+    """`estimate_other_cost` of ridges on X; of smooth losses 0 where X has more rows than columns."""
     n, p = matrix.shape
     if not (is_in_main_memory(weight) and (p >= n or has_kinks)):
         return 0.0
-    cost = estimate_cost(matrix, p, FIXED_COST)
-    if is_quadratic:
-        cost *= LEAST_SQUARES
-    return cost if cost >= MIN_COST else 0.0
+    return _newton_cost(matrix, p, FIXED_COST, LEAST_SQUARES_PART if is_quadratic else 1.0)
 
 
-def other_cost(problem, w=None):
+def estimate_other_cost(problem, w=None):
     """What other methods cost, in sweeps; 0 where no sweep is made. w (p,) is NQN's point, None before it.
 
     Problems without bounds and L1 part have sweeps before NQN, others after it. Least squares in a box have
@@ -85,17 +82,21 @@ def other_cost(problem, w=None):
     if not (isinstance(loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.is_ridge == (w is None)):
         return 0.0
     if problem.is_ridge:
-        return ridge_cost(problem.matrix, loss.s, loss.has_kinks, loss.is_quadratic)
+        return estimate_ridge_cost(problem.matrix, loss.s, loss.has_kinks, loss.is_quadratic)
     if not is_in_main_memory(loss.s) or loss.is_quadratic:
         return 0.0
-    cost = estimate_cost(problem.matrix, count_free(problem, w))
-    return cost if cost >= MIN_COST else 0.0
+    return _newton_cost(problem.matrix, count_free(problem, w))
 
 
-def estimate_cost(matrix, n_free, fixed=0.0):
-    """The cost of Newton's method with ``n_free`` coefficients, in sweeps, and a ``fixed`` one in entries."""
+def _newton_cost(matrix, n_free, fixed=0.0, part=1.0):
+    """The cost of Newton's method with ``n_free`` coefficients, in sweeps; 0 below `MIN_COST`.
+
+    ``fixed`` is a cost in entries. ``part`` is a factor of what reaches `MIN_COST`.
+    """
     n, m = matrix.shape[0], min(matrix.shape[0], n_free, MAX_SIDE)
-    return (NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + fixed) / (matrix.nnz + n + SWEEP_COST)
+    entries = NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + fixed
+    cost = entries / (matrix.nnz + n + SWEEP_COST)
+    return part * cost if cost >= MIN_COST else 0.0
 
 
 def count_free(problem, w):
@@ -105,7 +106,10 @@ def count_free(problem, w):
 
 
 def ascend(run, w, b, cost):
-    """Go from (w, b) to the solution (`Stop`), or to where the gap falls slowly beside an `other_cost`."""
+    """Go from (w, b) to the solution (`Stop`), or to where the gap falls slowly.
+
+    ``cost`` is what other methods cost, in sweeps.
+    """
     problem, loss = run.problem, run.problem.loss
     rows, spare = LossRows.empty(problem.n), LossRows.empty(problem.n)
     by_rows, squares = read_rows(problem.matrix)
@@ -151,10 +155,13 @@ def make_dual(loss, l2, squares, fit_intercept, lower, upper, l1=0.0):
 
 
 class Pace:
-    """Counts sweeps, and judges how fast the gap falls, beside the `other_cost`."""
+    """Counts sweeps, and judges how fast the gap falls.
 
-    def __init__(self, cost):
-        self.other_cost = cost
+    ``other_cost`` is what other methods cost, in sweeps.
+    """
+
+    def __init__(self, other_cost):
+        self.other_cost = other_cost
         self.n_sweeps, self.gaps = 0, [(0, np.inf)]
 
     def is_slow(self, gap, allowed):

@@ -15,7 +15,7 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
 from .certificate import Certificate
-from .dual_ascent import ascend, other_cost
+from .dual_ascent import ascend, estimate_other_cost
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent
@@ -49,10 +49,10 @@ def minimize_bounded(problem, w, b, opts=None, *, callback=None, history=False):
         try:
             first = run.begin(w, b)
             if not run.is_small:
-                if cost := other_cost(problem):
+                if cost := estimate_other_cost(problem):
                     ascend(run, w, b, cost)
                 Descent(run).approach(first)
-                if cost := other_cost(problem, run.w):
+                if cost := estimate_other_cost(problem, run.w):
                     ascend(run, run.w, run.b, cost)
             refine(run)
             status = outcome.NO_PROGRESS

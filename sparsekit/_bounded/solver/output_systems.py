@@ -51,9 +51,8 @@ class OutputSystems:
         self.is_dense = isinstance(design, DenseDesign)
         self.has_row_matrix = self.xp is np and n <= MAX_SIDE and alpha > 0.0
         self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
-        # nanoseconds of a row of the matrix over columns
-        self.row_cost = HOST.dense * self.size**2
-        if not self.is_dense and design.has_few_entries(None):
+        self.row_cost = HOST.dense * self.size**2  # of the matrix over columns
+        if self.has_column_matrix and not self.is_dense and design.has_few_entries(None):
             self.row_cost = 0.5 * HOST.pair * (design.nnz / n) ** 2
         self.kernel = None
         self.expected = FIRST_PRODUCTS

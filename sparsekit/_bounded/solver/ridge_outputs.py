@@ -18,7 +18,7 @@ from ..._solver import outcome
 from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
 from ..._solver.tolerances import FORCING
 from .ascend_outputs import ascend_outputs
-from .dual_ascent import ridge_cost
+from .dual_ascent import estimate_ridge_cost
 from .output_systems import OutputSystems
 from .proximal_points import (
     FIRST_SMOOTHING,
@@ -85,7 +85,7 @@ def solve_outputs(form, tol, steps):
     bounds = best = Bounds(form)
     status, cost, design = None, 0.0, form.systems.design
     if form.alpha > 0.0 and form.has_kinks and design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES:
-        cost = ridge_cost(design, form.weight, has_kinks=True)
+        cost = estimate_ridge_cost(design, form.weight, has_kinks=True)
     if cost:
         status = ascend_outputs(form, best, tol, steps, cost)
         if status is None and best.optimality > tol:

@@ -138,7 +138,7 @@ class Descent:
     def approach(self, start):
         """From the `Point` to one from which `refine` takes over; a smooth loss may end here."""
         run, problem = self.run, self.problem
-        kinks, few, count = problem.loss.has_kinks, nqn_iterations(problem.matrix), 0
+        kinks, few, count = problem.loss.has_kinks, nqn_iterations(problem), 0
 
         def visit(w, b, z, gradient, slope):
             nonlocal count
@@ -165,14 +165,17 @@ def _one(value, like):
     return np.full_like(like, value, shape=1)
 
 
-def nqn_iterations(matrix):
+def nqn_iterations(problem):
     """How many iterations NQN gets on a smooth loss: as many as some of Newton's steps cost.
 
-    Where the matrix of these would be too large that is more than NQN needs.
+    Where the matrix of these would be too large that is more than NQN needs. Least squares without bounds
+    take one step.
     """
+    matrix = problem.matrix
     side, other = sorted(matrix.shape)
     gram = HOST.dense * side**2 * other
     if matrix.is_sparse:
         gram = 0.5 * HOST.pair * matrix.nnz**2 / other
     step = gram + HOST.factor * side**3  # about three factors, for the bounds that it meets
-    return max(MIN_ITERATIONS, int(NEWTON_STEPS * step / IterationTime().of(matrix)))
+    steps = 1 if problem.is_ridge and problem.loss.is_quadratic else NEWTON_STEPS
+    return max(MIN_ITERATIONS, int(steps * step / IterationTime().of(matrix)))

@@ -227,13 +227,15 @@ def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[:
                  const double[::1] d, const int32_t[::1] position, total[:, ::1] out, double[::1] sums):
     """out = A^T diag(d) A and sums = A^T d, for these rows and for columns with a position >= 0 in ``out``.
 
-    d (len(rows),); ``position`` (p,); ``out`` (m, m) and ``sums`` (m,) are overwritten. No row has a column twice.
+    d (len(rows),); ``position`` (p,); ``out`` (m, m) and ``sums`` (m,) are overwritten. A row may have a column
+    more than once.
     """
     cdef Py_ssize_t m = out.shape[0], at, to, r, i, j, a, b, count
     cdef total t
     cdef total* line
+    # a row's entries, and the index of a column's last one, which is of this row where its target is the column
     cdef total[::1] values = np.empty(m, dtype=np.asarray(out).dtype)
-    cdef int32_t[::1] places = np.empty(m, dtype=np.int32)
+    cdef int32_t[::1] targets = np.empty(m, dtype=np.int32), last = np.zeros(m, dtype=np.int32)
     out[:, :] = 0
     sums[:] = 0
     with nogil:
@@ -243,15 +245,20 @@ def csr_sandwich(const index[::1] indptr, const index[::1] indices, const real[:
             for a in range(indptr[i], indptr[i + 1]):
                 j = position[indices[a]]
                 if j >= 0:
-                    places[count] = <int32_t>j
-                    values[count] = <total>data[a]
-                    count += 1
+                    b = last[j]
+                    if b < count and targets[b] == j:
+                        values[b] += <total>data[a]
+                    else:
+                        last[j] = <int32_t>count
+                        targets[count] = <int32_t>j
+                        values[count] = <total>data[a]
+                        count += 1
             for a in range(count):
                 t = <total>(d[r] * values[a])
-                sums[places[a]] += t
-                line = &out[places[a], 0]
+                sums[targets[a]] += t
+                line = &out[targets[a], 0]
                 for b in range(a + 1):
-                    line[places[b]] += t * values[b]
+                    line[targets[b]] += t * values[b]
         # A pair of entries was added once, on either side of the diagonal. Tiles of both sides fit into a cache.
         at = 0
         while at < m:

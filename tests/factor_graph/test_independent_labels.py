@@ -264,8 +264,8 @@ def test_proximal_steps_after_the_ascent_go_on_from_a_good_point():
     rng = np.random.default_rng(0)
     one, centres = rng.integers(0, 3, 500), rng.standard_normal((3, 60))
     X, Y = 0.35 * centres[one] + rng.standard_normal((500, 60)), np.eye(3)[one]
-    labels = Labels(3, np.zeros((0, 2)))
-    f = LabelLoss("hinge", labels, X, Y, np.full(500, 1 / 500), fit_intercept=True, alpha=1e-4)
+    weight, labels = np.full(500, 1 / 500), Labels(3, np.zeros((0, 2)))
+    f = LabelLoss("hinge", labels, X, Y, weight, fit_intercept=True, alpha=1e-4)
     found = minimize_independent(f, None, tol=1e-4, max_iter=70)
     assert found.status == outcome.CONVERGED and found.optimality <= 1e-4
 

@@ -213,10 +213,9 @@ def test_mostly_zero_dense_data_is_compressed(order, dtype):
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_probabilities_too_small_for_single_precision_count_as_zero(kind):
     """Products with numbers below the smallest normal one are slow."""
-    rng = np.random.default_rng(0)
+    rng, top = np.random.default_rng(0), np.zeros(30, dtype=np.int32)
     X = kind(rng.uniform(0.5, 1.0, (30, 5)))
     make = _class_model.dense_operator if kind is np.asarray else _class_model.row_operator
-    top = np.zeros(30, dtype=np.int32)
     for low, high in ((-45, -25), (-20, -18)):
         parts = 10.0 ** rng.uniform(low, high, (30, 3)), np.ones(30), top
         operator = make(design_of(X, 1), None, parts, np.ones(30), False, 0.0)

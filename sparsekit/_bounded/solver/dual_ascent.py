@@ -10,7 +10,8 @@ term, as in the method of multipliers. Where the gap falls slowly other methods 
 
 Without bounds and L1 part it comes first. 180 fits of six losses to ten made sets, none of them used to
 choose anything here, take 0.49 of the time that NQN and Newton's method take, 18 of them to wide X 0.06. One
-takes 6.5 times as long (10 to 70 ms), the others at most 2.1 times. `LEAST_SQUARES_PART` came later.
+takes 6.5 times as long (10 to 70 ms), the others at most 2.1 times. The cost of least squares came
+later.
 
 With them NQN comes first: narrow boxes take few iterations, and the number of free coefficients is known
 then. 93 of 198 fits of five losses to nine made sets, none of them used to choose this, have sweeps. The 93
@@ -26,6 +27,7 @@ import numpy as np
 from ..._arrays import is_in_main_memory
 from ..._cython.bounded._dual_ascent import DualAscent
 from ..._linalg.class_products import squared_norms
+from ..._linalg.cost import HOST
 from ..._linalg.newton import MAX_SIDE
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import ROUNDING
@@ -51,11 +53,6 @@ SWEEP_COST = 1e4
 # Cost of NQN and Newton's method, in sweeps, below which no sweep is made. With 0 fits to 10000 x 30 normal
 # numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
 MIN_COST = 350
-# Cost of least squares without bounds, as a part of that of other losses: Newton's method takes one step, and
-# its multiply-adds are faster than a sweep's. 85 fits to 17 matrices of p >= n take 0.67 of the time that
-# they take with 1 and four steps' time for NQN, at most 1.2 times as long; 56 others 0.68, at most 1.1, 112
-# to p from n to 10 n 0.91, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.2.
-LEAST_SQUARES_PART = 0.1
 # Part of the other methods' cost after which the number of sweeps left is estimated; the gap falls slowly at
 # first. With 0.05 two of the 124 fits take 16 times as long, with 0.2 low ranks take 3 times as long.
 TRIAL = 0.1
@@ -65,11 +62,17 @@ INTERCEPT = 0.3
 
 
 def estimate_ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
-    """`estimate_other_cost` of ridges on X; of smooth losses 0 where X has more rows than columns."""
+    """`estimate_other_cost` of ridges on X; of smooth losses 0 where X has more rows than columns.
+
+    Least squares take one step of Newton's method, whose multiply-adds take `HOST.factor` nanoseconds; an
+    entry of a sweep takes about one. 85 fits to 17 matrices of p >= n take 0.67 of the time that they take
+    with the cost of other losses and as long for NQN, at most 1.2 times as long; 56 others 0.68, at most 1.1,
+    112 to p from n to 10 n 0.91, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.2.
+    """
     n, p = matrix.shape
     if not (is_in_main_memory(weight) and (p >= n or has_kinks)):
         return 0.0
-    return _newton_cost(matrix, p, FIXED_COST, LEAST_SQUARES_PART if is_quadratic else 1.0)
+    return _newton_cost(matrix, p, FIXED_COST, HOST.factor if is_quadratic else 1.0)
 
 
 def estimate_other_cost(problem, w=None):

@@ -32,6 +32,7 @@ from ..._linalg.newton import MAX_SIDE
 from ..._solver.line_search import Trial, find_slope_root
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows, PiecewiseLoss
+from .scaled_descent import IterationTime
 
 # Least number of sweeps between two certificates.
 MIN_SWEEPS = 10
@@ -65,14 +66,17 @@ def estimate_ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
     """`estimate_other_cost` of ridges on X; of smooth losses 0 where X has more rows than columns.
 
     Least squares take one step of Newton's method, whose multiply-adds take `HOST.factor` nanoseconds; an
-    entry of a sweep takes about one. 85 fits to 17 matrices of p >= n take 0.67 of the time that they take
-    with the cost of other losses and as long for NQN, at most 1.2 times as long; 56 others 0.68, at most 1.1,
-    112 to p from n to 10 n 0.91, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.2.
+    entry of a sweep takes what one of NQN's does. 85 fits to 17 matrices of p >= n take 0.64 of the time that
+    they take with the cost of other losses and as long for NQN, at most 1.2 times as long; 56 others 0.66, at
+    most 1.1, 112 to p from n to 10 n 0.90, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.13.
     """
     n, p = matrix.shape
     if not (is_in_main_memory(weight) and (p >= n or has_kinks)):
         return 0.0
-    return _newton_cost(matrix, p, FIXED_COST, HOST.factor if is_quadratic else 1.0)
+    part = 1.0
+    if is_quadratic:
+        part = HOST.factor / (IterationTime.sparse_entry if matrix.is_sparse else IterationTime.entry)
+    return _newton_cost(matrix, p, FIXED_COST, part)
 
 
 def estimate_other_cost(problem, w=None):

@@ -231,7 +231,7 @@ def _padded_classes(K):
 
 
 def _padded(P, K):
-    """P in single precision with K columns; numbers are 0 whose products with one of eps^2 underflow.
+    """P in single precision with K columns; a number is set to 0 if its product with eps^2 underflows.
 
     Processors take a hundred cycles for a number below the smallest normal one. A product with the Hessian of
     almost separable classes took up to 4 times as long.

@@ -26,8 +26,8 @@ BLOCK = 2**18
 # Numbers of a buffer that is made for one call: partial sums, factors of a Hessian, solutions of a path.
 BUFFER = 2**22
 # Sparse columns become dense blocks where the square of the part of a row's entries is larger than this. On
-# 84 matrices of 30 to 1000 columns products of entries take 0.07 to 0.9 of the time of dense blocks below it,
-# one 1.4 times; above it 0.4 to 6 times, with up to 100 columns at most 1.3.
+# 100 matrices of 30 to 1000 columns and parts of them products of entries take 0.06 to 0.9 of the time of
+# dense blocks below it, one 1.2 times; above it 0.2 to 4.5 times, with up to 100 columns at most 1.4.
 DENSE_PART = 0.03
 
 

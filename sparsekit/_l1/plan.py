@@ -24,9 +24,10 @@ MANY_ACTIVE, MANY_ACTIVE_ROWS = 0.3, 100
 # Iterations after which a fit goes on by the interior-point method whatever is in use. Without
 # it 50 fits to 15 to 250 rows take 1.06 times the time, and 2 of 500 random ones end unsolved.
 MANY_ROUNDS = 30
-# Columns for each row beyond which more than twice `SMALL_SIDE` columns have too few rows: searches of 100
-# penalties over 10 to 200 rows of 1188 columns take 1.2 to 2.2 times as long by a Gram matrix, over 400 0.7.
-COLUMNS_PER_ROW = 4
+# Numbers of a large Gram matrix for each entry of X up to which paths use one. 24 searches and paths over 110
+# to 200 dense rows of 800 to 1188 columns take 0.8 of the time with 12 that they take with 4, at most 1.7
+# times as long. 20 over sparse X beyond 12 take 0.46 of the time by a session, at most 1.2 times as long.
+GRAM_PER_ENTRY = 12
 # Columns for each penalty of a path but the first up to which a Gram matrix of all of them is made. Compiled
 # code then goes from penalty to penalty. 24 searches and paths over 60 to 1000 rows of 400 to 600 columns
 # take 2.4 times as long by a session, up to 4.8. With 20 columns a penalty the session takes 0.8 of the time,
@@ -48,17 +49,23 @@ def all_columns_fit(n_rows, n_columns, n_entries):
     return n_columns <= n_rows and hessian_fits(n_columns, n_entries)
 
 
-def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_folds, has_l1):
+def path_takes_gram(n_rows, n_columns, n_entries, n_penalties, has_folds, has_l1, is_positive=False):
     """Whether a path goes by a Gram matrix of all columns, compiled from penalty to penalty.
 
-    Ridges over fewer rows than columns have a system of the rows, where columns are not few: paths over 400
-    sparse rows of 600 columns take 0.5 of the time.
+    A session reads sparse columns, whose products cost little. It is compared to the part of the matrix that
+    may be in use: as many columns as rows, or half of them where coefficients are >= 0. With all columns 16
+    searches and paths over 20 to 250 sparse rows of 800 to 1188 columns take 1.5 times as long, and 12 with
+    positive=True 1.2 times. Ridges over fewer rows than columns have a system of the rows, where columns are
+    not few: paths over 400 sparse rows of 600 columns take 0.5 of the time.
     """
     is_small = n_columns <= SMALL_SIDE
     if not (has_l1 or is_small or n_rows >= n_columns):
         return False
-    has_rows = n_columns <= max(2 * SMALL_SIDE, COLUMNS_PER_ROW * n_rows)
-    if has_rows and n_columns <= min(COLUMNS_PER_PENALTY * (n_penalties - 1), MAX_SIDE):
+    side, entries = n_columns, n_rows * n_columns
+    if n_entries is not None:
+        side, entries = min(n_rows, n_columns) // (1 + is_positive), n_entries
+    is_cheap = side <= 2 * SMALL_SIDE or side**2 <= GRAM_PER_ENTRY * entries
+    if is_cheap and n_columns <= min(COLUMNS_PER_PENALTY * (n_penalties - 1), MAX_SIDE):
         return True
     is_tall = n_rows >= ROWS_PER_COLUMN * n_columns and all_columns_fit(n_rows, n_columns, n_entries)
     return has_folds and (is_small or is_tall)

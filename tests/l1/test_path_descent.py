@@ -139,7 +139,10 @@ def test_scores_of_folds_on_smooth_spectra():
 
 
 @pytest.mark.parametrize(
-    "n, p, takes", [(10, 600, True), (10, 601, False), (297, 1188, True), (296, 1188, False)]
-)
-def test_many_columns_of_few_rows_have_no_gram_matrix(n, p, takes):
-    assert plan.path_takes_gram(n, p, None, 100, True, True) == takes
+    "n, p, entries, takes",
+    [(10, 600, None, True), (50, 601, None, False), (99, 1188, None, True), (98, 1188, None, False),
+     (600, 1188, 1, True), (1000, 1000, 83_333, False), (1000, 1000, 83_334, True)],
+)  # fmt: skip
+def test_gram_matrices_are_small_for_their_entries(n, p, entries, takes):
+    assert plan.path_takes_gram(n, p, entries, 100, True, True) == takes
+    assert plan.path_takes_gram(n, p, entries, 100, True, True, True) == (takes or entries is not None)

@@ -151,7 +151,7 @@ class LeastSquaresProblem(PathProblem):
         is_unique = n >= p or bool(np.any(self.penalty))
         entries = getattr(self.X, "nnz", None)
         return is_unique and plan.path_takes_gram(
-            n, p, entries, self.n_penalties, self.has_folds, self.has_l1
+            n, p, entries, self.n_penalties, self.has_folds, self.has_l1, self.positive
         )  # fmt: skip
 
     def _gram_path(self):

@@ -212,13 +212,7 @@ def test_arrays_that_are_memory_mapped_are_never_written_to(kind, tmp_path):
     backwards = sp.csr_array((backwards.data, backwards.indices, backwards.indptr), shape=X.shape)
     y, weight = mapped(y), mapped(np.linspace(0.5, 1.5, len(y)))
     assert not y.flags.writeable
-    for given in (
-        X,
-        np.asfortranarray(X),
-        X.astype(np.float32),
-        sp.csr_array(X),
-        backwards,
-    ):
+    for given in (X, np.asfortranarray(X), X.astype(np.float32), sp.csr_array(X), backwards):
         there = mapped(given)
         assert not (there.data if sp.issparse(there) else there).flags.writeable
         model = small(kind).fit(there, y, sample_weight=weight)

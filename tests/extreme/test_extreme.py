@@ -22,10 +22,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [
-        ExtremeSoftmaxSGD(max_iter=20),
-        ExtremeSoftmaxSGD("is", learning_rate=0.1, alpha=1e-3),
-    ],
+    [ExtremeSoftmaxSGD(max_iter=20), ExtremeSoftmaxSGD("is", learning_rate=0.1, alpha=1e-3)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -229,10 +229,7 @@ def test_the_default_is_the_one_of_the_two_that_fits_the_data():
     np.testing.assert_array_equal(dense.coef_, zeros.coef_)
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"hash_bits": 12}],
-)
+@pytest.mark.parametrize("params", [{"alpha": 0.0}, {"alpha": 1e-4}, {"method": "is"}, {"hash_bits": 12}])
 def test_the_default_is_zeros_where_something_else_is_asked_for(params):
     X, y = few_rows(1500, 2000, 3000, 4)
     params = {"max_iter": 2, "learning_rate": 1.0, "random_state": 0, **params}

@@ -216,11 +216,7 @@ def test_a_fit_that_ends_too_early_warns(table, max_iter):
             "implicit", learning_rate=0.3, max_iter=max_iter, n_negatives=K, random_state=0
         ).fit(ListOfBlocks([X]), y)
     assert len(caught) == 2 and {one.filename for one in caught} == {__file__}
-    for options in (
-        {"tol": 0.0},
-        {"tol": None},
-        {"callback": lambda r: r.nit == 1},
-    ):
+    for options in ({"tol": 0.0}, {"tol": None}, {"callback": lambda r: r.nit == 1}):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             options = {"max_iter": max_iter, "n_negatives": K, **options}

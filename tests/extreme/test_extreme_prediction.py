@@ -76,12 +76,7 @@ def test_multilabel():
     np.testing.assert_array_equal(by_first.coef_, plain.coef_)
     np.testing.assert_array_equal(ExtremeSoftmaxSGD(**kwargs).fit(X, Y).coef_, plain.coef_)
     sampled = ExtremeSoftmaxSGD(
-        label_choice="sample",
-        alpha=0.01,
-        learning_rate=0.1,
-        max_iter=600,
-        decay=0.99,
-        random_state=0,
+        label_choice="sample", alpha=0.01, learning_rate=0.1, max_iter=600, decay=0.99, random_state=0
     ).fit(X, Y)
     # its target is the uniform distribution over a row's labels
     exact = SoftmaxClassifier(alpha=0.01).fit(X[labelled], Y[labelled])

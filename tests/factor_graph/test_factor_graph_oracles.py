@@ -44,11 +44,7 @@ def boom(scores):
         (lambda s: (s, s, s), ValueError, "must return m, or m and n"),
         (lambda s: np.full(4, np.nan), ValueError, "not finite"),
         (lambda s: np.full(4, np.inf), ValueError, "not finite"),
-        (
-            lambda s: np.array([1, -2, 0, 0]),
-            ValueError,
-            r"returned -2 for its variable 1; .* 0 or 1",
-        ),
+        (lambda s: np.array([1, -2, 0, 0]), ValueError, r"returned -2 for its variable 1; .* 0 or 1"),
         (lambda s: np.array([1, 0, 1.5, 0]), ValueError, r"Fails\.maximize returned 1\.5 for its variable 2"),
         (lambda s: np.array([1, 1j, 0, 0]), ValueError, "must hold real numbers"),
         (lambda s: np.array(["1", "a", "0", "0"]), ValueError, "must hold numbers"),

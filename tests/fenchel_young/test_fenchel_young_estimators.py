@@ -138,10 +138,7 @@ def test_bad_targets(cls, y, match):
 
 @pytest.mark.parametrize(
     "params, match",
-    [
-        ({"class_weight": {7: 1.0}}, "has the key 7"),
-        ({"class_weight": {0: -1.0}}, "finite number >= 0"),
-    ],
+    [({"class_weight": {7: 1.0}}, "has the key 7"), ({"class_weight": {0: -1.0}}, "finite number >= 0")],
 )
 def test_bad_parameters(params, match):
     X, y = load_iris(return_X_y=True)

@@ -43,11 +43,7 @@ def test_a_peak_inside_the_box():
     # largest at neither corner nor centre: 1 - cos has its crest where x = pi
     x = np.zeros(1)
     found = sharpness(
-        lambda x: (float(1 - np.cos(x[0])), np.sin(x)),
-        x,
-        jac=True,
-        epsilon=4.0,
-        random_state=1,
+        lambda x: (float(1 - np.cos(x[0])), np.sin(x)), x, jac=True, epsilon=4.0, random_state=1
     )
     assert found == pytest.approx(200.0, rel=1e-6)
 

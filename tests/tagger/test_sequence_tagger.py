@@ -158,9 +158,7 @@ def test_kinds_of_features():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"l1_ratio": 0.5}, {"loss": "sparsemap"}, {"loss": "hinge"}],
-    ids=str,
+    "options", [{}, {"l1_ratio": 0.5}, {"loss": "sparsemap"}, {"loss": "hinge"}], ids=str
 )
 @pytest.mark.parametrize("constraints", ["BIO", [("O", "I-A"), ("O", "I-B"), (None, "I-A"), ("I-A", None)]])
 def test_constraints_hold(spans, constraints, options):

@@ -3,6 +3,7 @@
 - `backtrack`: values. Armijo's condition; step sizes fall by parabolas, or by halves.
 - `bracket_weak_wolfe`: values and slopes of a function that may have kinks. Trials are minima of cubics.
 - `find_slope_root`: slopes of a convex function. Secants and bisection.
+- `find_slope_roots`: the same for several functions at once, whose slopes one evaluation yields.
 
 Each evaluates f by the caller's function of t. For a linear model f depends on z + t dz, the scores of the
 point and of the direction. A trial then needs no pass over X.
@@ -11,6 +12,8 @@ point and of the direction. A trial then needs no pass over X.
 import math
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from . import outcome
 from .outcome import Stop
@@ -234,3 +237,37 @@ def _root(lows, highs, turn):
             return high.t * 0.5 ** len(highs)
         return 0.5 * (low.t + high.t)
     return low.t + (high.t - low.t) * low.slope / (low.slope - high.slope)
+
+
+def find_slope_roots(evaluate, select, slope):
+    """Step sizes (k,) at which the slopes of k convex functions are nearly zero.
+
+    Secants and midpoints in turns; a secant stays away from the ends of its bracket.
+
+    Parameters
+    ----------
+    evaluate : callable
+        ``evaluate(t)`` returns slopes at step sizes t, one for each function that is left.
+    select : callable
+        ``select(left)`` is called when only the functions where ``left`` is true remain.
+    slope : ndarray of shape (k,)
+        Derivatives at t = 0, below 0. In main memory or on a GPU.
+    """
+    t, left = np.ones_like(slope), np.arange(len(slope), like=slope)
+    last, a, b, fa, fb = t, np.zeros_like(slope), np.full_like(slope, np.inf), slope, np.zeros_like(slope)
+    for count in range(MAX_TRIALS):
+        f = evaluate(last)
+        goes_on, rises = ~(np.abs(f) <= SLOPE_PART * np.abs(slope)), f > 0.0
+        a, fa = np.where(rises, a, last), np.where(rises, fa, f)
+        b, fb = np.where(rises, last, b), np.where(rises, f, fb)
+        if not bool(goes_on.all()):
+            last, a, b, fa, fb, slope, left = (A[goes_on] for A in (last, a, b, fa, fb, slope, left))
+            if not len(left):
+                break
+            select(goes_on)
+        is_bracket = b < np.inf
+        width = np.where(is_bracket, b - a, 0.0)
+        secant = a + width * fa / np.where(is_bracket, fa - fb, 1.0)
+        inner = 0.5 * (a + b) if count % 2 else np.clip(secant, a + 0.05 * width, b - 0.05 * width)
+        t[left] = last = np.where(is_bracket, inner, 2.0 * last)
+    return t

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsekit._solver import outcome
+from sparsekit._solver import line_search, outcome
 from sparsekit._solver.line_search import Trial, backtrack, bracket_weak_wolfe, cubic_step, find_slope_root
 
 
@@ -91,6 +91,20 @@ def test_the_root_of_a_slope():
         # by slopes alone
         by_slopes = find_slope_root(lambda t, c=centre: Trial(t, slope=t - c), -centre)
         assert by_slopes.t == found.t
+
+
+def test_the_roots_of_several_slopes():
+    centres, left = np.array([1e-6, 0.3, 1.0, 7.0, 1e4]), np.arange(5)
+
+    def evaluate(t):
+        return np.maximum(t - centres[left], 3.0 * (t - centres[left]))
+
+    def select(remain):
+        nonlocal left
+        left = left[remain]
+
+    t = line_search.find_slope_roots(evaluate, select, -centres)
+    assert (np.abs(t - centres) <= 0.1 * centres).all() and 0 < len(left) < 5
 
 
 def test_trials_in_a_bracket():

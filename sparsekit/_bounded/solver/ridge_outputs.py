@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
-from ..._solver.line_search import MAX_TRIALS, SLOPE_PART
+from ..._solver.line_search import find_slope_roots
 from ..._solver.tolerances import FORCING
 from .ascend_outputs import ascend_outputs
 from .dual_ascent import estimate_ridge_cost
@@ -210,31 +210,15 @@ class RidgeOutputs:
         return (t == 0.0) | ~((value < before) | (largest < worst_before))
 
     def _step_sizes(self, at, eta, along, slope, T, d, steps):
-        """Step sizes (k,) at which slopes are nearly zero: a root of each convex function's derivative."""
+        """Step sizes (k,) at which slopes are nearly zero."""
         ridge, square = (self.alpha * (A[: self.p] * d[: self.p]).sum(axis=0) for A in (T, d))
-        low, high = np.zeros_like(slope), np.full_like(slope, np.inf)
-        at_low, at_high = slope.copy(), np.zeros_like(slope)
-        t = np.ones_like(slope)
-        left = np.arange(len(slope), like=slope)
-        for count in range(MAX_TRIALS):
-            u = self.rows.slopes(eta + t[left] * along, at[left])
-            now = self.weight @ (u * along) + ridge[left] + t[left] * square[left]
+
+        def evaluate(t):
             steps.nfev += 1
-            done = np.abs(now) <= SLOPE_PART * np.abs(slope[left])
-            rises = now > 0.0
-            low[left], at_low[left] = np.where(rises, low[left], t[left]), np.where(rises, at_low[left], now)
-            high[left], at_high[left] = (
-                np.where(rises, t[left], high[left]),
-                np.where(rises, now, at_high[left]),
-            )
-            left = left[~done]
-            if not len(left):
-                break
-            if bool(done.any()):
-                eta, along = eta[:, ~done], along[:, ~done]
-            a, b, fa, fb = low[left], high[left], at_low[left], at_high[left]
-            inside = b < np.inf
-            secant = a + (np.where(inside, b, a) - a) * fa / np.where(inside, fa - fb, 1.0)
-            middle = 0.5 * (a + b) if count % 2 else np.clip(secant, a + 0.05 * (b - a), b - 0.05 * (b - a))
-            t[left] = np.where(inside, middle, 2.0 * t[left])
-        return t
+            return self.weight @ (self.rows.slopes(eta + t * along, at) * along) + ridge + t * square
+
+        def select(left):
+            nonlocal eta, along, at, ridge, square
+            eta, along, at, ridge, square = (A[..., left] for A in (eta, along, at, ridge, square))
+
+        return find_slope_roots(evaluate, select, slope)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._solver import outcome
+from ..._solver import line_search, outcome
 from ..._solver.outcome import Stop
 from ..._solver.tolerances import ROUNDING
 from ..losses.rounding import VALUE_ROUNDING
@@ -131,21 +131,18 @@ def _search_segment(state, trial, ista, level, threshold, run):
     estimate, and too small, no point may be low enough.
     """
     to_ista = state.problem.move_all().direction(ista - state.x)
-    full, step = trial.x - ista, 0.5
+    full = trial.x - ista
 
     def at(step):
         x = ista + step * full
         phi = state.problem.try_move((1 - step) * to_ista + step * trial.dz, x)
         run.counts.nfev += 1
-        return x, phi + run.kernels.orthant.penalty(x, state.l1)
+        phi += run.kernels.orthant.penalty(x, state.l1)
+        return line_search.Trial(step, phi, point=(x, phi))
 
-    x, phi = at(0.0)
+    x, phi = at(0.0).point
     if not phi <= threshold:  # NaN is not
         # what is left of the difference there may be rounding
         return (x, phi) if phi - level <= ROUNDING * abs(level) else None
-    while step >= MIN_STEP:
-        x, phi = at(step)
-        if phi <= threshold:
-            return x, phi
-        step *= 0.5
-    return at(0.0)
+    found = line_search.backtrack(at, threshold, 0.0, t=0.5, shrink=(0.5, 0.5), min_t=MIN_STEP)
+    return (found or at(0.0)).point

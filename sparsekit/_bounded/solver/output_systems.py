@@ -9,6 +9,7 @@ import numpy as np
 
 from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
+from ..._linalg.conjugate_gradients import conjugate_gradients
 from ..._linalg.cost import HOST
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
@@ -138,27 +139,19 @@ class OutputSystems:
         squares = np.concatenate([self.squares, self.weight.sum()[None]])[: self.size]
         M = squares[:, None] * D.sum(axis=0) + ridge
         M = np.maximum(M, 1e-12 * float(M.max()) or 1.0)
-        d, r = np.zeros_like(G), -G
-        p = r / M
-        size = (r * p).sum(axis=0)
-        open_ = np.arange(G.shape[1], like=G)
-        self.expected = 1
-        for _ in range(MAX_PRODUCTS):
-            left = np.sqrt((r**2).sum(axis=0)) > enough[open_]
-            if not bool(left.any()):
-                break
-            if float(left.sum()) < 0.7 * len(open_):  # the other outputs have converged
-                open_, size = open_[left], size[left]
-                r, p, M, D, ridge = (A[:, left] for A in (r, p, M, D, ridge))
-            self.expected += 1
-            H = self.sums(D * self.scores(p)) + ridge * p
-            curve = (p * H).sum(axis=0)
-            step = np.where(curve > 0.0, size / np.where(curve > 0.0, curve, 1.0), 0.0)
-            d[:, open_] += step * p
-            r = r - step * H
-            new = (r * r / M).sum(axis=0)
-            p = r / M + np.where(size > 0.0, new / np.where(size > 0.0, size, 1.0), 0.0) * p
-            size = new
+
+        def needs_step(r, *_):
+            return np.sqrt((r**2).sum(axis=0)) > enough
+
+        def select(left):  # the other outputs have converged
+            nonlocal M, D, ridge, enough
+            M, D, ridge, enough = (A[..., left] for A in (M, D, ridge, enough))
+
+        def product(p):
+            return self.sums(D * self.scores(p)) + ridge * p
+
+        d, n_products = conjugate_gradients(product, lambda r: r / M, -G, needs_step, MAX_PRODUCTS, select)
+        self.expected = 1 + n_products
         return d
 
 

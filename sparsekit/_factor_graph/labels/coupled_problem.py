@@ -14,6 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ..._arrays import to_host
 from ..._bounded.solver.proximal_points import MIN_SMOOTHING, balanced
 from ..._linalg.class_products import class_sums
+from ..._linalg.conjugate_gradients import conjugate_gradients
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.newton import MAX_SIDE
 from ..._solver import outcome
@@ -249,22 +250,12 @@ class CoupledHinge:
         T[p:] = share
         M[pairs_at] = xp.asarray(shares.multiply(shares).T @ moves) + loss.pair_alpha
         M = np.maximum(M, ROUNDING * float(M.max()) or 1.0)
-        d, r = xp.zeros(len(self.x)), xp.where(self.free, -self.gradient, 0.0)
-        z = r / M
-        size = float(r @ z)
-        for _ in range(MAX_PRODUCTS):
-            H = product(z)
-            curve = float(z @ H)
-            if not curve > 0.0:
-                break
-            d += size / curve * z
-            r = r - size / curve * H
-            if float(np.sqrt((r**2).sum())) <= enough:
-                break
-            new = float(r @ (r / M))
-            z = r / M + new / size * z
-            size = new
-        return d
+
+        def needs_step(r, *_):
+            return np.sqrt((r**2).sum()) > enough
+
+        r = xp.where(self.free, -self.gradient, 0.0)
+        return conjugate_gradients(product, lambda r: r / M, r, needs_step, MAX_PRODUCTS)[0]
 
 
 def means_restored(loss, mu):

@@ -23,6 +23,7 @@ import time
 
 import numpy as np
 
+from ..._linalg.conjugate_gradients import conjugate_gradients
 from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
@@ -169,32 +170,26 @@ class RidgeSystem:
         ``solve`` is the preconditioner. Where the end is not reached ``start`` (p,) is returned if it is the
         better one.
         """
-        relative = self.l2 / self.least
-        rest = residual = self.root * self.y
-        a, w, d, before = np.zeros_like(rest), np.zeros_like(start), None, 0.0
-        for step in range(MAX_CG + 1):
-            # rest is residual - least * a, and w has the coefficients of a
+        relative, w, u, is_solved = self.l2 / self.least, np.zeros_like(start), np.zeros_like(start), False
+
+        def product(d):
+            nonlocal u
+            u = self.columns(self.root * d) / relative
+            return self.root * self.rows(u) + self.least * d
+
+        def needs_step(rest, a, step_size):
+            nonlocal w, is_solved
+            w = w + step_size * u  # it has the coefficients of a
+            residual = rest + self.least * a
             distance = self.distance(w, residual, 0.5 * float(rest @ rest))
             if distance <= 1.0:  # the certificate of the fit is of the gradient, which costs a product
                 r = self.columns(self.root * rest)
                 proven = self.distance(w, residual, 0.5 * float(r @ (r / self.l2)))
-                if max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= EXACT_DISTANCE:
-                    return w, True
-            if step == MAX_CG or time.perf_counter() >= self.end:
-                break
-            v = solve(rest)
-            now = float(rest @ v)
-            d = v if d is None else v + (now / before) * d
-            before = now
-            u = self.columns(self.root * d) / relative
-            along = self.root * self.rows(u) + self.least * d
-            curvature = float(d @ along)
-            if not 0.0 < curvature < np.inf:
-                break
-            a, w = a + (now / curvature) * d, w + (now / curvature) * u
-            rest = rest - (now / curvature) * along
-            residual = rest + self.least * a
-        return (w if self._value(w) <= self._value(start) else start), False
+                is_solved = max(proven, largest(np.abs(r)) / self.goal) <= 1.0 or distance <= EXACT_DISTANCE
+            return not is_solved and time.perf_counter() < self.end
+
+        conjugate_gradients(product, solve, self.root * self.y, needs_step, MAX_CG)
+        return (w if is_solved or self._value(w) <= self._value(start) else start), is_solved
 
     def _is_slow(self, step, first, distance, worth):
         """Whether time is up, or the pace so far needs more than ``worth`` steps."""

@@ -26,11 +26,7 @@ class Device:
 
     @property
     def attributes(self):
-        return {
-            "MultiProcessorCount": 2,
-            "MaxSharedMemoryPerBlockOptin": 227 << 10,
-            "L2CacheSize": 50 << 20,
-        }
+        return {"MultiProcessorCount": 2, "MaxSharedMemoryPerBlockOptin": 227 << 10, "L2CacheSize": 50 << 20}
 
 
 class ExternalStream:

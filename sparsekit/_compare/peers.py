@@ -12,15 +12,7 @@ import numpy as np
 
 from .options import FAMILIES, POWERS
 from .problem import OURS
-from .solver import (
-    DECADES,
-    LOOSE_TOLERANCES,
-    MAX_ITER,
-    TOLERANCES,
-    Fit,
-    Solver,
-    hessian_too_large,
-)
+from .solver import DECADES, LOOSE_TOLERANCES, MAX_ITER, TOLERANCES, Fit, Solver, hessian_too_large
 
 
 class Sparsekit(Solver):

@@ -21,10 +21,7 @@ from ..._linalg.special import expit, log_expit
 from ..._messages import shown
 from ..._typing import ClassWeight, FloatArray, MatrixLike, Offset
 from ..losses.losses import classification_loss
-from .fit import (
-    CONSTRAINTS,
-    BoundedEstimatorMixin,
-)
+from .fit import CONSTRAINTS, BoundedEstimatorMixin
 from .regressor import BoundedRegressor
 
 ClassificationLoss = Literal["log_loss", "hinge", "squared_hinge", "modified_huber"]

@@ -17,10 +17,7 @@ from ..._estimator.decorators import with_parameters
 from ..._estimator.offset_prediction import OffsetRegressionMixin
 from ..._estimator.training_data import with_numbers
 from ..losses.losses import regression_loss, weighted_quantile
-from .fit import (
-    CONSTRAINTS,
-    BoundedEstimatorMixin,
-)
+from .fit import CONSTRAINTS, BoundedEstimatorMixin
 
 RegressionLoss = Literal["absolute", "quantile", "huber", "squared", "epsilon_insensitive"]
 

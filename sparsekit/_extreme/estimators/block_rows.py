@@ -16,14 +16,7 @@ from ..._row_blocks.make import comes_in_blocks
 from ..._row_blocks.reader import BlockReader
 from ..solver.sgd import DataRows
 from . import settings
-from .targets import (
-    ExtremeTargets,
-    check_extreme_targets,
-    count_labels,
-    make_rows,
-    take_rows,
-    used_rows,
-)
+from .targets import ExtremeTargets, check_extreme_targets, count_labels, make_rows, take_rows, used_rows
 
 
 class RowsOfFit:

@@ -19,10 +19,7 @@ from sklearn.utils.validation import _check_method_params
 
 from ..._estimator.base import SOLVER_CONSTRAINTS, CallbackSupportMixin
 from ..._estimator.checks import check_penalties, check_sample_weight, in_units
-from ..._estimator.cross_validation import (
-    CrossValidationMixin,
-    for_scorers,
-)
+from ..._estimator.cross_validation import CrossValidationMixin, for_scorers
 from ..._estimator.decorators import fit_context
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.used_columns import without_empty_columns

@@ -17,14 +17,8 @@ from sklearn.utils.validation import _check_method_params
 
 from ..._estimator.base import CallbackSupportMixin
 from ..._estimator.block_data import gathered_data
-from ..._estimator.checks import (
-    check_penalties,
-    in_units,
-)
-from ..._estimator.cross_validation import (
-    CrossValidationMixin,
-    for_scorers,
-)
+from ..._estimator.checks import check_penalties, in_units
+from ..._estimator.cross_validation import CrossValidationMixin, for_scorers
 from ..._estimator.decorators import fit_context, with_parameters
 from ..._estimator.device_linear import refuse_device
 from ..._estimator.targets import check_targets

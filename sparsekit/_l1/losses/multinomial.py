@@ -10,14 +10,7 @@ import numpy as np
 
 from ..._arrays import kernel_module, namespace, thread_arguments, to_host
 from ..._linalg.class_design import design_of
-from ..._linalg.class_products import (
-    class_sums,
-    dense_operator,
-    gram,
-    gram_pays,
-    matmat,
-    row_operator,
-)
+from ..._linalg.class_products import class_sums, dense_operator, gram, gram_pays, matmat, row_operator
 from ..._linalg.cost import is_single
 from ..._linalg.dense_design import SINGLE_RIDGE, DenseDesign
 from ..._linalg.newton import MAX_SIDE
@@ -260,11 +253,5 @@ def logistic_loss(X, codes, n_classes, sample_weight, fit_intercept, n_threads, 
             X, signs, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads, offset=offset
         )
     return MultinomialLoss(
-        X,
-        codes,
-        n_classes,
-        sample_weight,
-        fit_intercept=fit_intercept,
-        n_threads=n_threads,
-        offset=offset,
+        X, codes, n_classes, sample_weight, fit_intercept=fit_intercept, n_threads=n_threads, offset=offset
     )

@@ -17,11 +17,7 @@ product32 = multiply  # of float32
 
 
 def curve_scores(
-    S: DeviceArray,
-    P: DeviceArray,
-    top: DeviceArray,
-    weight: DeviceArray,
-    first: DeviceArray | None,
+    S: DeviceArray, P: DeviceArray, top: DeviceArray, weight: DeviceArray, first: DeviceArray | None
 ) -> None:
     """S (n, K) becomes weight (diag(p) - p p^T) (s + first) row by row; None as ``first`` is 0.
 

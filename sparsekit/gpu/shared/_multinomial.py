@@ -73,9 +73,4 @@ def model_probabilities(
     rest[:] = total / (1.0 + total)
 
 
-__all__ = [
-    "matmat",
-    "model_probabilities",
-    "target_value_and_derivative",
-    "value_and_derivative",
-]
+__all__ = ["matmat", "model_probabilities", "target_value_and_derivative", "value_and_derivative"]

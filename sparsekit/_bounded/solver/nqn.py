@@ -57,7 +57,7 @@ class NQNOptions:
     interpolate : whether the line search interpolates the values and slopes it has seen; False is the
         thesis' Algorithm 4, which halves and doubles.
     c1, c2 : constants of the weak Wolfe conditions.
-    eps_abs, eps_rel : lengths of the bracket at which a search ends.
+    eps_abs, eps_rel : widths of the bracket at which a line search ends.
     eps_skip : cosine of s and y below which a pair is not taken.
     """
 
@@ -187,7 +187,7 @@ def choose_direction(state, opts):
     return slope if solved else np.nan
 
 
-def search(state, slope, evaluate, opts):
+def line_search(state, slope, evaluate, opts):
     """Algorithm 4 along T(x, p): a `Trial` whose point is (x, gradient), of a decrease at least."""
     kernels, x, lower, upper = state.kernels, state.x, state.lower, state.upper
     # Departures from step 2. The printed ratio is negative for p_i < 0. "Infinity otherwise" would make the
@@ -232,7 +232,7 @@ def step(state, evaluate, opts):
         slope = choose_direction(state, opts)
     if not slope < 0 or not np.isfinite(slope):
         raise Stop(outcome.NO_DIRECTION)
-    found = search(state, slope, evaluate, opts)
+    found = line_search(state, slope, evaluate, opts)
     f, (x, g) = found.f, found.point
     if not add_pair(state.pairs, state.x, x, state.g, g, opts.eps_skip):  # (3.11)
         state.n_skipped += 1

@@ -196,20 +196,20 @@ class Newton:
         step[used] = move[: len(used)]
         step_b = float(move[-1]) if problem.fit_intercept else 0.0
         dz = problem.predictor(step, step_b)
-        length = self._search(point, envelope, face, step, dz, slope)
+        step_size = self._line_search(point, envelope, face, step, dz, slope)
         old = point.w
-        point.w = _snapped(old + length * step, old, step, face)
-        point.b += length * step_b
-        point.z = point.z + length * dz
-        if length > 0.5:
+        point.w = _snapped(old + step_size * step, old, step, face)
+        point.b += step_size * step_b
+        point.z = point.z + step_size * dz
+        if step_size > 0.5:
             self.ridge = max(0.1 * self.ridge, ROUNDING)
-        elif length < 0.1 and problem.loss.has_kinks:
+        elif step_size < 0.1 and problem.loss.has_kinks:
             self.ridge = min(10.0 * self.ridge, 1.0)
         point.evaluate(problem, envelope.smoothing, envelope.previous)
         return True
 
-    def _search(self, point, envelope, face, step, dz, slope):
-        """Length at which the slope along the step is nearly zero; the envelope's slope grows with it."""
+    def _line_search(self, point, envelope, face, step, dz, slope):
+        """Step size at which the slope along the step is nearly zero; the envelope's slope grows with it."""
         problem, w = self.run.problem, point.w
         side = np.where(w != 0, np.sign(w), np.sign(step))
         fixed = problem.l1 * float(side @ step) + problem.l2 * float(w @ step)
@@ -219,10 +219,10 @@ class Newton:
         longest = max(1.0, float(np.min(np.where(step != 0, distance, np.inf))))
         loss, args = problem.loss, (envelope.smoothing, envelope.previous)
 
-        def along(length):
-            return loss.slope_along(point.z, dz, length, *args) + fixed + length * square
+        def along(t):
+            return Trial(t, slope=loss.slope_along(point.z, dz, t, *args) + fixed + t * square)
 
-        found = find_slope_root(lambda t: Trial(t, slope=along(t)), slope, longest=longest)
+        found = find_slope_root(along, slope, longest=longest)
         return 0.0 if found is None else found.t
 
 

@@ -128,7 +128,7 @@ cdef double minimize(QuadOperator op, model_t* M) except? -1.0 nogil:
         corrections = _correct(op, M, M.cg_tol, M.cg_max, holds)
         if cycle == 0:
             M.n_first = corrections
-        q_trial = _search(op, M, q, &alpha)
+        q_trial = _line_search(op, M, q, &alpha)
         if not (q_trial <= q):
             if not M.n_fixed:
                 if on_support:  # which may be solved already, where others have to enter
@@ -266,7 +266,7 @@ cdef double _at_trial(QuadOperator op, model_t* M) noexcept nogil:
     return q
 
 
-cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexcept nogil:
+cdef double _line_search(QuadOperator op, model_t* M, double q, double* step_size) noexcept nogil:
     # projected backtracking line search on q, or the exact line search through zeros
     cdef int j, trials = 0
     cdef double alpha = 1.0, s, q_trial
@@ -294,7 +294,7 @@ cdef double _search(QuadOperator op, model_t* M, double q, double* length) noexc
         trials += 1
         if trials > 40 or (M.n_fixed and trials > 2):
             break
-    length[0] = alpha
+    step_size[0] = alpha
     return q_trial
 
 

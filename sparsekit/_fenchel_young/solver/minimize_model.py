@@ -24,7 +24,7 @@ from ..._typing import EitherArray
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
 from .gap import balance, scaled_gap
-from .search import search
+from .search import line_search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
 # Largest relative residual of a step.
@@ -252,7 +252,7 @@ def step(state, run):
     alpha = state.continuation.at(run, point)
     f, G, _ = run.objective(point, alpha)
     D = state.directions.at(point.Z, G, alpha, min(MAX_FORCING, (largest(G) / state.scale) ** 0.5))
-    found = search(run, point, f, G, D, alpha)
+    found = line_search(run, point, f, G, D, alpha)
     if found is None:
         if alpha == run.alpha:
             # a direction of float32 products may be no descent at the last digits

@@ -5,8 +5,8 @@ import numpy as np
 from ..._solver.line_search import Trial, find_slope_root
 
 
-def search(run, point, f, G, D, alpha):
-    """The step along D from objective f with hardly any slope left, or None where nothing goes down.
+def line_search(run, point, f, G, D, alpha):
+    """The `Trial` along D from objective f with hardly any slope left, or None where nothing goes down.
 
     Slopes are continuous and rise with t, those of sparsemax's loss in pieces of straight lines. The trial's
     point is its scores and their loss with derivative; a trial costs no pass over X.

@@ -64,7 +64,7 @@ def step(value_and_gradient, state):
     and at kinks, pairs are dependent up to rounding.
     """
     while True:
-        found = _search(value_and_gradient, state, direction(state))
+        found = _line_search(value_and_gradient, state, direction(state))
         if found is not None:
             break
         if not len(state.pairs):
@@ -78,7 +78,7 @@ def step(value_and_gradient, state):
     return True
 
 
-def _search(value_and_gradient, state, d):
+def _line_search(value_and_gradient, state, d):
     slope = np.nan if d is None else float(state.g @ d)
     if not slope < 0.0:
         return None

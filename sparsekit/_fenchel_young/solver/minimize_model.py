@@ -24,7 +24,7 @@ from ..._typing import EitherArray
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
 from .gap import balance, scaled_gap
-from .search import line_search
+from .line_search import line_search
 
 MESSAGES = outcome.messages("the relative optimality measure is at most tol")
 # Largest relative residual of a step.

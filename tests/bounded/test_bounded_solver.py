@@ -8,10 +8,9 @@ import reference_bounded as reference
 import scipy.sparse as sp
 
 from sparsekit import BoundedRegressor
+from sparsekit._bounded import plan
 from sparsekit._bounded.losses.losses import LossRows, classification_loss, regression_loss
 from sparsekit._bounded.losses.problem import BoundedProblem
-from sparsekit._bounded.solver import run as run_module
-from sparsekit._bounded.solver import scaled_descent
 from sparsekit._bounded.solver.box_step import minimize_in_box
 from sparsekit._bounded.solver.certificate import Certificate
 from sparsekit._bounded.solver.minimize_bounded import minimize_bounded
@@ -135,7 +134,7 @@ def test_every_way_to_the_end(name, penalty, monkeypatch):
     """Newton alone, NQN before it, and NQN with multipliers where the matrix is too large."""
     ends = []
     for small, fits in ((10**9, True), (0, True), (0, False)):
-        monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", small)
+        monkeypatch.setattr(plan, "MAX_NEWTON_ONLY_ENTRIES", small)
         if not fits:
             monkeypatch.setattr(NewtonSystem, "build", lambda *args: None)
         problem, X, y = make(name, lower=-0.5, upper=0.4, l1=penalty[0], l2=penalty[1])
@@ -203,7 +202,7 @@ def test_a_nearly_perfect_fit_is_certified(loss):
 @pytest.mark.parametrize("start", ["zero", "warm"])
 @pytest.mark.parametrize("name", ["squared", "log_loss", "quantile"])
 def test_the_first_point_is_evaluated_once(name, start, monkeypatch):
-    monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", 0)
+    monkeypatch.setattr(plan, "MAX_NEWTON_ONLY_ENTRIES", 0)
     problem, _, _ = make(name, lower=0.0, l2=1e-3)
     w, b = np.zeros(problem.p), 0.0
     if start == "warm":
@@ -226,15 +225,15 @@ def test_the_first_point_is_evaluated_once(name, start, monkeypatch):
 @pytest.mark.parametrize("name", ["squared", "huber", "log_loss", "squared_hinge", "modified_huber"])
 @pytest.mark.parametrize("iterations", [1, 10**9])
 def test_when_newton_takes_over_changes_no_answer(name, iterations, monkeypatch):
-    monkeypatch.setattr(run_module, "MAX_NEWTON_ONLY_ENTRIES", 0)
+    monkeypatch.setattr(plan, "MAX_NEWTON_ONLY_ENTRIES", 0)
     problem, X, y = make(name, lower=0.0, upper=0.4, l2=1e-3)
-    monkeypatch.setattr(scaled_descent, "NEWTON_STEPS", 0.0)
-    monkeypatch.setattr(scaled_descent, "MIN_ITERATIONS", iterations)
+    monkeypatch.setattr(plan, "NQN_NEWTON_STEPS", 0.0)
+    monkeypatch.setattr(plan, "MIN_NQN_ITERATIONS", iterations)
     result = minimize_bounded(problem, np.zeros(6), 0.0, BoundedOptions(tol=1e-8), history=True)
     best = best_of(problem, X, y, name)
     assert result.success and -1e-8 * best <= result.fun - best <= 1e-7 * best
     count = list(result.history["method"]).count("nqn")
-    assert 1 <= count <= scaled_descent.MORE if iterations == 1 else count > 1
+    assert 1 <= count <= plan.NQN_LINEAR_FACTOR if iterations == 1 else count > 1
 
 
 def test_nqn_gets_more_iterations_where_columns_are_many():
@@ -247,9 +246,9 @@ def test_nqn_gets_more_iterations_where_columns_are_many():
         free = np.full(p, np.inf)
         lower = np.zeros(p) if in_box else -free
         problem = BoundedProblem(X, loss, lower, free, 0.0, 0.0, fit_intercept=True)
-        return scaled_descent.nqn_iterations(problem)
+        return plan.nqn_iterations(problem)
 
-    assert iterations(2000, 10) == scaled_descent.MIN_ITERATIONS
+    assert iterations(2000, 10) == plan.MIN_NQN_ITERATIONS
     assert min(iterations(2000, 400), iterations(400, 2000)) > 40
     assert iterations(20000, 400, 0.01) < 0.5 * iterations(20000, 400)
     # without a box the solution is one step of Newton's method
@@ -265,5 +264,5 @@ def test_nqn_goes_on_where_most_rows_have_no_curvature(scale):
     model = BoundedRegressor("huber", alpha=0.0, bounds=(-far, 2.0 * far), history=True).fit(X, y)
     assert model.dual_gap_ <= 1e-5 * model.objective_
     count = list(model.history_["method"]).count("nqn")
-    few = scaled_descent.nqn_iterations(SimpleNamespace(matrix=DenseDesign(X), is_ridge=False))
-    assert count == few if scale == 1.0 else few < count <= scaled_descent.MORE * few
+    few = plan.nqn_iterations(SimpleNamespace(matrix=DenseDesign(X), is_ridge=False))
+    assert count == few if scale == 1.0 else few < count <= plan.NQN_LINEAR_FACTOR * few

@@ -5,13 +5,9 @@ import numpy as np
 from ..._solver import outcome
 from ..._solver.tolerances import ROUNDING
 from ..losses.losses import LossRows, PiecewiseLoss
+from ..plan import GOOD_PART
 from .dual_ascent import Pace, find_shift, make_dual, read_rows
 from .proximal_points import WARM_SMOOTHING
-
-# Part of an output's first objective up to which proximal steps go on from the last point of the sweeps. 37
-# hinge fits, of which six helped to choose it, take 0.76 of the time that they take from the point before, at
-# most 1.4 times. With 0.5 wide columns of large means take up to 3 times as many steps.
-GOOD_PART = 0.1
 
 
 def ascend_outputs(form, bounds, tol, steps, cost):

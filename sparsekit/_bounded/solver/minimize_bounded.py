@@ -14,8 +14,9 @@ from scipy.optimize import OptimizeResult
 from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.outcome import Stop
+from ..plan import estimate_other_cost
 from .certificate import Certificate
-from .dual_ascent import ascend, estimate_other_cost
+from .dual_ascent import ascend
 from .refine import refine
 from .run import BoundedOptions, BoundedRun
 from .scaled_descent import Descent

@@ -1,6 +1,6 @@
 """Newton systems of linear models for several outputs: (X^T D_k X + diag(ridge)) d_k = -g_k, D_k of each.
 
-A cost estimate chooses one of three algorithms. With conjugate gradients one product with X serves all
+`SystemCosts` chooses one of three algorithms. With conjugate gradients one product with X serves all
 outputs. A Cholesky factor of the Hessian is for few columns. Woodbury's identity is for few rows with
 curvature.
 """
@@ -10,19 +10,12 @@ import numpy as np
 from ..._arrays import namespace
 from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.conjugate_gradients import conjugate_gradients
-from ..._linalg.cost import HOST
 from ..._linalg.dense_design import DenseDesign
-from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import solve_positive
+from ..plan import COLUMNS, FIRST_PRODUCTS, PRODUCTS, ROWS, SystemCosts
 
-# Largest number of columns of X, the intercept included, for a matrix over columns.
-MAX_COLUMNS = 512
 # Largest number of products of a step by conjugate gradients.
 MAX_PRODUCTS = 60
-# Estimated number of products of the first step.
-FIRST_PRODUCTS = 10
-# Nanoseconds of gathering an entry of a matrix.
-GATHER_COST = 1.5
 # Ridge of an intercept in units of its curvature.
 INTERCEPT_RIDGE = 1e-6
 # Ridge of a feature in units of its mean square.
@@ -45,21 +38,17 @@ class OutputSystems:
 
     def __init__(self, design, weight, alpha, fit_intercept):
         self.design, self.weight, self.alpha, self.fit_intercept = design, weight, alpha, fit_intercept
-        (n, self.p), self.xp = design.shape, namespace(weight=weight)
+        self.p, self.xp = design.shape[1], namespace(weight=weight)
         self.squares = design.squares(weight)
         self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
         self.size = self.p + fit_intercept
         self.is_dense = isinstance(design, DenseDesign)
-        self.has_row_matrix = self.xp is np and n <= MAX_SIDE and alpha > 0.0
-        self.has_column_matrix = self.xp is np and self.size <= MAX_COLUMNS
-        self.row_cost = HOST.dense * self.size**2  # of the matrix over columns
-        if self.has_column_matrix and not self.is_dense and design.has_few_entries(None):
-            self.row_cost = 0.5 * HOST.pair * (design.nnz / n) ** 2
+        self.costs = SystemCosts(design, self.size, alpha, is_host=self.xp is np)
         self.kernel = None
         self.expected = FIRST_PRODUCTS
         # Means of dense columns. Columns are centred, since large means would cancel all digits.
         self.shift = np.zeros(self.p)
-        if self.has_row_matrix and fit_intercept and self.is_dense:
+        if self.costs.has_row_matrix and fit_intercept and self.is_dense:
             self.shift = weight @ design.X
 
     def scores(self, table):
@@ -76,19 +65,9 @@ class OutputSystems:
 
         Those by conjugate gradients have residuals of at most ``enough`` (k,).
         """
-        costs = {self._by_products: self.expected * self._cost_of_product(D.shape[1])}
-        count = (D > 0.0).sum(axis=0)
-        if self.has_column_matrix:
-            factor = HOST.factor * self.size**3 / 3.0
-            costs[self._by_columns] = float((self.row_cost * count + factor).sum())
-        if self.has_row_matrix:
-            costs[self._by_rows] = float((HOST.factor * count**3 / 3.0 + GATHER_COST * count**2).sum())
-            if self.kernel is None:
-                costs[self._by_rows] += len(D) * self._cost_of_product(1) / 4.0
-        return min(costs, key=costs.get)(G, D, enough)
-
-    def _cost_of_product(self, k):
-        return 2.0 * k * self.design.nnz * (HOST.stream if self.is_dense else HOST.entry)
+        choice = self.costs.choose((D > 0.0).sum(axis=0), self.expected, self.kernel is not None)
+        solvers = {PRODUCTS: self._by_products, COLUMNS: self._by_columns, ROWS: self._by_rows}
+        return solvers[choice](G, D, enough)
 
     def _ridge(self, D):
         """Ridges (size, k); those of intercepts keep systems regular where no row is curved."""

@@ -17,8 +17,8 @@ from ..._linalg.threads import blas_threads
 from ..._solver import outcome
 from ..._solver.line_search import find_slope_roots
 from ..._solver.tolerances import FORCING
+from .. import plan
 from .ascend_outputs import ascend_outputs
-from .dual_ascent import estimate_ridge_cost
 from .output_systems import OutputSystems
 from .proximal_points import (
     FIRST_SMOOTHING,
@@ -30,7 +30,6 @@ from .proximal_points import (
     balanced,
     proximal_points,
 )  # fmt: skip
-from .run import MAX_NEWTON_ONLY_ENTRIES
 
 
 def minimize_outputs(
@@ -83,10 +82,8 @@ def minimize_outputs(
 def solve_outputs(form, tol, steps):
     """`Bounds` and status of `RidgeOutputs`."""
     bounds = best = Bounds(form)
-    status, cost, design = None, 0.0, form.systems.design
-    if form.alpha > 0.0 and form.has_kinks and design.shape[0] * design.shape[1] > MAX_NEWTON_ONLY_ENTRIES:
-        cost = estimate_ridge_cost(design, form.weight, has_kinks=True)
-    if cost:
+    status = None
+    if cost := plan.estimate_outputs_cost(form.systems.design, form.weight, form.alpha, form.has_kinks):
         status = ascend_outputs(form, best, tol, steps, cost)
         if status is None and best.optimality > tol:
             bounds = Bounds(form)  # proximal steps are judged by their own progress

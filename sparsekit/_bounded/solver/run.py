@@ -10,11 +10,8 @@ from ..._solver.outcome import History, Limits, Stop
 from ..._solver.tolerances import ROUNDING, SINGLE_ROUNDING
 from ..losses.losses import LossRows
 from ..losses.problem import BoundedProblem
+from ..plan import newton_runs_alone
 from .certificate import Certificate
-
-# Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
-# then give the same answer.
-MAX_NEWTON_ONLY_ENTRIES = 20000
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class BoundedRun:
 
     @property
     def is_small(self):
-        return self.problem.n * self.problem.p <= MAX_NEWTON_ONLY_ENTRIES
+        return newton_runs_alone(self.problem.matrix)
 
     @property
     def is_done(self):

@@ -5,47 +5,17 @@ with an L1 penalty and either sign is split into two of one sign. Then the penal
 exact.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..._linalg.cost import HOST
 from ..._solver.tolerances import ROUNDING
+from .. import plan
 from ..losses.losses import LossRows
 from . import nqn
 from .run import Point
 
-# Least number of NQN's iterations on a smooth loss. 240 fits of five losses to twelve made sets take 1.03
-# times as long with 16.
-MIN_ITERATIONS = 10
-# Steps of Newton's method on a smooth loss that NQN's iterations may cost as much as. The 240 fits take the
-# same time within 3 % with 3 and with 6. One of them takes 10 times as long with 1.5, and 4.5 times with 3.
-NEWTON_STEPS = 4
-# Factor of these iterations where most rows are on a linear part of the loss. There Newton's method takes
-# hundreds of steps: Huber fits to wide X and targets of 1e4 take up to 13 times as long with 1.
-MORE = 10
 # Bytes that L-BFGS pairs may use if X is smaller.
 MIN_PAIR_BYTES = 2**25
 MIN_PAIRS = 5
-
-
-@dataclass(frozen=True)
-class IterationTime:
-    """Nanoseconds of an iteration on a smooth loss; the five numbers are fitted to 22 fits on one core.
-
-    On a GPU all times of `nqn_iterations` are those of a core as well: none has been measured there.
-    """
-
-    entry: float = 0.8
-    sparse_entry: float = 2.5
-    row: float = 40.0
-    column: float = 180.0
-    least: float = 2e5
-
-    def of(self, matrix):
-        """The time with this X."""
-        (n, p), entry = matrix.shape, self.sparse_entry if matrix.is_sparse else self.entry
-        return entry * matrix.nnz + self.row * n + self.column * p + self.least
 
 
 class Descent:
@@ -138,7 +108,7 @@ class Descent:
     def approach(self, start):
         """From the `Point` to one from which `refine` takes over; a smooth loss may end here."""
         run, problem = self.run, self.problem
-        kinks, few, count = problem.loss.has_kinks, nqn_iterations(problem), 0
+        kinks, few, count = problem.loss.has_kinks, plan.nqn_iterations(problem), 0
 
         def visit(w, b, z, gradient, slope):
             nonlocal count
@@ -153,7 +123,7 @@ class Descent:
         if kinks:
             self.minimize(start, run.options.kinked_ftol, visit)
         else:
-            self.minimize(start, nqn.NQNOptions.ftol, visit, MORE * few)
+            self.minimize(start, nqn.NQNOptions.ftol, visit, plan.NQN_LINEAR_FACTOR * few)
 
     def _is_mostly_linear(self):
         """Whether more than half of the rows have a slope and no curvature."""
@@ -163,19 +133,3 @@ class Descent:
 def _one(value, like):
     """An array (1,) of the number, where ``like`` is."""
     return np.full_like(like, value, shape=1)
-
-
-def nqn_iterations(problem):
-    """How many iterations NQN gets on a smooth loss: as many as some of Newton's steps cost.
-
-    Where the matrix of these would be too large that is more than NQN needs. Least squares without bounds
-    take one step.
-    """
-    matrix = problem.matrix
-    side, other = sorted(matrix.shape)
-    gram = HOST.dense * side**2 * other
-    if matrix.is_sparse:
-        gram = 0.5 * HOST.pair * matrix.nnz**2 / other
-    step = gram + HOST.factor * side**3  # about three factors, for the bounds that it meets
-    steps = 1 if problem.is_ridge and problem.loss.is_quadratic else NEWTON_STEPS
-    return max(MIN_ITERATIONS, int(steps * step / IterationTime().of(matrix)))

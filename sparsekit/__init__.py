@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; `__getattr__` below doe
     from ._l1.paths.path import lasso_path as lasso_path
     from ._saved import load as load
     from ._saved import save as save
-    from ._stability.selection import StabilitySelection as StabilitySelection
+    from ._stability.estimators.selection import StabilitySelection as StabilitySelection
     from ._tagger.estimators.tagger import SequenceTagger as SequenceTagger
     from .optimize import minimize_oba as minimize_oba
 
@@ -128,7 +128,7 @@ _EXPORTS = {
     "SoftmaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
     "SparsemaxClassifier": "_fenchel_young.estimators.classifier",
     "SparsemaxClassifierCV": "_fenchel_young.estimators.classifier_cv",
-    "StabilitySelection": "_stability.selection",
+    "StabilitySelection": "_stability.estimators.selection",
     "Xor": "_factor_graph.factors.linear_factors",
     "XorOut": "_factor_graph.factors.linear_factors",
     "fenchel_young_path": "_fenchel_young.estimators.path",

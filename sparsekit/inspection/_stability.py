@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._docstrings import shares_entries
 from .._estimator.linear_model import feature_names_of
 from .._messages import shown
-from .._stability.selection import StabilitySelection
+from .._stability.estimators.selection import StabilitySelection
 from ._axes import Display, as_texts, draw_outer_legend, draw_paths, draws, penalty_axis
 
 if TYPE_CHECKING:

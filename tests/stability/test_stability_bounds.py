@@ -8,7 +8,7 @@ from reference_stability import concave_tail as searched_tail
 from reference_stability import unimodal_tail
 
 from sparsekit import LassoOBA, StabilitySelection
-from sparsekit._stability.bounds import (
+from sparsekit._stability.solver.bounds import (
     ASSUMPTIONS,
     concave_tail,
     expected_false,

@@ -22,7 +22,7 @@ from sparsekit import (
     SoftmaxClassifier,
     StabilitySelection,
 )
-from sparsekit._stability.halves import complementary_pairs
+from sparsekit._stability.solver.halves import complementary_pairs
 
 FEW = dict(n_pairs=5, penalties=8, random_state=0)
 

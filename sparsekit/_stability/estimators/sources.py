@@ -19,14 +19,14 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 
-from .._arrays import as_like, to_host
-from .._estimator.checks import apply_class_weight, in_units
-from .._l1.paths.family_problem import FamilyProblem
-from .._l1.paths.least_squares_problem import LeastSquaresProblem
-from .._l1.paths.magnitudes import sum_in_units
-from .._l1.paths.problems import LogisticProblem
-from .._solver import outcome
-from .._typing import Array
+from ..._arrays import as_like, to_host
+from ..._estimator.checks import apply_class_weight, in_units
+from ..._l1.paths.family_problem import FamilyProblem
+from ..._l1.paths.least_squares_problem import LeastSquaresProblem
+from ..._l1.paths.magnitudes import sum_in_units
+from ..._l1.paths.problems import LogisticProblem
+from ..._solver import outcome
+from ..._typing import Array
 
 
 class Step(NamedTuple):

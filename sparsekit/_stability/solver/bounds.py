@@ -21,7 +21,7 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from .._messages import shown
+from ..._messages import shown
 
 Assumption = Literal["none", "unimodal", "r-concave"]
 ASSUMPTIONS = get_args(Assumption)

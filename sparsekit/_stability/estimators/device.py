@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-from .._arrays import as_like, namespace, to_host
-from .._estimator.device_checks import (
+from ..._arrays import as_like, namespace, to_host
+from ..._estimator.device_checks import (
     check_device_target,
     check_device_X,
     device_weight,

@@ -8,20 +8,20 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
-from .._arrays import namespace, to_host
-from .._estimator.checks import X_CHECKS, as_kernel_input, check_sample_weight
-from .._estimator.device_linear import refuse_device
-from .._estimator.labels import encode_labels, refuse_missing_labels
-from .._estimator.offset import check_offset
-from .._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
-from .._estimator.validation import validate_data
-from .._l1.estimators.glm import GLMOBA
-from .._l1.estimators.lasso import LassoOBA
-from .._l1.estimators.logistic import L1LogisticOBA
-from .._l1.losses.null_intercept import unless_zero
-from .._l1.paths.coefficients import penalty_of
+from ..._arrays import namespace, to_host
+from ..._estimator.checks import X_CHECKS, as_kernel_input, check_sample_weight
+from ..._estimator.device_linear import refuse_device
+from ..._estimator.labels import encode_labels, refuse_missing_labels
+from ..._estimator.offset import check_offset
+from ..._estimator.used_columns import UsedColumns, has_entries, without_empty_columns
+from ..._estimator.validation import validate_data
+from ..._l1.estimators.glm import GLMOBA
+from ..._l1.estimators.lasso import LassoOBA
+from ..._l1.estimators.logistic import L1LogisticOBA
+from ..._l1.losses.null_intercept import unless_zero
+from ..._l1.paths.coefficients import penalty_of
+from ..solver.halves import refuse_few_rows
 from .device import checked
-from .halves import refuse_few_rows
 from .sources import FittedSource, GLMSource, LassoSource, LogisticSource
 
 

@@ -22,20 +22,20 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._arrays import namespace
-from .._estimator.base import CallbackSupportMixin
-from .._estimator.checks import check_penalties
-from .._estimator.cross_validation import is_small, run_folds
-from .._estimator.decorators import PlainParametersMixin, fit_context, with_parameters
-from .._estimator.monitor import PartsMonitor
-from .._l1.estimators.logistic import L1LogisticOBA
-from .._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
-from .._linalg.structure import check_sparse
-from .._row_blocks.make import comes_in_blocks
-from .._typing import Array, FloatArray, MatrixLike, RandomState
-from .bounds import ASSUMPTIONS, Assumption, allowed_selection, expected_false, votes_needed
+from ..._arrays import namespace
+from ..._estimator.base import CallbackSupportMixin
+from ..._estimator.checks import check_penalties
+from ..._estimator.cross_validation import is_small, run_folds
+from ..._estimator.decorators import PlainParametersMixin, fit_context, with_parameters
+from ..._estimator.monitor import PartsMonitor
+from ..._l1.estimators.logistic import L1LogisticOBA
+from ..._l1.paths.path_solver import penalty_grid, warn_if_path_unconverged
+from ..._linalg.structure import check_sparse
+from ..._row_blocks.make import comes_in_blocks
+from ..._typing import Array, FloatArray, MatrixLike, RandomState
+from ..solver.bounds import ASSUMPTIONS, Assumption, allowed_selection, expected_false, votes_needed
+from ..solver.halves import complementary_pairs
 from .device import put_back, select_columns
-from .halves import complementary_pairs
 from .make_source import make_source
 from .sources import FittedSource, first_features
 

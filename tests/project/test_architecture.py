@@ -23,7 +23,7 @@ FLOORS = {
     "__main__": TOOLS,
 }
 # The wings, one a system, and their folders, which are the layers.
-WINGS = ("_l1", "_bounded", "_fenchel_young", "_extreme", "_factor_graph", "_tagger")
+WINGS = ("_l1", "_bounded", "_fenchel_young", "_extreme", "_factor_graph", "_tagger", "_stability")
 ROOMS = {
     "losses": LOSSES,
     "factors": LOSSES,
@@ -125,7 +125,7 @@ def test_wings_are_apart_but_for_the_ties_that_the_architecture_names(source, ch
         for target in targets
         if wing(name) and wing(target) and wing(name) != wing(target)
     }
-    assert found == ties and len(ties) == 5
+    assert found == ties and len(ties) == 6
 
 
 def test_no_module_imports_itself_over_others(source):

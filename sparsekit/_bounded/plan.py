@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._arrays import is_in_main_memory
 from .._linalg.cost import HOST
 from .._linalg.dense_design import DenseDesign
 from .._linalg.newton import MAX_SIDE
@@ -100,7 +99,7 @@ def nqn_iterations(problem):
     return max(MIN_NQN_ITERATIONS, int(steps * step / IterationTime().of(matrix)))
 
 
-def estimate_ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
+def estimate_ridge_cost(matrix, has_kinks, is_quadratic=False):
     """`estimate_other_cost` of ridges on X; of smooth losses 0 where X has more rows than columns.
 
     Least squares take one step of Newton's method, whose multiply-adds take `HOST.factor` nanoseconds; an
@@ -109,7 +108,7 @@ def estimate_ridge_cost(matrix, weight, has_kinks, is_quadratic=False):
     most 1.1, 112 to p from n to 10 n 0.90, at most 2.1. Sparse 3000 x 3000 ones of weak ridges take 0.13.
     """
     n, p = matrix.shape
-    if not (is_in_main_memory(weight) and (p >= n or has_kinks)):
+    if matrix.is_on_device or not (p >= n or has_kinks):
         return 0.0
     part = 1.0
     if is_quadratic:
@@ -137,8 +136,8 @@ def estimate_other_cost(problem, w=None):
     if not (isinstance(loss, PiecewiseLoss) and problem.l2 > 0.0 and problem.is_ridge == (w is None)):
         return 0.0
     if problem.is_ridge:
-        return estimate_ridge_cost(problem.matrix, loss.s, loss.has_kinks, loss.is_quadratic)
-    if not is_in_main_memory(loss.s) or loss.is_quadratic:
+        return estimate_ridge_cost(problem.matrix, loss.has_kinks, loss.is_quadratic)
+    if problem.matrix.is_on_device or loss.is_quadratic:
         return 0.0
     return _newton_cost(problem.matrix, count_free(problem, w))
 
@@ -160,11 +159,11 @@ def count_free(problem, w):
     return np.count_nonzero(is_free & (w != 0.0) if problem.l1 else is_free)
 
 
-def estimate_outputs_cost(matrix, weight, alpha, has_kinks):
+def estimate_outputs_cost(matrix, alpha, has_kinks):
     """`estimate_other_cost` of several outputs, all of them ridges: smooth losses have no sweeps."""
     if newton_runs_alone(matrix) or not (alpha > 0.0 and has_kinks):
         return 0.0
-    return estimate_ridge_cost(matrix, weight, has_kinks)
+    return estimate_ridge_cost(matrix, has_kinks)
 
 
 def ascent_gives_way(n_sweeps, at, before, gap, allowed, other_cost):
@@ -186,8 +185,8 @@ class SystemCosts:
     ``size`` is the number of columns, that of an intercept included.
     """
 
-    def __init__(self, design, size, alpha, is_host):
-        n, is_dense = design.shape[0], isinstance(design, DenseDesign)
+    def __init__(self, design, size, alpha):
+        n, is_dense, is_host = design.shape[0], isinstance(design, DenseDesign), not design.is_on_device
         self.n, self.size, self.nnz = n, size, design.nnz
         self.entry = HOST.stream if is_dense else HOST.entry
         self.has_row_matrix = is_host and n <= MAX_SIDE and alpha > 0.0

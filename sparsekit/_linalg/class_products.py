@@ -24,14 +24,14 @@ def _backend(design):
 
 
 def _rates(design):
-    if _backend(design)[0] is np:
+    if not design.is_on_device:
         return HOST
     return replace(DEVICE, dense=DEVICE.dense * design.double_cost)
 
 
 def _row_blocks(design):
     # float32 data is widened by blocks, so that sums are float64
-    X, most = design.X, 2**20 if _backend(design)[0] is np else DEVICE_BLOCK
+    X, most = design.X, DEVICE_BLOCK if design.is_on_device else 2**20
     step = len(X) if X.dtype == np.float64 else max(1, most // max(X.shape[1], 1))
     for lo in range(0, len(X), max(step, 1)):
         yield slice(lo, lo + step), X[lo : lo + step].astype(np.float64, copy=False)
@@ -161,7 +161,7 @@ def _gram_blas(design, positions, parts, s, has, exact=False):
     cuts = np.searchsorted(classes[order], np.arange(K + 1))
     at = xp.asarray(at)
     shared, inside = xp.zeros((m, m)), [xp.zeros((w, w)) for w in np.diff(cuts)]
-    step = min(max(512, (BUFFER if xp is np else DEVICE_BLOCK) // max(m, 1)), max(n, 1))
+    step = min(max(512, (DEVICE_BLOCK if design.is_on_device else BUFFER) // max(m, 1)), max(n, 1))
     U, V = xp.empty((step, m), dtype=real), xp.empty((step, m), dtype=real)
     for lo in range(0, n, step):
         size = min(step, n - lo)
@@ -187,7 +187,7 @@ def _factors(design, positions, parts, s, has, at, cuts, lo, U, V):
     rows, classes = np.divmod(positions, K)
     xp, kernels = _backend(design)
     is_dense, size = isinstance(design, DenseDesign), len(U)
-    if not is_dense and xp is np:
+    if not is_dense and not design.is_on_device:
         indptr, indices, data = design.lines()
         first = np.searchsorted(rows, np.arange(p + 2)).astype(np.int32)
         kernels.class_factors(
@@ -255,7 +255,7 @@ def row_operator(design, positions, parts, s, has, ridge):
     P, _, top = parts
     K = P.shape[1]
     xp, _ = _backend(design)
-    wide = _padded_classes(K) if xp is np else K
+    wide = K if design.is_on_device else _padded_classes(K)
 
     def square(weight):
         out = xp.empty((design.shape[1], K))
@@ -273,9 +273,8 @@ def dense_operator(design, positions, parts, s, has, ridge):
     """The same of a dense design."""
     P, _, top = parts
     K = P.shape[1]
-    xp, _ = _backend(design)
     A = design.single()
-    step = len(A) if xp is np else max(1, DEVICE_BLOCK // max(A.shape[1], 1))
+    step = max(1, DEVICE_BLOCK // max(A.shape[1], 1)) if design.is_on_device else len(A)
 
     def square(weight):
         weight = weight.astype(np.float32)

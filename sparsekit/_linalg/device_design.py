@@ -48,6 +48,7 @@ def _one_type(indptr: DeviceArray, indices: DeviceArray) -> tuple[DeviceArray, D
 class _Device(Matrix):
     """What matrices on a GPU share."""
 
+    is_on_device = True
     factors_rows = False
     block_entries = DEVICE_BLOCK
     threads = ()  # of kernels that have versions in main memory

@@ -40,6 +40,7 @@ class Matrix:
     """X of shape (n, p), float32 or float64; ``X`` is the array, or SciPy's or CuPy's matrix."""
 
     is_sparse = False
+    is_on_device = False
     sums_pairs = False  # whether kernels sum a Gram matrix of classes over pairs of a row's entries
     factors_rows = True  # whether X diag(d) X^T can be factored with pivots
     block_entries = BLOCK

@@ -43,7 +43,7 @@ class OutputSystems:
         self.feature_ridge = np.maximum(self.squares * FEATURE_RIDGE, alpha)
         self.size = self.p + fit_intercept
         self.is_dense = isinstance(design, DenseDesign)
-        self.costs = SystemCosts(design, self.size, alpha, is_host=self.xp is np)
+        self.costs = SystemCosts(design, self.size, alpha)
         self.kernel = None
         self.expected = FIRST_PRODUCTS
         # Means of dense columns. Columns are centred, since large means would cancel all digits.

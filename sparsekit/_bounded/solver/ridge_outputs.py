@@ -83,7 +83,7 @@ def solve_outputs(form, tol, steps):
     """`Bounds` and status of `RidgeOutputs`."""
     bounds = best = Bounds(form)
     status = None
-    if cost := plan.estimate_outputs_cost(form.systems.design, form.weight, form.alpha, form.has_kinks):
+    if cost := plan.estimate_outputs_cost(form.systems.design, form.alpha, form.has_kinks):
         status = ascend_outputs(form, best, tol, steps, cost)
         if status is None and best.optimality > tol:
             bounds = Bounds(form)  # proximal steps are judged by their own progress

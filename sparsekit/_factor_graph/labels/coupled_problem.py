@@ -165,7 +165,7 @@ class CoupledHinge:
         )
         pairs_at = self.size + np.flatnonzero(free)
         weight = to_host(self.loss.weight)[curved.row] / self.loss.smoothing
-        if self.xp is np and self._is_small(curved):
+        if not self.loss.design.is_on_device and self._is_small(curved):
             return self._by_factor(curved, pairs_at, weight)
         return self._by_products(curved, self.xp.asarray(pairs_at), weight, enough)
 

@@ -240,8 +240,7 @@ class LabelLoss:
         pulled[:p] += self.alpha * table[:p]
         value += 0.5 * self.alpha * np.vdot(table[:p], table[:p])
         value += 0.5 * self.pair_alpha * (plus @ plus + minus @ minus)
-        value = value if self.xp is np else float(value)
-        return value, np.concatenate(
+        return float(value), np.concatenate(
             [pulled.ravel(), to_plus + self.pair_alpha * plus, to_minus + self.pair_alpha * minus]
         )
 

@@ -62,7 +62,6 @@ class NewtonSystem:
 
     def __init__(self, design, n_classes, intercept, largest):
         self.design, self.K, self.intercept, self.largest = design, n_classes, intercept, largest
-        self.device = getattr(design, "xp", np) is not np
         self.dense = isinstance(design, DenseDesign)
         self.q = design.shape[1] + intercept
         self.variables = self.q * n_classes
@@ -76,7 +75,7 @@ class NewtonSystem:
         None means that so many products with H are cheaper, or that H overflowed. ``free``: the intercepts
         have no alpha.
         """
-        if self.device:
+        if self.design.is_on_device:
             # on a GPU launches dominate: always form the system by products
             every = np.arange(self.variables)
             if self.variables > self.largest or not _class_model.gram_pays(self.design, every, self.K):

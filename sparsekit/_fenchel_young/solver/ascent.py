@@ -72,7 +72,7 @@ class Ascent:
     def where_it_pays(cls, run, point, enough):
         """An Ascent, or None where Newton's steps are cheap, or there is none."""
         loss = run.loss
-        if loss.transform != "sparsemax" or not run.alpha > 0.0 or run.device:
+        if loss.transform != "sparsemax" or not run.alpha > 0.0 or run.is_on_device:
             return None
         n, q = loss.design.shape[0], loss.shape[0]
         side = min(q * loss.n_classes, n * (loss.n_classes - 1))

@@ -91,7 +91,7 @@ class Directions:
             curve = kernels.cg_curve(p, Hp.ravel(), alpha, penalised, *threads)
             products += 1
             # rounding of flat directions; on a GPU the step is then zero, without a second synchronisation
-            if not run.device and not curve > 0.0:
+            if not run.is_on_device and not curve > 0.0:
                 break
             new = kernels.cg_step(size / curve, p, Hp.ravel(), inverse, d, r, *threads)
             reached = not new > enough

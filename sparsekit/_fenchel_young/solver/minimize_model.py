@@ -94,7 +94,7 @@ class FenchelYoungRun:
 
     def __init__(self, loss, alpha, penalize_intercept, progress):
         self.loss, self.alpha, self.progress, self.limits = loss, alpha, progress, progress.limits
-        self.kernels, self.device = loss.kernels, loss.xp is not np
+        self.kernels, self.is_on_device = loss.kernels, loss.design.is_on_device
         self.free = loss.fit_intercept and not penalize_intercept
         self.nit = self.nfev = self.n_cg = self.passes = 0
         self.bound, self.zero = -np.inf, 0.0
@@ -135,7 +135,7 @@ class FenchelYoungRun:
     def dots(self, *pairs):
         """Inner products; a GPU is waited for once."""
         found = [self.kernels.dot(A.ravel(), B.ravel(), *self.loss.threads) for A, B in pairs]
-        return self.kernels.numbers(found) if self.device else found
+        return self.kernels.numbers(found) if self.is_on_device else found
 
     def penalised(self, T):
         """The rows of a table that have a penalty."""

@@ -76,7 +76,7 @@ class FoldSearchMixin(CrossValidationMixin):
         penalties = [self._as_penalty(grid) for grid in grids]
         scored = self._scored_options(options)
         light = whole.with_X(None)
-        shared = not is_in_main_memory(X)
+        shared = not whole.is_in_main_memory
         # each fold has the whole GPU
         n_jobs = 1 if shared and not isinstance(X, BlockedMatrix) else self.n_jobs
         small = not shared and is_small(X, THREAD_WORK)

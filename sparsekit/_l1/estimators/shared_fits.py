@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import shown
 from ..losses.losses import LeastSquaresLoss
@@ -210,7 +209,7 @@ class SharedFitsMixin:
     def _shared(self, whole, loss, x0):
         """The `Sharing` of a fit of ``loss`` of the problem ``whole`` from ``x0``."""
         store, X = self._store(), whole.X
-        if store is None or not is_in_main_memory(X) or self.history or self.hessian != "exact":
+        if store is None or not whole.is_in_main_memory or self.history or self.hessian != "exact":
             yield Sharing(x0, self._solver_of(loss, False)[0])
             return
         penalty = np.broadcast_to(np.asarray(whole.penalty, dtype=np.float64), X.shape[1:])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import full, is_in_main_memory
+from ..._arrays import full
 from ..._messages import shown
 from ..._typing import FloatArray
 from .families.family import Family
@@ -50,7 +50,7 @@ class FamilyLoss(LinearLoss):
 
     def _derivatives(self, z, y, s, u, d):
         """The value, infinite where it overflows; ``u`` and ``d`` (n,) get the derivatives."""
-        value, size = 0.0, BLOCK_ROWS if is_in_main_memory(z) else max(len(z), 1)
+        value, size = 0.0, max(len(z), 1) if self.design.is_on_device else BLOCK_ROWS
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for start in range(0, len(z), size):
                 rows = slice(start, start + size)

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from ..._arrays import as_like, is_in_main_memory
+from ..._arrays import as_like
 from ..._linalg.prepared import Prepared
 from ..._messages import shown
 from ..._solver import outcome
@@ -45,7 +45,7 @@ class LeastSquaresProblem(PathProblem):
             )
         super().__init__(X, y, weight, penalty, fit_intercept, n_threads, shift=shift)
         self.positive = positive
-        self.compiled = hessian == "exact" and is_in_main_memory(X)
+        self.compiled = hessian == "exact" and self.is_in_main_memory
         self._set_targets()
 
     def _set_targets(self):

@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..._arrays import is_in_main_memory
 from ..._linalg.special import largest
 from ..._messages import listed
 from ..._solver import outcome
@@ -210,7 +209,7 @@ def uses_hessian(loss, l1_ratio, is_path, options):
     """
     loss = loss.loss if isinstance(loss, CentredLoss) else loss
     is_exact = options.get("hessian", "exact") == "exact"
-    if not (is_exact and isinstance(loss, LinearLoss) and is_in_main_memory(loss.s)):
+    if not (is_exact and isinstance(loss, LinearLoss)) or loss.design.is_on_device:
         return False
     if isinstance(loss, LeastSquaresLoss):
         return True

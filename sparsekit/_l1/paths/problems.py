@@ -10,7 +10,7 @@ import copy
 
 import numpy as np
 
-from ..._arrays import as_like, to_host
+from ..._arrays import as_like, is_in_main_memory, to_host
 from ..._estimator.checks import as_kernel_input, in_type
 from ..._estimator.device_linear import class_scores
 from ..._estimator.used_columns import UsedColumns
@@ -44,6 +44,8 @@ class PathProblem:
 
     Attributes
     ----------
+    is_in_main_memory : bool
+        Whether X is neither on a GPU nor in blocks of rows.
     l1_ratio : float
     n_outputs : int
         Values of each feature in the solver's variables.
@@ -74,6 +76,7 @@ class PathProblem:
 
     def __init__(self, X, values, weight, penalty, fit_intercept, n_threads, shift=None):
         self.X, self.values, self.weight = X, values, weight
+        self.is_in_main_memory = is_in_main_memory(X)
         self.penalty, self.fit_intercept, self.n_threads = penalty, fit_intercept, n_threads
         self.shift = shift
         self.columns = UsedColumns(X.shape[1])

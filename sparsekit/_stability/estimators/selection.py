@@ -306,7 +306,7 @@ class StabilitySelection(SelectorMixin, PlainParametersMixin, CallbackSupportMix
 
     def _run(self, source, halves):
         calls = (delayed(_run)(source, half, self.max_selected_) for half in halves)
-        there = namespace(X=source.X) is not np  # each half uses the whole GPU
+        there = source.is_on_device  # each half uses the whole GPU
         small = not there and is_small(source.X, MIN_THREADED_ENTRIES)
         return run_folds(calls, 1 if there else self.n_jobs, shared=there, small=small)
 

@@ -2,10 +2,10 @@
 
 X, numbers y and offsets may be on a GPU; codes of classes and weights are in main memory.
 
-A source has ``X``, ``penalties``, ``candidates`` and ``sizes(rows)``. The penalties begin with the strongest,
-on the scale of the estimator's parameter for all rows. Candidates are the features that can be left out.
-``sizes`` yields for each penalty the magnitudes of the coefficients (n_features,) and the outcome of the fit.
-A half of the rows is fitted with the penalty scaled so that it has the same weight relative to the loss.
+A source has ``X``, ``is_on_device``, ``penalties``, ``candidates`` and ``sizes(rows)``. The penalties begin
+with the strongest, on the scale of the estimator's parameter for all rows. Candidates are the features that
+can be left out. ``sizes`` yields for each penalty the magnitudes of the coefficients (n_features,) and the
+outcome of the fit. A half's penalty is scaled so that it has the same weight relative to the loss.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class PathSource:
         self.options = _options(model)
         self.max_time, self.callback = model.max_time, model.callback
         self.whole, self.X = whole.mixing(model.l1_ratio), whole.X
+        self.is_on_device = not whole.is_in_main_memory
         self.penalties: Array
 
     def sizes(self, rows: Array) -> Iterator[Step]:
@@ -119,7 +120,7 @@ class FittedSource:
 
     def __init__(self, model, parameter, X, y, params, weight):
         self.model, self.parameter, self.X, self.y, self.params = model, parameter, X, y, params
-        self.weight = weight
+        self.weight, self.is_on_device = weight, False
         self.candidates = np.ones(X.shape[1], dtype=bool)
         self.penalties: Array
 

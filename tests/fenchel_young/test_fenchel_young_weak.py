@@ -18,8 +18,9 @@ from sklearn.preprocessing import scale
 
 import sparsekit as sk
 from sparsekit._cython.fenchel_young import _dual_ascent
+from sparsekit._fenchel_young import plan
 from sparsekit._fenchel_young.losses.loss import FenchelYoungLoss
-from sparsekit._fenchel_young.solver import ascent as _fenchel_young_ascent
+from sparsekit._fenchel_young.solver.ascent import Ascent
 from sparsekit._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
 BOTH = [sk.SparsemaxClassifier, sk.SoftmaxClassifier]
@@ -140,12 +141,10 @@ def test_dual_ascent_and_newton_agree(free, name, alpha, monkeypatch):
     options = dict(penalize_intercept=not free, tol=1e-7)
     newton = minimize_fenchel_young(loss, alpha, **options)
     for name_of, value in (("MAX_NEWTON_SIDE", 0), ("MAX_WIDE_SIDE", 0), ("MAX_ROWS_PER_FEATURE", np.inf)):
-        monkeypatch.setattr(_fenchel_young_ascent, name_of, value)
+        monkeypatch.setattr(plan, name_of, value)
     blocks = []
-    monkeypatch.setattr(
-        _fenchel_young_ascent.Ascent, "block",
-        lambda self, block=_fenchel_young_ascent.Ascent.block: blocks.append(1) or block(self),
-    )  # fmt: skip
+    block = Ascent.block
+    monkeypatch.setattr(Ascent, "block", lambda self: blocks.append(1) or block(self))
     found = minimize_fenchel_young(loss, alpha, **options)
     assert blocks and found.status == 0
     assert found.fun == pytest.approx(newton.fun, rel=1e-6)

@@ -15,25 +15,11 @@ import numpy as np
 
 from ..._cython.fenchel_young import _dual_ascent
 from ..._linalg import class_products as _class_model
-from ..._linalg.cost import PRODUCTS
 from ..._linalg.dense_design import DenseDesign
+from ..plan import ascent_comes_first, ascent_goes_on, newton_sweeps
 
-# Largest number of variables, or of the rows' dimensions, for which Newton steps are cheap. With 200, fits of
-# 250 to 600 rows, 100 to 200 features and 4 to 8 classes take 1.2 times as long in the mean, up to 3 times.
-MAX_NEWTON_SIDE = 1500
-# The same with fewer rows than features, where sweeps are fastest. With 600, fits of 150 rows, 3000 features
-# and 4 classes take 8 to 17 times as long.
-MAX_WIDE_SIDE = 200
-# Largest number of rows per feature for sweeps: above it they stall.
-MAX_ROWS_PER_FEATURE = 5.0
 # Sweeps between two evaluations of the duality gap.
 SWEEPS_PER_BLOCK = 5
-# Time of a sweep, in Hessian products.
-SWEEP_COST = 2.5
-# Estimated number of Newton steps.
-NEWTON_STEPS = 30
-# Part of the estimated time of Newton's method that sweeps may always take.
-FREE_PART = 0.1
 
 
 class Ascent:
@@ -60,9 +46,8 @@ class Ascent:
         if point.T.any():
             self.P[self.used] += point.R[self.used] / self.weight[self.used]
         self.squares = _class_model.squared_norms(loss.design) + loss.fit_intercept
-        # what Newton's method costs, in products
-        self.newton = NEWTON_STEPS * min(PRODUCTS, loss.factor_products())
-        self.spent, self.gap, self.dual = 0.0, np.inf, -np.inf
+        self.newton = newton_sweeps(loss)
+        self.n_sweeps, self.gap, self.dual = 0, np.inf, -np.inf
         # where free intercepts stay near
         self.center = point.T[-1].copy() if run.free else None
 
@@ -70,14 +55,8 @@ class Ascent:
 
     @classmethod
     def where_it_pays(cls, run, point, enough):
-        """An Ascent, or None where Newton's steps are cheap, or there is none."""
-        loss = run.loss
-        if loss.transform != "sparsemax" or not run.alpha > 0.0 or run.is_on_device:
-            return None
-        n, q = loss.design.shape[0], loss.shape[0]
-        side = min(q * loss.n_classes, n * (loss.n_classes - 1))
-        cheap = MAX_WIDE_SIDE if q > n else MAX_NEWTON_SIDE
-        if n > MAX_ROWS_PER_FEATURE * q or side <= cheap:
+        """An Ascent, or None where Newton's method comes first."""
+        if not ascent_comes_first(run.loss, run.alpha):
             return None
         return cls(run, point, enough)
 
@@ -90,12 +69,11 @@ class Ascent:
         ratio, self.gap = gap / self.gap if self.gap > 0.0 else 0.0, gap
         if not gap > self.enough and self.center is not None:
             return False
-        if self.spent <= FREE_PART * self.newton:
-            return True
-        if ratio >= 1.0:
-            return False
-        blocks = math.log(max(gap / self.enough, 1.0)) / -math.log(max(ratio, 1e-300))
-        return self.spent + blocks * SWEEPS_PER_BLOCK * SWEEP_COST <= self.newton
+        expected = np.inf
+        if ratio < 1.0:
+            blocks = math.log(max(gap / self.enough, 1.0)) / -math.log(max(ratio, 1e-300))
+            expected = SWEEPS_PER_BLOCK * blocks
+        return ascent_goes_on(self.n_sweeps, expected, self.newton)
 
     def block(self):
         """Sweeps; returns the table that belongs to the distributions, and a lower bound of the objective."""
@@ -104,7 +82,7 @@ class Ascent:
         for _ in range(SWEEPS_PER_BLOCK):
             order = self.rng.permutation(self.used)
             self.sweep(order, loss.w, self.squares, self.P, T, loss.fit_intercept, self.alpha)
-        self.spent += SWEEPS_PER_BLOCK * SWEEP_COST
+        self.n_sweeps += SWEEPS_PER_BLOCK
         T = self._table()  # sweeps accumulate rounding: recompute
         R = self.weight * self._residuals()
         moved = T

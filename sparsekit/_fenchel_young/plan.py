@@ -1,0 +1,54 @@
+"""Which algorithm minimises a Fenchel-Young loss: the size thresholds of the wing, with their evidence.
+
+- Blocks of rows beyond memory: L-BFGS (`solver/block_loss.py`), since Newton's method makes more passes.
+- Sparsemax whose Newton systems are large: sweeps of dual ascent (`solver/ascent.py`), as long as they pay.
+- All else, and where sweeps no longer pay: Newton's method (`solver/minimize_model.py`).
+
+Costs decide how each Newton direction is found (`losses/newton_system.py`): by a factor of the variables' or
+of the rows' system, or by conjugate gradients.
+"""
+
+from .._linalg.cost import PRODUCTS
+
+# Largest number of variables, or of the rows' dimensions, for which Newton steps are cheap. With 200, fits of
+# 250 to 600 rows, 100 to 200 features and 4 to 8 classes take 1.2 times as long in the mean, up to 3 times.
+MAX_NEWTON_SIDE = 1500
+# The same with fewer rows than features, where sweeps are fastest. With 600, fits of 150 rows, 3000 features
+# and 4 classes take 8 to 17 times as long.
+MAX_WIDE_SIDE = 200
+# Largest number of rows per feature for sweeps: above it they stall.
+MAX_ROWS_PER_FEATURE = 5.0
+# Time of a sweep, in Hessian products.
+SWEEP_COST = 2.5
+# Estimated number of Newton steps.
+NEWTON_STEPS = 30
+# Part of the estimated time of Newton's method that sweeps may always take.
+FREE_PART = 0.1
+
+
+def ascent_comes_first(loss, alpha):
+    """Whether sweeps of dual ascent come before Newton's method for a `FenchelYoungLoss`."""
+    if loss.transform != "sparsemax" or not alpha > 0.0 or loss.design.is_on_device:
+        return False
+    n, q = loss.design.shape[0], loss.shape[0]
+    side = min(q * loss.n_classes, n * (loss.n_classes - 1))
+    return n <= MAX_ROWS_PER_FEATURE * q and side > (MAX_WIDE_SIDE if q > n else MAX_NEWTON_SIDE)
+
+
+def newton_sweeps(loss):
+    """Estimated time of Newton's method, in sweeps."""
+    return NEWTON_STEPS * min(PRODUCTS, loss.factor_products()) / SWEEP_COST
+
+
+def ascent_goes_on(n_sweeps, expected, newton):
+    """Whether ascent goes on after so many sweeps, where so many more are expected.
+
+    Parameters
+    ----------
+    n_sweeps : int
+    expected : float
+        Infinite where the last sweeps did not lower the gap.
+    newton : float
+        `newton_sweeps` of the loss.
+    """
+    return n_sweeps <= FREE_PART * newton or n_sweeps + expected <= newton

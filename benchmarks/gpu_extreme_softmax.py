@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
 from sparsekit._extreme.estimators.targets import ExtremeTargets, make_rows
-from sparsekit._extreme.solver.noise import rows_at_once
+from sparsekit._extreme.plan import rows_at_once
 from sparsekit._extreme.solver.sgd import epoch, init_work
 from sparsekit._extreme.solver.state import SamplingOptions, init_state, settled
 

@@ -15,7 +15,7 @@ import sparsekit
 from sparsekit import ExtremeSoftmaxSGD, SoftmaxClassifier
 from sparsekit._extreme.estimators import settings
 from sparsekit._extreme.estimators.scores import LinearScores, log_losses
-from sparsekit._extreme.solver.refine import newton_follows
+from sparsekit._extreme.plan import newton_follows
 from sparsekit._extreme.solver.sgd import steps
 from sparsekit._extreme.solver.state import set_scale
 

@@ -9,6 +9,7 @@ from scipy.optimize import check_grad, minimize
 from sklearn.preprocessing import normalize
 
 from sparsekit import ExtremeSoftmaxSGD
+from sparsekit._extreme import plan
 from sparsekit._extreme.solver import centroids
 from sparsekit._extreme.solver.centroids import _loss_gradient, fit_weights
 
@@ -72,7 +73,7 @@ def test_dense_sums_change_the_time_alone(monkeypatch):
     X, y = few_rows(8, 60, 200, 1, np.float32)
     found = []
     for least in (0.0, np.inf):
-        monkeypatch.setattr(centroids, "DENSE_PART", least)
+        monkeypatch.setattr(plan, "DENSE_PART", least)
         weights = fit_weights(X, y, 8, np.random.default_rng(0))
         found.append(np.append(weights.log_d, weights.q))
     np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
@@ -84,7 +85,7 @@ def test_dense_sums_change_the_time_alone(monkeypatch):
 )
 def test_a_table_is_for_features_of_many_classes_in_few_numbers(n_frequent, n_rare, most, dense, monkeypatch):
     """Of few numbers beside its entries, or at all; rare features count as often as rows have them."""
-    monkeypatch.setattr(centroids, "MAX_SCORES", most)
+    monkeypatch.setattr(plan, "MAX_SCORES", most)
     y = np.arange(500) % 20
     frequent = np.ones((500, n_frequent))
     X = sp.csr_array(sp.hstack([frequent, sp.eye_array(500, n_rare) if n_rare else sp.csr_array((500, 0))]))
@@ -285,7 +286,7 @@ def test_steps_read_a_table_of_the_centre_as_they_read_its_entries(dtype, monkey
     X = sp.csr_array(X + sp.csr_array((np.ones(500), (np.arange(500), y % 120)), shape=X.shape)).astype(dtype)
     weights = []
     for least in (0.0, np.inf):
-        monkeypatch.setattr(centroids, "DENSE_PART", least)
+        monkeypatch.setattr(plan, "DENSE_PART", least)
         model = ExtremeSoftmaxSGD(prior="centroids", max_iter=3, tol=0.0, random_state=0)
         weights.append(model.fit(X, y).coef_)
     np.testing.assert_allclose(*weights, rtol=1e-3, atol=1e-3 * np.abs(weights[1]).max())
@@ -299,7 +300,7 @@ def test_a_ridge_beyond_the_range_of_float32_leaves_the_centroids(dense, table, 
     """The ridge of rows so small outweighs their losses: it leaves zeros, or the centroids."""
     X, y = few_rows(21, 40, 200, 2)
     X = sp.csr_array(X * scale, dtype=np.float32)
-    monkeypatch.setattr(centroids, "DENSE_PART", 0.0 if table else np.inf)
+    monkeypatch.setattr(plan, "DENSE_PART", 0.0 if table else np.inf)
     params = {"alpha": 1e-3, "max_iter": 3, "tol": None, "random_state": 0}
     X_of_fit = X.toarray() if dense else X
     zeros, around = (ExtremeSoftmaxSGD(prior=p, **params).fit(X_of_fit, y) for p in (None, "centroids"))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from sparsekit import ExtremeSoftmaxSGD
 from sparsekit._cython.extreme import _ranking as kernels
-from sparsekit._extreme.estimators import scores as module
+from sparsekit._extreme import plan
 from sparsekit._extreme.estimators.scores import LinearScores, rank
 from sparsekit._extreme.solver import shortlist
 
@@ -18,7 +18,7 @@ K, D = 5000, 60
 
 @pytest.fixture(autouse=True)
 def from_few_classes_on(monkeypatch):
-    monkeypatch.setattr(module, "MIN_CLASSES", 1000)
+    monkeypatch.setattr(plan, "MIN_CLASSES", 1000)
 
 
 def rows(n, d, dtype, seed=1, whole=False):

@@ -8,7 +8,8 @@ from test_extreme_kernels import D, K, N, make_rows, problem, table
 
 from sparsekit._arrays import thread_arguments
 from sparsekit._cython.extreme import _extreme as host
-from sparsekit._extreme.solver.noise import MAX_ROWS, Noise, rows_at_once
+from sparsekit._extreme.plan import MAX_ROWS, rows_at_once
+from sparsekit._extreme.solver.noise import Noise
 from sparsekit._extreme.solver.sgd import DataRows, init_work, steps
 from sparsekit._extreme.solver.state import SamplingOptions as Settings
 from sparsekit._extreme.solver.state import init_state, settle, settled

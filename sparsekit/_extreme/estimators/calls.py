@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ..._arrays import to_host
-from ..solver.refine import newton_follows, refine_in_memory
+from ..plan import newton_follows
+from ..solver.refine import refine_in_memory
 from . import settings
 from .block_rows import RowsOfFit
 from .fit import run_epochs

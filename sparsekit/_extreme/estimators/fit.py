@@ -7,7 +7,7 @@ import numpy as np
 from ..._arrays import as_like
 from ..._messages import shown
 from ..._solver import outcome
-from ..solver.blocks import MAX_SCORES
+from ..plan import MAX_SCORES
 from ..solver.epochs import minimize_sampled_softmax
 from ..solver.shortlist import forget as forget_shortlist
 from ..solver.state import finish, settled

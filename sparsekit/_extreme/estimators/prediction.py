@@ -23,7 +23,7 @@ from ..._linalg.structure import check_sparse
 from ..._linalg.threads import count_threads
 from ..._messages import shown
 from ..._typing import Array, FloatArray, MatrixLike, SparseMatrix
-from ..solver.blocks import MAX_SCORES
+from ..plan import MAX_SCORES
 from .scores import HashedScores, LinearScores, blocks, log_losses, log_normalizers, rank, top_k
 from .targets import check_extreme_targets, encode, is_indicator
 

@@ -9,14 +9,11 @@ from ..._arrays import full, is_sparse, kernel_module, namespace, thread_argumen
 from ..._cython.extreme import _ranking
 from ..._cython.extreme._extreme import WORK_PER_CALL
 from ..._linalg.threads import blas_threads
-from ..solver.blocks import MAX_SCORES
-from ..solver.shortlist import MIN_CLASSES, shortlist_of
+from ..plan import MAX_SCORES, shortlist_pays
+from ..solver.shortlist import shortlist_of
 
 # classes of one tile of the kernel
 TILE = _ranking.TILE
-# Most entries of dense rows for which weights in 8 bits cost less than a product of matrices. With 20000 to
-# 50000 classes 1 to 16 rows of 16 to 256 features, within this, are ranked 0.9 to 6 times as fast.
-DENSE_ENTRIES = 2**10
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -97,12 +94,12 @@ class LinearScores:
 
     def _rank_shortlisted(self, X, k):
         """A Ranking by weights in 8 bits, or None where they are not there or do not help."""
-        coef, K = self.coef, self.n_classes
-        if K < MIN_CLASSES or not 0 < k <= K // 256 or type(coef) not in (np.ndarray, np.memmap):
+        coef = self.coef
+        if not shortlist_pays(self.n_classes, k, 0 if is_sparse(X) else X.size):
+            return None
+        if type(coef) not in (np.ndarray, np.memmap):
             return None
         if coef.dtype not in (np.float32, np.float64) or not coef.shape[1]:
-            return None
-        if not is_sparse(X) and X.size > DENSE_ENTRIES:
             return None
         kept = shortlist_of(coef, self.intercept)
         if not kept.helps:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,22 +12,13 @@ from ..._arrays import host_only, is_sparse, namespace
 from ..._estimator.training_data import with_host_targets
 from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
+from ..plan import adapts, choices_of, rows_at_once, takes_centroids
 from ..solver.blocks import BLOCK, plan_blocks
-from ..solver.noise import Noise, rows_at_once
-from ..solver.refine import is_dense, newton_follows
+from ..solver.noise import Noise
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare
 from .targets import check_extreme_targets
 
-# Classes that a step of method "auto" uses; chosen on bibtex, delicious, sector, fb15k and a generated graph.
-ADAPTIVE_NEGATIVES = 192
-# Decay of the adaptive steps, 7 epochs. On new rows of eight sets with a ridge to zeros P@1 is 1.05 and
-# hits@10 1.015 times that of 0.85 (29 epochs). Without a ridge, on six sets, they are 1.13 and 1.07 times
-# those of 50 epochs without decay. With centroids they are within .004 of those of 0.7 (13 epochs).
-ADAPTIVE_DECAY = 0.5
-# The same, 29 epochs, where the optimum is the aim: of a ridge whose strength is given, and of one to zeros
-# by steps on all classes. On bibtex 0.5 ends 3 % of log K above it, 0.85 ends 0.5 % above.
-RIDGE_DECAY = 0.85
 # A fit ends when the decay has brought the rate to this part of the first one.
 LAST_RATE = 0.01
 # The C that is the default ridge to zeros, one over its strength and the number of rows.
@@ -39,40 +30,6 @@ CENTROIDS_C = (1.0, 3.0, 10.0, 30.0)
 ADAPTIVE_RATE = 0.3
 # The first length where it decays.
 DECAYING_RATE = 0.6
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What the parameters of steps stand for where they are left open.
-
-    ``adaptive`` steps are those of method "is" in a metric of their own, with blocks of negatives.
-    """
-
-    method: str
-    adaptive: bool
-    n_negatives: int
-    decay: float
-
-
-def choices_of(model, n_classes, on_device=False, prior=None):
-    """`Choices` of ``model`` for so many classes and a ridge to ``prior``."""
-    method, n_negatives = model.method, model.n_negatives
-    adaptive = method == "auto" and adapts(model, on_device)
-    if adaptive:
-        method = "is"
-        if n_negatives is None:
-            n_negatives = min(n_classes, ADAPTIVE_NEGATIVES)
-    elif method == "auto":
-        method = "implicit"
-    n_negatives = SamplingOptions.n_negatives if n_negatives is None else n_negatives
-    decay = model.decay
-    if decay is None and not adaptive:
-        decay = SamplingOptions.decay
-    elif decay is None:
-        sees_all = prior is None and n_negatives >= n_classes
-        aims_at_optimum = sees_all if model.alpha is None else model.alpha > 0
-        decay = RIDGE_DECAY if aims_at_optimum else ADAPTIVE_DECAY
-    return Choices(method, adaptive, n_negatives, decay)
 
 
 def epochs_until_spent(options):
@@ -101,14 +58,7 @@ def prior_of(model, source, n_classes):
     if model.prior != "auto":
         return model.prior
     choices = choices_of(model, n_classes, source.on_device)
-    if not choices.adaptive or model.alpha is not None or n_classes < 2:
-        return None
-    return None if is_dense(rows) and newton_follows(choices, rows, n_classes) else "centroids"
-
-
-def adapts(model, on_device=False):
-    """Whether the steps of method "auto" are adaptive: nothing else is asked for that they can't be."""
-    return model.hash_bits is None and not on_device
+    return "centroids" if takes_centroids(choices, model.alpha, rows, n_classes) else None
 
 
 def make_generator(random_state):

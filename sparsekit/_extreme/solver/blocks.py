@@ -15,8 +15,6 @@ from .noise import Noise
 
 # rows of a table whose distance in bytes is a multiple of this compete for the same cache lines
 PAGE = 4096
-# Scores of rows and classes, or weights, that are held at once: 64 MB of float32.
-MAX_SCORES = 2**24
 BLOCK = kernels.BLOCK
 
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from ..._cython.extreme import _class_blocks as kernels
 from ..._linalg.matrix import BLOCK
-from .blocks import MAX_SCORES
+from ..plan import MAX_SCORES, center_is_dense, sums_are_dense
 
 # Rows of a step of Adam: by 100 hits@10 of fb15k falls from .287 to .280.
 ROWS = 200
@@ -41,10 +41,6 @@ FASTER = np.array([1.0, 1.0, 1.0, 4.0])
 # Standard deviation of the normal prior of log d. Without one few rows fit too many weights: the log-loss of
 # 1500 new rows of rcv1_binary is .37 instead of .17.
 LOG_SD = 0.5
-# Class sums and centroids are a table if this part of the classes has the feature of an entry, on average.
-# A step of the weights takes 3.5 ms dense and 33 sparse on bibtex (.60), 7 and 45 on sector (.63), 12 and 9
-# on a graph (.04). From a table of centroids steps are 1.7 times as fast on bibtex, 1.9 times on sector.
-DENSE_PART = 0.125
 
 
 @dataclass
@@ -149,8 +145,7 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     by_feature.data = (by_feature.data / unit).astype(np.float32)
     # of an entry of X and a class that has its feature
     pairs = int(with_feature @ np.diff(by_feature.indptr))
-    is_small = p * n_classes <= MAX_SCORES or by_feature.nnz >= DENSE_PART * p * n_classes
-    dense = is_small and pairs >= DENSE_PART * X.nnz * n_classes
+    dense = sums_are_dense(by_feature.nnz, p, n_classes, pairs, X.nnz)
     if dense:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))
@@ -224,14 +219,10 @@ def _loss_gradient(X, y, weight, by_feature, counts, logs, log_d, q):
 
 
 def block_center(weights, own, plan, dtype, dense):
-    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``.
-
-    It is a table where ``dense`` asks for one that is at least half full of classes, or where there are
-    entries enough.
-    """
+    """The `BlockCenter` of weights (n_classes, n_features) for steps by ``plan``; ``dense`` as class sums."""
     weights = sp.csr_array(weights)[plan.order].astype(dtype)
-    (n_classes, n_features), size = weights.shape, plan.n_blocks * kernels.BLOCK
-    if (dense and 2 * n_classes >= size) or weights.nnz >= DENSE_PART * n_features * size:
+    n_features = weights.shape[1]
+    if center_is_dense(weights, plan.n_blocks * kernels.BLOCK, dense):
         at, values = _entries(weights, plan.stride)
         table = np.zeros(n_features * plan.stride, dtype=dtype)
         table[at] = values

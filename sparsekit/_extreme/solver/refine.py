@@ -9,15 +9,6 @@ import numpy as np
 from ..._fenchel_young.losses.loss import FenchelYoungLoss
 from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
 
-# Largest number of multiply-adds of a pass over all scores that takes negligible time.
-CHEAP_PASS = 1e7
-# Rows are full from this many entries, relative to the features. Features are then so correlated that steps
-# along each of them stop too early.
-FULL_ROW = 0.1
-# Largest number of entries of sparse rows to copy, by rows and by columns.
-MAX_COPIED = 2**19
-# Largest table of rows and classes, or features and classes, in numbers, unless the data has more.
-MAX_TABLE = 2**22
 # Seconds that it may take in any case.
 MIN_SECONDS = 1.0
 # Largest time in units of the time of max_iter epochs.
@@ -27,22 +18,6 @@ MIN_DECREASE = 1e-4
 # Steps end at an objective below this part of log K. Without a ridge, the weights of separable classes would
 # grow without limit.
 LOW_OBJECTIVE = 5e-3
-
-
-def is_dense(rows):
-    """Whether rows have so many entries that they count as full."""
-    return rows.width >= FULL_ROW * rows.n_features
-
-
-def newton_follows(options, rows, n_classes):
-    """Whether a fit to ``rows`` with a ridge to zeros ends with `refine_in_memory`."""
-    if not options.adaptive or n_classes < 2:
-        return False
-    width, n = rows.width, rows.n_rows
-    if n_classes * max(n, rows.n_features) > max(MAX_TABLE, len(rows.data)):
-        return False
-    is_small = n * width * n_classes <= CHEAP_PASS and len(rows.data) <= MAX_COPIED
-    return is_small or is_dense(rows)
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):

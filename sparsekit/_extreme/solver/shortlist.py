@@ -10,15 +10,10 @@ import weakref
 import numpy as np
 
 from ..._cython.extreme import _ranking as kernels
+from ..plan import MAX_BYTES, shortlist_helps
 
-# smallest number of classes for which single rows gain time
-MIN_CLASSES = 2**12
-# largest number of bytes of one table in 8 bits
-MAX_BYTES = 2**32
 # entries of the weights that are compared before each call, and that determine the classes' order
 COMPARED_ENTRIES = 512
-# rows after which the use of shortlists is decided
-DECISION_ROWS = 64
 
 _lock = threading.Lock()
 _kept: dict[int, tuple] = {}
@@ -88,7 +83,7 @@ class Shortlist:
     @property
     def helps(self):
         """Whether most rows so far had a shortlist."""
-        return self.rows < DECISION_ROWS or 2 * self.failures < self.rows
+        return shortlist_helps(self.rows, self.failures)
 
     def covers(self, coef, features, n_threads):
         """Whether all ``features`` are there, or could be made."""

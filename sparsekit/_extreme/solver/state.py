@@ -6,6 +6,7 @@ import numpy as np
 
 from ..._arrays import enlarged, full, lengthened
 from ..._linalg import matrix
+from ..plan import Choices
 from .blocks import BlockPlan, stride_of
 from .centroids import BlockCenter
 
@@ -15,17 +16,14 @@ METHODS = {"implicit": 0, "umax": 1, "ove": 2, "nce": 3, "is": 4, "sgd": 5}
 
 @dataclass
 class SamplingOptions:
-    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch.
-
-    The defaults of ``decay`` and ``n_negatives`` are what the methods of the papers take.
-    """
+    """How to step. ``learning_rate`` is that of the first epoch, ``decay`` its factor an epoch."""
 
     method: str = "implicit"
     learning_rate: float = 1.0
-    decay: float = 0.9
+    decay: float = Choices.decay
     max_iter: int = 50
     batch_size: int = 1
-    n_negatives: int = 5
+    n_negatives: int = Choices.n_negatives
     alpha: float = 0.0
     plan: BlockPlan | None = None  # blocks of negatives of adaptive steps
     adaptive: bool = False  # lengths of steps from sums of squares

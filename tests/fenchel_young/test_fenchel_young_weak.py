@@ -143,8 +143,7 @@ def test_dual_ascent_and_newton_agree(free, name, alpha, monkeypatch):
     for name_of, value in (("MAX_NEWTON_SIDE", 0), ("MAX_WIDE_SIDE", 0), ("MAX_ROWS_PER_FEATURE", np.inf)):
         monkeypatch.setattr(plan, name_of, value)
     blocks = []
-    block = Ascent.block
-    monkeypatch.setattr(Ascent, "block", lambda self: blocks.append(1) or block(self))
+    monkeypatch.setattr(Ascent, "block", lambda self, block=Ascent.block: blocks.append(1) or block(self))
     found = minimize_fenchel_young(loss, alpha, **options)
     assert blocks and found.status == 0
     assert found.fun == pytest.approx(newton.fun, rel=1e-6)

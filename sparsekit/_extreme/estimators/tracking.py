@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._solver import outcome
 from ..solver.blocks import BLOCK
+from ..solver.refine import NEGLIGIBLE_DECREASE
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
@@ -24,8 +25,6 @@ MIN_ROWS = 64
 MAX_ROWS = 20000
 # Epochs over which a fall of the objective is judged. Long fits have an estimate after so many, of more rows.
 WINDOW = 5
-# Falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more.
-NEGLIGIBLE_DECREASE = 50.0
 # Standard errors by which a difference must be on one side of tol.
 STANDARD_ERRORS = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_")

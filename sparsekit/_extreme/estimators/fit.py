@@ -13,10 +13,7 @@ from ..solver.shortlist import forget as forget_shortlist
 from ..solver.state import finish, settled
 from . import settings
 from .monitor import EpochMonitor
-from .tracking import forget
-
-# epochs before Newton's method goes on
-WARM_UP = 5
+from .tracking import WINDOW, forget
 
 
 def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
@@ -33,7 +30,7 @@ def run_epochs(run, state, data, tracker=None, *, passes=False, refine=None):
     monitor = EpochMonitor(model, context, data, lambda _: attributes_of(state, options, targets), tracker)
     if refine is not None and model.tol:
         # what comes after them gets there sooner
-        monitor.enough = WARM_UP
+        monitor.enough = WINDOW
     monitor.begin(None)
     while True:
         result = minimize_sampled_softmax(

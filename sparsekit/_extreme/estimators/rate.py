@@ -15,10 +15,8 @@ from .objective import Sample, SampledObjective, examples_of
 from .settings import ADAPTIVE_RATE, DECAYING_RATE, new_state
 from .targets import count_labels, make_rows, take_rows, used_rows
 
-# the papers tune over 10^-3 .. 10^3 on a tenth of the rows
+# The papers tune over 10^-3 .. 10^3 on a tenth of the rows. Beyond either end there are as many more at most.
 RATES = tuple(10.0**k for k in range(-3, 4))
-# Most rates beyond either end of these.
-MORE_RATES = 4
 # Part of log K, the log-loss of no model, by which log-losses count as equal.
 EQUAL_LOSSES = 1e-3
 # Part of the rows that rates are tried on, and that are set aside.
@@ -72,7 +70,7 @@ def choose_rate(model, source, options, noise, rng):
     slack = EQUAL_LOSSES * np.log(max(2, len(targets.classes)))
     # the best at an end of the range is none yet
     for factor, end in ((10.0, max), (0.1, min)):
-        for _ in range(MORE_RATES):
+        for _ in RATES:
             last = end(losses)
             others = min((v for r, v in losses.items() if r != last), default=np.inf)
             if not (np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)):

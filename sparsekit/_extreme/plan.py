@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._linalg.matrix import BUFFER
+
 # Classes that a step of method "auto" uses; chosen on bibtex, delicious, sector, fb15k and a generated graph.
 ADAPTIVE_NEGATIVES = 192
 # Decay of the adaptive steps, 7 epochs. On new rows of eight sets with a ridge to zeros P@1 is 1.05 and
@@ -31,8 +33,6 @@ CHEAP_PASS = 1e7
 FULL_ROW = 0.1
 # Largest number of entries of sparse rows to copy, by rows and by columns.
 MAX_COPIED = 2**19
-# Largest table of rows and classes, or features and classes, in numbers, unless the data has more.
-MAX_TABLE = 2**22
 
 # Scores of rows and classes, or weights, that are held at once: 64 MB of float32.
 MAX_SCORES = 2**24
@@ -53,7 +53,8 @@ MAX_BYTES = 2**32
 # Most entries of dense rows for which weights in 8 bits cost less than a product of matrices. With 20000 to
 # 50000 classes 1 to 16 rows of 16 to 256 features, within this, are ranked 0.9 to 6 times as fast.
 DENSE_ENTRIES = 2**10
-# Rows after which the use of shortlists is decided.
+# Fewest rows by which something is decided, since fewer say too little: the use of shortlists, and whether a
+# fit has converged.
 DECISION_ROWS = 64
 
 
@@ -109,7 +110,8 @@ def newton_follows(options, rows, n_classes):
     if not options.adaptive or n_classes < 2:
         return False
     width, n = rows.width, rows.n_rows
-    if n_classes * max(n, rows.n_features) > max(MAX_TABLE, len(rows.data)):
+    # a table of rows and classes, or features and classes, is no larger than the data or than buffers
+    if n_classes * max(n, rows.n_features) > max(BUFFER, len(rows.data)):
         return False
     is_small = n * width * n_classes <= CHEAP_PASS and len(rows.data) <= MAX_COPIED
     return is_small or is_dense(rows)

@@ -12,8 +12,6 @@ from ..._linalg.threads import blas_threads
 from ..plan import MAX_SCORES, shortlist_pays
 from ..solver.shortlist import shortlist_of
 
-# classes of one tile of the kernel
-TILE = _ranking.TILE
 _NO_INDEX = np.empty(0, dtype=np.int32)
 
 
@@ -65,7 +63,7 @@ class LinearScores:
             if result is not None:
                 return result
         # for few classes the product as it is costs less than a tile
-        if not is_sparse(X) or self.n_classes < TILE or not isinstance(self.coef, np.ndarray):
+        if not is_sparse(X) or self.n_classes < _ranking.TILE or not isinstance(self.coef, np.ndarray):
             return None
         is_used = np.zeros(X.shape[1], dtype=bool)
         is_used[X.indices] = True
@@ -83,7 +81,8 @@ class LinearScores:
         size = WORK_PER_CALL // max(1, X.nnz)
         if is_half:
             size = min(size, MAX_SCORES // max(1, len(columns)))
-        size = max(TILE * n_parts, size // (TILE * n_parts) * TILE * n_parts)
+        tiles = _ranking.TILE * n_parts
+        size = max(tiles, size // tiles * tiles)
         for lo in range(0, self.n_classes, size):
             part, chosen = self.coef[lo : lo + size], columns
             if is_half:

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from ..._arrays import host_only, is_sparse, namespace
+from ..._cython.extreme._class_blocks import BLOCK
 from ..._estimator.training_data import with_host_targets
 from ..._linalg.threads import count_threads
 from ..._messages import numbers, shown
 from ..plan import adapts, choices_of, rows_at_once, takes_centroids
-from ..solver.blocks import BLOCK, plan_blocks
+from ..solver.blocks import plan_blocks
 from ..solver.noise import Noise
 from ..solver.shortlist import forget
 from ..solver.state import SamplingOptions, SoftmaxState, grow, init_state, prepare

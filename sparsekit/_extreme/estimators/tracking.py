@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..._solver import outcome
-from ..solver.blocks import BLOCK
+from ..plan import DECISION_ROWS
 from ..solver.refine import NEGLIGIBLE_DECREASE
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
@@ -19,8 +19,6 @@ from .settings import epochs_until_spent
 EVALUATED_PART = 0.2
 # Scores that an estimate may take in any case: half a millisecond.
 FREE_SCORES = 2**16
-# Fewest rows of an estimate: fewer say too little.
-MIN_ROWS = 64
 # Most rows of an estimate: more say nothing new.
 MAX_ROWS = 20000
 # Epochs over which a fall of the objective is judged. Long fits have an estimate after so many, of more rows.
@@ -54,7 +52,7 @@ class Tracker:
         size = _sample_size(source.use.sum(), options, n_classes, self.every)
         n = len(examples.codes)
         self.estimate = None
-        if size >= min(n, MIN_ROWS):
+        if size >= min(n, DECISION_ROWS):
             size = min(size, MAX_ROWS)
             # all rows are X itself, where a copy of most would take as much memory
             sample = draw(examples, n if 2 * size > n else size, _spawn(run.rng))
@@ -157,8 +155,7 @@ class Tracker:
 
 def _sample_size(n_rows, options, n_classes, every):
     """Rows with EVALUATED_PART of the scores of so many epochs."""
-    plan = options.plan
-    taken = min(n_classes, options.n_negatives + 1 if plan is None else plan.n_drawn * BLOCK)
+    taken = min(n_classes, options.classes_of_step)
     return int(every * max(FREE_SCORES, EVALUATED_PART * n_rows * taken) / n_classes)
 
 

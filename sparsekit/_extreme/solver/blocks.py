@@ -15,7 +15,6 @@ from .noise import Noise
 
 # rows of a table whose distance in bytes is a multiple of this compete for the same cache lines
 PAGE = 4096
-BLOCK = kernels.BLOCK
 
 
 @dataclass(frozen=True)

@@ -142,8 +142,8 @@ def epoch(state, rows, options, work, learning_rate, rng, *, limits=_NO_LIMITS):
     if work.examples is not work.chosen:
         work.examples.set(work.chosen)
     unit = options.batch_size * options.n_threads
-    classes = options.n_negatives + 1 if options.plan is None else options.plan.n_drawn * _class_blocks.BLOCK
-    per_call = max(1, int(work.kernels.WORK_PER_CALL / (max(1.0, rows.width) * classes))) // unit
+    of_step = max(1.0, rows.width) * options.classes_of_step
+    per_call = max(1, int(work.kernels.WORK_PER_CALL / of_step)) // unit
     per_call = max(1, per_call) * unit
     n, bad, complete = len(work.examples), -1, True
     for begin in range(0, n, per_call):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..._arrays import enlarged, full, lengthened
+from ..._cython.extreme._class_blocks import BLOCK
 from ..._linalg import matrix
 from ..plan import Choices
 from .blocks import BlockPlan, stride_of
@@ -34,6 +35,11 @@ class SamplingOptions:
     def method_number(self):
         """The number of the method in the kernels."""
         return METHODS[self.method]
+
+    @property
+    def classes_of_step(self):
+        """Number of classes whose weights a step reads."""
+        return self.n_negatives + 1 if self.plan is None else self.plan.n_drawn * BLOCK
 
 
 @dataclass

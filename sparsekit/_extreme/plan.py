@@ -117,27 +117,15 @@ def newton_follows(options, rows, n_classes):
     return is_small or is_dense(rows)
 
 
-def sums_are_dense(n_sums, n_features, n_classes, n_pairs, n_entries):
-    """Whether class sums with so many entries are a table (n_features, n_classes).
-
-    Parameters
-    ----------
-    n_sums, n_features, n_classes : int
-    n_pairs : int
-        Of an entry of X and a class that has its feature.
-    n_entries : int
-        Of X.
-    """
-    size = n_features * n_classes
-    is_small = size <= MAX_SCORES or n_sums >= DENSE_PART * size
+def sums_are_dense(sums, n_pairs, n_entries):
+    """Whether class sums (n_features, n_classes) are a table; pairs are of an entry of X and a class."""
+    n_features, n_classes = sums.shape
+    is_small = n_features * n_classes <= MAX_SCORES or sums.nnz >= DENSE_PART * n_features * n_classes
     return is_small and n_pairs >= DENSE_PART * n_entries * n_classes
 
 
 def center_is_dense(weights, width, sums_dense):
-    """Whether centroids (n_classes, n_features) are a table of ``width`` columns for the steps.
-
-    They are where class sums were one and classes fill half of it, or where there are entries enough.
-    """
+    """Whether centroids (n_classes, n_features) are a table of ``width`` columns, as class sums may be."""
     n_classes, n_features = weights.shape
     return (sums_dense and 2 * n_classes >= width) or weights.nnz >= DENSE_PART * n_features * width
 

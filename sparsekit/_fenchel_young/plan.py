@@ -42,14 +42,5 @@ def newton_sweeps(loss):
 
 
 def ascent_goes_on(n_sweeps, expected, newton):
-    """Whether ascent goes on after so many sweeps, where so many more are expected.
-
-    Parameters
-    ----------
-    n_sweeps : int
-    expected : float
-        Infinite where the last sweeps did not lower the gap.
-    newton : float
-        `newton_sweeps` of the loss.
-    """
+    """Whether ascent goes on after so many sweeps, with so many expected; ``newton`` is `newton_sweeps`."""
     return n_sweeps <= FREE_PART * newton or n_sweeps + expected <= newton

@@ -145,7 +145,7 @@ def fit_weights(X, y, n_classes, rng, weight=None):
     by_feature.data = (by_feature.data / unit).astype(np.float32)
     # of an entry of X and a class that has its feature
     pairs = int(with_feature @ np.diff(by_feature.indptr))
-    dense = sums_are_dense(by_feature.nnz, p, n_classes, pairs, X.nnz)
+    dense = sums_are_dense(by_feature, pairs, X.nnz)
     if dense:
         by_feature = by_feature.toarray()
     idf = np.log1p(n / np.maximum(with_feature, 1))

@@ -16,7 +16,7 @@ import numpy as np
 from ..._cython.fenchel_young import _dual_ascent
 from ..._linalg import class_products as _class_model
 from ..._linalg.dense_design import DenseDesign
-from ..plan import ascent_comes_first, ascent_goes_on, newton_sweeps
+from ..plan import ascent_goes_on, newton_sweeps
 
 # Sweeps between two evaluations of the duality gap.
 SWEEPS_PER_BLOCK = 5
@@ -52,13 +52,6 @@ class Ascent:
         self.center = point.T[-1].copy() if run.free else None
 
         self.sweep = _sweep_of(loss.design)
-
-    @classmethod
-    def where_it_pays(cls, run, point, enough):
-        """An Ascent, or None where Newton's method comes first."""
-        if not ascent_comes_first(run.loss, run.alpha):
-            return None
-        return cls(run, point, enough)
 
     def goes_on(self, f, gap):
         """Whether another block pays, with this objective and duality gap."""

@@ -21,6 +21,7 @@ from ..._solver import outcome
 from ..._solver.outcome import Progress, Stop
 from ..._solver.tolerances import F_ROUNDING, GAP_FACTOR, MAX_STALLED
 from ..._typing import EitherArray
+from ..plan import ascent_comes_first
 from .ascent import Ascent
 from .directions import Continuation, Directions, largest
 from .gap import balance, scaled_gap
@@ -238,7 +239,9 @@ class NewtonState:
 def init_state(run, x0, tol):
     """The state at ``x0``, or at zero where that is better."""
     point, scale = run.begin(x0)
-    return NewtonState(point, scale, Directions(run), Ascent.where_it_pays(run, point, GAP_FACTOR * tol))
+    sweeps = ascent_comes_first(run.loss, run.alpha)
+    ascent = Ascent(run, point, GAP_FACTOR * tol) if sweeps else None
+    return NewtonState(point, scale, Directions(run), ascent)
 
 
 def step(state, run):

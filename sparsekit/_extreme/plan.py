@@ -137,15 +137,7 @@ def rows_at_once(counts, n_negatives, noise, batch_size):
     moves by as many steps at once. Each of those was meant to be the only one. So a round has so few rows
     that the most frequent class gets only a few of them. With eight fits may diverge, with thirty they do.
     Where every row has every class as a negative, each row moves it by the class's probability only. That is
-    on average the share of its label.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_classes,)
-    n_negatives : int
-    noise : Noise or None
-    batch_size : int
-        Rows of a batch, whose steps are a mean.
+    on average the share of its label. Steps of a batch's ``batch_size`` rows are a mean.
     """
     K = len(counts)
     label = counts / counts.sum()

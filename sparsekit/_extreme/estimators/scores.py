@@ -11,8 +11,7 @@ from ..._cython.extreme._extreme import WORK_PER_CALL
 from ..._linalg.threads import blas_threads
 from ..plan import MAX_SCORES, shortlist_pays
 from ..solver.shortlist import shortlist_of
-
-_NO_INDEX = np.empty(0, dtype=np.int32)
+from .targets import NO_INDEX
 
 
 def linear_scores(X, coef, dtype, n_threads):
@@ -132,7 +131,7 @@ class HashedScores:
     def block(self, X, lo, hi):
         dtype = self.table.dtype
         out = np.empty((X.shape[0], hi - lo), dtype=dtype, like=self.table)
-        sparse, none = is_sparse(X), np.asarray(_NO_INDEX, like=self.table)
+        sparse, none = is_sparse(X), np.asarray(NO_INDEX, like=self.table)
         xp = namespace(table=self.table)
         data = (X.data if sparse else xp.ascontiguousarray(X).reshape(-1)).astype(dtype, copy=False)
         indices, indptr = (X.indices, X.indptr) if sparse else (none, none)

@@ -251,17 +251,14 @@ def resume(model, n_classes, dtype, options):
     W = model.coef_ if W is None else W[None, :]
     W = W.toarray() if sp.issparse(W) else W
     xp = namespace(W=W)
-    if W.dtype != dtype or _is_read_only(W) or not W.flags.c_contiguous:
+    is_writeable = getattr(W.flags, "writeable", True)  # CuPy's arrays always are
+    if W.dtype != dtype or not is_writeable or not W.flags.c_contiguous:
         W = xp.array(W, dtype=dtype, order="C")
     bias = xp.array(model.intercept_, dtype=dtype) if model.fit_intercept else None
     shift = 64 - model.hash_bits if model.hash_bits else 0
     state = SoftmaxState(W, bias, len(model.intercept_), shift)
     state.rows_seen = model.t_
     return prepare(grow(state, n_classes), options)
-
-
-def _is_read_only(array):
-    return not getattr(array.flags, "writeable", True)  # CuPy's arrays never are
 
 
 def weight_dtype(model):

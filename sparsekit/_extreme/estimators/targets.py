@@ -13,7 +13,7 @@ from ..._estimator.labels import refuse_missing_labels, refuse_real_labels
 from ..._messages import shown
 from ..solver.sgd import DataRows
 
-_NO_INDEX = np.empty(0, dtype=np.int32)
+NO_INDEX = np.empty(0, dtype=np.int32)
 
 
 @dataclass
@@ -189,7 +189,7 @@ def make_rows(X, targets, label_choice, kept=None, relative=True):
     # read-only buffers (memory maps) are fine for the kernel, other layouts are not
     y = np.ascontiguousarray(y)
     data = X.data if is_sparse(X) else X.reshape(-1)
-    none = np.asarray(_NO_INDEX, like=data)
+    none = np.asarray(NO_INDEX, like=data)
     indices, indptr = (X.indices, X.indptr) if is_sparse(X) else (none, none)
     weight, of = (None if a is None else np.asarray(a, like=data) for a in (weight, of))
     y = np.asarray(y, like=data)

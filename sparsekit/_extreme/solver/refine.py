@@ -74,14 +74,8 @@ def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
     state.W[:, place] = result.x[: X.shape[1]]
     if state.bias is not None:
         state.bias[place] = result.x[-1]
-    return float(result.fun) + _entropy(q, weight)
-
-
-def _entropy(q, weight):
-    """Mean entropy of the targets, by which their log-loss is more than the Fenchel-Young loss."""
-    if q.ndim == 1:
-        return 0.0
-    return float(np.average(np.log(np.count_nonzero(q, axis=1)), weights=weight))
+    # the log-loss is more by the mean entropy of the targets
+    return float(result.fun) + loss.magnitude
 
 
 def _given(X, targets, use, label_choice, K):

@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 
+from ..._arrays import enlarged
 from ..._cython.extreme import _ranking as kernels
 from ..plan import MAX_BYTES, shortlist_helps
 
@@ -95,7 +96,7 @@ class Shortlist:
             if n > len(self.q):
                 most = MAX_BYTES // self.q.shape[1]
                 size = min(len(self.slots), max(n, 2 * len(self.q)), most)
-                self.q, self.steps = (_enlarged(one, size) for one in (self.q, self.steps))
+                self.q, self.steps = (enlarged(one, (size, one.shape[1])) for one in (self.q, self.steps))
             if len(missing):
                 made = slice(self.n_made, n)
                 kernels.round_columns(coef, missing, self.order, self.q[made], self.steps[made], n_threads)
@@ -117,9 +118,3 @@ class Shortlist:
         self.failures += n - int(is_done.sum())
         self.listed += int(listed[is_done].sum())
         return is_done
-
-
-def _enlarged(array, size):
-    new = np.empty((size, array.shape[1]), dtype=array.dtype)
-    new[: len(array)] = array
-    return new

@@ -58,7 +58,7 @@ def test_folders_include_and_import_themselves_and_shared(source, side):
     assert not wrong and seen > 50
 
 
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("side", [*SIDES, "_scalar"])
 def test_no_header_includes_itself_over_others(source, side):
     found = {
         path.relative_to(source / side).as_posix(): set(INCLUDE.findall(path.read_text(encoding="utf-8")))

@@ -16,28 +16,13 @@
         for (int64_t e = M->start[j * B->n_blocks + b]; e < M->start[j * B->n_blocks + b + 1]; e++)                 \
             row[M->lane[e]] += center[e] * ((REAL)1 - (REAL)1 / ((REAL)1 + s * by[M->lane[e]]));                    \
     }                                                                                                               \
-    /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
-     * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
-     * The factor is the ridge over the part of rows with the feature, times the weight of the drawn block (1 for   \
-     * the label). The mean over the draws is the ridge. */                                                         \
-    SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
-                                   const sk_metric *M, sk_workspace workspace, const REAL *restrict x,              \
-                                   const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
-                                   sk_size count) {                                                                 \
-        sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
-        double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
-        double bias_scale = 0.0, unit = M->totals[3], times = M->n_threads;                                         \
-        REAL *xs = (REAL *)M->workspace, *xr = xs + p, *W = (REAL *)T->W, *bias = (REAL *)T->bias;                  \
-        const REAL *table = M->start == NULL ? (const REAL *)M->center : NULL, zeros[SK_BLOCK] = {0};               \
+    /* Adds a row to the sums of its features; squares: the sum of the gradient's squares. Sets xs and xr, x and the\
+     * ridge in their metric. Adds to the squared length of x, and to the change of a score by a step. */           \
+    SK_INLINE void sk_feature_steps_##NAME(const sk_rule *rule, const sk_metric *M, const REAL *restrict x,         \
+                                           const INDEX *restrict c, sk_size len, double squares, REAL *xs, REAL *xr,\
+                                           double *length_, double *reach_) {                                       \
+        double unit = M->totals[3], times = M->n_threads, length = *length_, reach = *reach_;                       \
         int ridge = rule->ridge > 0.0;                                                                              \
-        M->totals[1] += times;                                                                                      \
-        SK_SIMD_WITH(reduction(+ : squares))                                                                        \
-        for (sk_size j = 0; j <= n; j++) squares += g[j] * g[j];                                                    \
-        if (bias != NULL && squares > 0.0) {                                                                        \
-            M->totals[2] += times * squares;                                                                        \
-            length = 1.0;                                                                                           \
-            reach = bias_scale = 1.0 / sqrt(M->totals[2]);                                                          \
-        }                                                                                                           \
         if (c == NULL) {                                                                                            \
             double *features = M->features, *rows = M->rows, often = rule->ridge * unit * unit * M->totals[1];      \
             SK_SIMD_WITH(reduction(+ : length, reach))                                                              \
@@ -67,6 +52,32 @@
                 xr[i] = (REAL)(scale < SK_MOST_SHRINKAGE ? scale : SK_MOST_SHRINKAGE);                              \
             }                                                                                                       \
         }                                                                                                           \
+        *length_ = length;                                                                                          \
+        *reach_ = reach;                                                                                            \
+    }                                                                                                               \
+    /* The changes of one row in the metric of the sums, from the gradient g along x. The ridge shrinks in the same \
+     * metric, since another one would change the solution. Only weights of the row's features and classes shrink.  \
+     * The factor is the ridge over the part of rows with the feature, times the weight of the drawn block (1 for   \
+     * the label). The mean over the draws is the ridge. */                                                         \
+    SK_INLINE void sk_adapt_##NAME(const sk_table *T, const sk_rule *rule, const sk_blocks *B,                      \
+                                   const sk_metric *M, sk_workspace workspace, const REAL *restrict x,              \
+                                   const INDEX *restrict c, sk_size len, int64_t y, const int64_t *block,           \
+                                   sk_size count) {                                                                 \
+        sk_size n = count * SK_BLOCK, stride = B->stride, p = T->n_features;                                        \
+        double *g = workspace.g, *shrink = workspace.rho, squares = 0.0, length = 0.0, reach = 0.0, most = 0.0, root; \
+        double bias_scale = 0.0, times = M->n_threads;                                                              \
+        REAL *xs = (REAL *)M->workspace, *xr = xs + p, *W = (REAL *)T->W, *bias = (REAL *)T->bias;                  \
+        const REAL *table = M->start == NULL ? (const REAL *)M->center : NULL, zeros[SK_BLOCK] = {0};               \
+        int ridge = rule->ridge > 0.0;                                                                              \
+        M->totals[1] += times;                                                                                      \
+        SK_SIMD_WITH(reduction(+ : squares))                                                                        \
+        for (sk_size j = 0; j <= n; j++) squares += g[j] * g[j];                                                    \
+        if (bias != NULL && squares > 0.0) {                                                                        \
+            M->totals[2] += times * squares;                                                                        \
+            length = 1.0;                                                                                           \
+            reach = bias_scale = 1.0 / sqrt(M->totals[2]);                                                          \
+        }                                                                                                           \
+        sk_feature_steps_##NAME(rule, M, x, c, len, squares, xs, xr, &length, &reach);                              \
         M->totals[0] += times * length * squares;                                                                   \
         root = rule->eta * sqrt(M->totals[0]);                                                                      \
         M->classes[y] += times * length * g[0] * g[0];                                                              \

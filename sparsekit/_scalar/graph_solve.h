@@ -109,6 +109,29 @@ FG_SHARED void fg_proximal_rescale(const fg_plan *g, const fg_state *t, double b
     FG_SHARE(i, g->n_linear + g->n_orout) t->tau[i] *= by;
 }
 
+/* Saves the scores of LP-MAP and sets its initial mu. Returns the scores' sum; the largest, and the smallest not 0. */
+FG_SHARED double fg_begin_map(FG_TEAM const fg_plan *g, const fg_state *t, int is_warm, double *largest,
+                              double *smallest) {
+    double size = 0.0, most = 0.0, least = FG_HUGE;
+    FG_SHARE(k, g->n_var + g->n_add) {
+        const fg_count i = k - (fg_count)g->n_var;
+        const int is_own = k < g->n_var;
+        const double score = is_own ? (t->off[k] ? 0.0 : fabs(t->eta[k])) : (t->off_add[i] ? 0.0 : fabs(t->add[i]));
+        size += score;
+        most = fmax(most, score);
+        least = score > 0.0 ? fmin(least, score) : least;
+        if (is_own) {
+            t->eta0[k] = t->eta[k];
+            if (!is_warm) t->mu[k] = 0.0;
+        } else
+            t->add0[i] = t->add[i];
+    }
+    size = FG_TEAM_SUM(size);
+    *largest = FG_TEAM_MOST(most);
+    *smallest = -FG_TEAM_MOST(-least);
+    return size;
+}
+
 /* LP-SparseMAP, or AD3, by one run. LP-MAP by proximal points: each mu is the LP-SparseMAP solution for the scores
  * eta / rho + the previous mu. A fixed point solves the linear program. The number of steps is finite. rho decreases
  * from step to step, to resolve small scores next to large ones. Every step starts from the multipliers of the last
@@ -118,8 +141,7 @@ FG_SHARED int fg_solve_any(FG_TEAM const fg_plan *g, const fg_state *t, const fg
     const double strength = scales ? fg_strength(FG_SAME_TEAM g, t) : 1.0;
     /* the distance to the multipliers grows with the scores */
     const double gamma = given->step_size * fmin(FG_MAX_FIRST_FACTOR, fmax(1.0, strength));
-    /* of the scores: their sum, the largest, the smallest that is not 0 */
-    double size = 0.0, most = 0.0, smallest = FG_HUGE;
+    double size = 0.0, most = 0.0, smallest = 1.0; /* of the scores: their sum, the largest, the smallest not 0 */
     double rho, begin, least, exact = 0.0; /* rho at first, where it resolves the smallest score, where it has digits */
     long long passes = 0, newton = 0;
     fg_options o = *given;
@@ -128,22 +150,7 @@ FG_SHARED int fg_solve_any(FG_TEAM const fg_plan *g, const fg_state *t, const fg
         o.quadratic = 1;
         r->gamma = o.step_size; /* the last solve's scores may have been large; here they are in units of rho */
     }
-    FG_SHARE(k, is_map ? g->n_var + g->n_add : 0) {
-        const fg_count i = k - (fg_count)g->n_var;
-        const int is_own = k < g->n_var;
-        const double score = is_own ? (t->off[k] ? 0.0 : fabs(t->eta[k])) : (t->off_add[i] ? 0.0 : fabs(t->add[i]));
-        size += score;
-        most = fmax(most, score);
-        smallest = score > 0.0 ? fmin(smallest, score) : smallest;
-        if (is_own) {
-            t->eta0[k] = t->eta[k];
-            if (!r->warm) t->mu[k] = 0.0;
-        } else
-            t->add0[i] = t->add[i];
-    }
-    size = FG_TEAM_SUM(size);
-    most = FG_TEAM_MOST(most);
-    smallest = -FG_TEAM_MOST(-smallest);
+    if (is_map) size = fg_begin_map(FG_SAME_TEAM g, t, r->warm, &most, &smallest);
     if (!(size > 0.0)) smallest = 1.0; /* no scores to resolve, but forbidden variables still compare with rho */
     least = fmax(0.5 * smallest, 1e-13 * most);
     rho = begin = fmax(size > 0.0 ? 0.2 * size / (double)(g->n_var + g->n_add) : 1.0, least);

@@ -7,6 +7,8 @@
 #ifndef SPARSEKIT_GRAPH_NEWTON_H
 #define SPARSEKIT_GRAPH_NEWTON_H
 
+#include "line_search.h"
+
 /* largest numbers of Newton steps, and of trials of a line search */
 #define FG_NEWTON_STEPS 50
 #define FG_DUAL_TRIALS 12
@@ -56,7 +58,8 @@ FG_SHARED double fg_dual_direction(FG_TEAM const fg_plan *g, const fg_state *t, 
 FG_SHARED int fg_newton(FG_TEAM const fg_plan *g, const fg_state *t, fg_report *r, double tol, long long most,
                         int *status) {
     enum { FIRST, SEARCH, LAST } phase = FIRST;
-    double last = 0.0, start = 0.0, step = 0.0, lo = 0.0, hi = 0.0, at_lo = 0.0, at_hi = 0.0;
+    double last = 0.0, start = 0.0, step = 0.0;
+    sk_bracket bracket = {0.0, 0.0, 0.0, 0.0, 0.0};
     int slow = 0, it = 0, trial = 0;
     FG_SHARE(s, g->n_slot) t->s[s] = 0.0;
     tol = fmax(tol, fg_dual_rounding(FG_SAME_TEAM g, t)); /* after which all threads have met */
@@ -65,16 +68,8 @@ FG_SHARED int fg_newton(FG_TEAM const fg_plan *g, const fg_state *t, fg_report *
         if ((*status = FG_DUAL_AT(g, t, r, step, &slope))) return 0;
         if (phase == LAST) return r->residual <= tol && FG_ALL_SOLVED(g, t);
         if (phase == SEARCH) {
-            /* the slope increases along the way and is 0 at the best step: secants in a bracket */
             if (!(fabs(slope) <= -0.9 * start || r->residual <= tol)) {
-                if (slope > 0.0) hi = step, at_hi = slope;
-                else lo = step, at_lo = slope;
-                if (hi == 0.0) step *= 4.0;
-                else {
-                    const double next = lo - at_lo * (hi - lo) / (at_hi - at_lo), margin = 0.05 * (hi - lo);
-                    step = next > lo + margin ? next : lo + margin;
-                    step = step < hi - margin ? step : hi - margin;
-                }
+                step = sk_next_step(&bracket, step, slope, FG_HUGE);
                 if (r->n_iter >= most) return 0;
                 if (++trial == FG_DUAL_TRIALS) {
                     phase = LAST;
@@ -91,11 +86,12 @@ FG_SHARED int fg_newton(FG_TEAM const fg_plan *g, const fg_state *t, fg_report *
         if (it >= FG_NEWTON_STEPS || r->n_iter >= most || FG_TEAM_ENDS(g, t)) return 0;
         phase = SEARCH;
         last = r->residual;
-        start = at_lo = fg_dual_direction(FG_SAME_TEAM g, t, last);
+        start = fg_dual_direction(FG_SAME_TEAM g, t, last);
         r->n_newton++;
         if (!(start < 0.0)) return 0;
+        bracket.at_lo = start;
+        bracket.lo = bracket.hi = bracket.at_hi = bracket.last = 0.0;
         step = 1.0;
-        lo = hi = 0.0;
         trial = 0;
     }
 }

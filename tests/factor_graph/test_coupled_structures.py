@@ -214,7 +214,7 @@ def sequence_with_rules(T, K, m):
 
 
 def test_few_passes_have_flows(monkeypatch):
-    graph = sequence_with_rules(40, 3, 60)
+    graph = sequence_with_rules(40, 3, 80)
     solution = graph.solve()
     assert solution.success and solution.solver == "interior point"
     assert solution.nit < plan.MAX_PASSES

@@ -7,6 +7,7 @@
 
 #include "factor_graph/factor_triangle.h"
 #include "factor_graph/factor_watch.h"
+#include "line_search.h"
 
 /* largest pivot, relative to the diagonal, that counts as rounding */
 #define FG_PIVOT_TOLERANCE 1e-10
@@ -14,34 +15,18 @@
 /* Evaluates a problem at a step along its direction: returns the residual. The slope increases with the step. */
 typedef double (*fg_trial)(void *problem, double step, double *slope);
 
-/* Line search: a step of at most `most` that shrinks the slope, `start` < 0 at 0, to a tenth, or the residual to `tol`.
- * Whether there is one. It expands by factors of four until the slope changes its sign, then takes secant steps in the
- * bracket. The slope at an end that stays twice is halved (Illinois rule): at a kink steps would creep otherwise. */
+/* Line search: a step of at most `most` that shrinks the slope, `start` < 0 at 0, by a tenth, or the residual to `tol`.
+ * Whether there is one: the longest step has a negative slope, or trials suffice. */
 static int fg_line_search(void *problem, fg_trial at, double start, double tol, double most, int trials, double *step,
                           double *miss) {
-    double lo = 0.0, hi = 0.0, at_lo = start, at_hi = 0.0, last = 0.0, slope;
+    sk_bracket bracket = {0.0, 0.0, start, 0.0, 0.0};
     *step = most < 1.0 ? most : 1.0;
     for (int trial = 0; trial < trials; trial++) {
-        double margin, next;
+        double slope;
         *miss = at(problem, *step, &slope);
         if (fabs(slope) <= -0.9 * start || *miss <= tol) return 1;
-        if (slope > 0.0) {
-            if (last > 0.0) at_lo *= 0.5;
-            hi = *step, at_hi = slope;
-        } else {
-            if (last < 0.0) at_hi *= 0.5;
-            lo = *step, at_lo = slope;
-        }
-        last = slope;
-        if (hi == 0.0) {
-            if (!(*step < most)) return 1;
-            *step = 4.0 * *step < most ? 4.0 * *step : most;
-            continue;
-        }
-        margin = 0.05 * (hi - lo);
-        next = lo - at_lo * (hi - lo) / (at_hi - at_lo);
-        next = next > lo + margin ? next : lo + margin;
-        *step = next < hi - margin ? next : hi - margin;
+        if (!(slope > 0.0) && bracket.hi == 0.0 && !(*step < most)) return 1;
+        *step = sk_next_step(&bracket, *step, slope, most);
     }
     return 0;
 }

@@ -17,7 +17,7 @@ class Problem:
     """An estimator and the size of its data; ``p`` of dense rows, ``p_sparse`` of sparse ones."""
 
     make: Callable[[], object]
-    target: str  # "numbers", "labels" or "classes"
+    target: str  # "numbers", "counts", "labels" or "classes"
     n: int
     p: int
     p_sparse: int
@@ -30,18 +30,14 @@ def problems():
     """Name -> Problem."""
     import sparsekit as sk
 
+    ten_classes = "classes", 30_000, 100, 5_000, 10
     return {
         "L1LogisticOBA": Problem(lambda: sk.L1LogisticOBA(C=0.1), "classes", 100_000, 300, 20_000),
-        "L1LogisticOBA, 10 classes": Problem(
-            lambda: sk.L1LogisticOBA(C=0.1), "classes", 30_000, 100, 5_000, 10
-        ),
+        "L1LogisticOBA, 10 classes": Problem(lambda: sk.L1LogisticOBA(C=0.1), *ten_classes),
         "LassoOBA": Problem(lambda: sk.LassoOBA(alpha=1e-4), "numbers", 100_000, 300, 20_000),
-        "SparsemaxClassifier": Problem(
-            lambda: sk.SparsemaxClassifier(alpha=1e-3), "classes", 30_000, 100, 5_000, 10
-        ),
-        "SoftmaxClassifier": Problem(
-            lambda: sk.SoftmaxClassifier(alpha=1e-3), "classes", 30_000, 100, 5_000, 10
-        ),
+        "GLMOBA": Problem(lambda: sk.GLMOBA("poisson", alpha=1e-3), "counts", 30_000, 300, 20_000),
+        "SparsemaxClassifier": Problem(lambda: sk.SparsemaxClassifier(alpha=1e-3), *ten_classes),
+        "SoftmaxClassifier": Problem(lambda: sk.SoftmaxClassifier(alpha=1e-3), *ten_classes),
         "ExtremeSoftmaxSGD": Problem(
             lambda: sk.ExtremeSoftmaxSGD(max_iter=3, random_state=0),
             "classes", 50_000, 100, 20_000, 1000, agree=None,
@@ -75,6 +71,8 @@ def draw(problem, form, options, scale=1.0):
     scores = X @ W + 0.5 * rng.standard_normal((n, outputs))
     if problem.target == "numbers":
         return X, np.asarray(scores[:, 0])
+    if problem.target == "counts":
+        return X, rng.poisson(np.exp(np.clip(scores[:, 0], -2.0, 2.0))) * 1.0
     if problem.target == "labels":
         return X, (scores > 0).astype(np.int64)
     y = np.argmax(scores, axis=1)

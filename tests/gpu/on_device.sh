@@ -14,7 +14,7 @@ set -euo pipefail
 
 start=$SECONDS
 limit=600       # seconds, of everything
-build_limit=300 # of them, for the wheel
+setup_limit=240 # of them, for what is installed and for the wheel; the parts share the others
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 
@@ -36,6 +36,12 @@ fail() {
 work=$(mktemp -d "${TMPDIR:-/tmp}/sparsekit-on-device.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
+# Run a command for what is left of the time to set up, at least a second: 0 would be without a limit.
+limited() {
+    local left=$((setup_limit - (SECONDS - start)))
+    timeout --kill-after=5 "$((left > 1 ? left : 1))" "$@"
+}
+
 # The first interpreter of a supported version, one that has CuPy before others.
 find_python() {
     local name found='' names=(python3 python python3.14 python3.13 python3.12 python3.11)
@@ -53,7 +59,7 @@ find_python() {
 
 # Requirements that this Python lacks, CuPy's for the CUDA version that the driver has.
 missing() {
-    "$python" - <<'PYTHON'
+    limited "$python" - <<'PYTHON'
 import importlib.util
 import re
 import shutil
@@ -77,7 +83,7 @@ PYTHON
 install() {
     local from=()
     if [ -n "$wheels" ]; then from=(--no-index --find-links "$wheels"); fi
-    "$python" -m pip install --quiet --disable-pip-version-check --target "$work/site" "${from[@]}" "$@"
+    limited "${pip[@]}" install --quiet --disable-pip-version-check --target "$work/site" "${from[@]}" "$@"
 }
 
 build() {
@@ -86,23 +92,25 @@ build() {
     # what is installed builds without a copy of itself, and its programs are beside it
     if "$python" -c 'import mesonpy, Cython' 2>/dev/null; then from=(--no-build-isolation); fi
     PATH="$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH" \
-        timeout "$build_limit" "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps \
-        --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
+        limited "${pip[@]}" wheel --quiet --disable-pip-version-check --no-deps \
+        -Cbuild-dir="$work/build" --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
 }
 
 python=$(find_python)
 [ -n "$python" ] || fail "no Python 3.11 to 3.14 found; set PYTHON"
 if [ -z "$installed" ]; then
-    if ! "$python" -m pip --version >/dev/null 2>&1; then
-        "$python" -m venv --system-site-packages "$work/venv" || fail "$python has no pip, and venv failed"
-        python=$work/venv/bin/python
+    pip=("$python" -m pip)
+    if ! "${pip[@]}" --version >/dev/null 2>&1; then
+        limited "$python" -m venv "$work/venv" || fail "$python has no pip, and venv failed"
+        # another Python's pip installs for this one, which may be a virtual environment itself
+        pip=("$work/venv/bin/python" -m pip --python "$python")
     fi
     mapfile -t lacking < <(missing)
     if [ ${#lacking[@]} -gt 0 ]; then
-        install "${lacking[@]}" || fail "pip could not install ${lacking[*]}"
+        install "${lacking[@]}" || fail "pip could not install ${lacking[*]} within $setup_limit s"
     fi
     if ! { [ -n "$wheels" ] && install --no-deps --pre sparsekit; }; then
-        build || fail "the wheel could not be built"
+        build || fail "the wheel could not be built within $setup_limit s; --wheels takes one that is"
         install --no-deps "$work"/wheels/*.whl || fail "the wheel could not be installed"
     fi
 fi

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import emulation
 import pytest
 from children import run_limited
 from gpu_sources import FILES
 from on_device import driver_calls, parity
-from on_device.__main__ import PARTS
+from on_device.__main__ import PARTS, parse
 from on_device.options import GPU_TESTS
 
 SCRIPT = GPU_TESTS / "on_device.sh"
@@ -26,8 +27,8 @@ def dry_run(tmp_path):
     if shutil.which("bash") is None:
         pytest.skip("bash is not installed")
 
-    def run(*options, python=sys.executable, limit=280):
-        command = ["bash", SCRIPT, "--installed", "--dry-run", "--out", tmp_path, *options]
+    def run(*options, python=sys.executable, limit=280, package=("--installed",)):
+        command = ["bash", SCRIPT, *package, "--dry-run", "--out", tmp_path, *options]
         done = run_limited(command, timeout=limit, env={**os.environ, "PYTHON": python}, cwd=tmp_path)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         assert lines, done.stderr
@@ -85,6 +86,7 @@ def test_a_task_over_its_limit_is_reported(dry_run):
 
 
 def test_tasks_that_no_time_is_left_for_are_named(dry_run):
+    assert sum(PARTS.values()) <= parse([]).limit
     status, lines = dry_run("--only", "environment", "sanitizer", "--limit", "0")
     assert status == 1
     assert lines[-1]["parts"] == {"environment": "timeout", "sanitizer": "timeout"}
@@ -120,6 +122,20 @@ def test_without_a_python_the_script_says_so(dry_run):
     status, lines = dry_run(python="no-such-python")
     assert status == 2
     assert lines == [{"summary": "failed", "error": "no Python 3.11 to 3.14 found; set PYTHON"}]
+
+
+def test_the_package_is_that_of_the_folder_of_wheels(dry_run, tmp_path):
+    pytest.importorskip("pip")
+    with zipfile.ZipFile(tmp_path / "sparsekit-99-py3-none-any.whl", "w") as wheel:
+        for name, text in {
+            "METADATA": "Metadata-Version: 2.1\nName: sparsekit\nVersion: 99\n",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }.items():
+            wheel.writestr(f"sparsekit-99.dist-info/{name}", text)
+    given = ("--only", "environment", "--task", "versions")
+    status, lines = dry_run(*given, package=("--wheels", tmp_path))
+    assert status == 0 and "sparsekit 99" in lines[0]["packages"]
 
 
 def test_every_source_has_a_check_that_exists():

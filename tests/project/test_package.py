@@ -237,25 +237,15 @@ def test_source_distribution_holds_what_a_build_needs(checkout):
         pytest.skip("SPARSEKIT_SDIST names no source distribution; .ci/run builds one and sets it")
     with tarfile.open(archive) as tar:
         names = {str(Path(*Path(name).parts[1:])) for name in tar.getnames()}
-    needed = {
-        "pyproject.toml",
-        "meson.build",
-        "LICENSE",
-        "README.md",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "SECURITY.md",
-    }
+    needed = {"pyproject.toml", "meson.build", "LICENSE"}
+    needed |= {"README.md", "CHANGELOG.md", "CITATION.cff", "SECURITY.md"}
     for folder, kinds in (
         ("sparsekit", ("py", "pyi", "typed", "pyx", "pxd", "h", "build")),
         ("tests", ("py",)),
         ("examples", ("py",)),
     ):
-        needed |= {
-            str(path.relative_to(checkout))
-            for kind in kinds
-            for path in (checkout / folder).rglob(f"*.{kind}")
-        }
+        for kind in kinds:
+            needed |= {str(path.relative_to(checkout)) for path in (checkout / folder).rglob(f"*.{kind}")}
     assert needed <= names
     assert not [name for name in names if name.endswith((".so", ".o", ".pyc", ".npz"))]
 

@@ -6,7 +6,7 @@ import time
 
 import gpu_sources
 
-TASK_LIMIT, LIMIT, AT_ONCE = 110, 120, True
+TASK_LIMIT, AT_ONCE = 110, True
 IN_DRY_RUN = 3  # sources: others take g++ minutes
 
 

@@ -66,16 +66,12 @@ def run_task(part, task, options, limit, threads):
         env.update(OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), OMP_WAIT_POLICY="PASSIVE")
     with tempfile.TemporaryDirectory(prefix="on-device-") as folder:
         result, log = Path(folder, "result.json"), Path(folder, "log")
-        child = ["-P", "-m", "on_device.task", part, task, json.dumps(asdict(options)), result]
+        given = json.dumps(asdict(options))
+        child = [sys.executable, "-P", "-m", "on_device.task", part, task, given, result]
         start = time.perf_counter()
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [sys.executable, *child],
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=stream,
-                env=env,
-                process_group=0,
+                child, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=env, process_group=0
             )
             try:
                 status = process.wait(limit)
@@ -94,8 +90,8 @@ def run_task(part, task, options, limit, threads):
     return {"seconds": seconds, **fields}, text
 
 
-def run_part(name, options, lines, *, only_task, deadline, task_limit, at_once):
-    """Run a part's tasks until ``deadline`` (`time.monotonic`), write their lines and its own.
+def run_part(name, options, lines, *, only_task, left, share, task_limit, at_once):
+    """Run a part's tasks for its ``share`` of the seconds ``left``, write their lines and its own.
 
     Returns its status.
     """
@@ -110,7 +106,7 @@ def run_part(name, options, lines, *, only_task, deadline, task_limit, at_once):
         lines.write(part=name, status="skipped", reason=f"it has no task {only_task!r}")
         return "skipped"
     patience = options.size(1, DRY_RUN_LIMITS)
-    deadline = min(deadline, start + patience * part.LIMIT)
+    deadline = start + left * min(1.0, patience * share)
     together = part.AT_ONCE or options.dry_run  # in which no time means anything
     threads = max(1, len(os.sched_getaffinity(0)) // at_once) if together else None
 

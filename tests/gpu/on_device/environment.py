@@ -10,7 +10,7 @@ import subprocess
 
 from .options import benchmark_helpers
 
-TASK_LIMIT, LIMIT, AT_ONCE = 40, 60, False
+TASK_LIMIT, AT_ONCE = 40, False
 PACKAGES = ("cupy", "sparsekit", "numpy", "scipy", "scikit-learn", "torch", "triton", "pytest", "hypothesis")
 COPIED = 1 << 30  # bytes
 

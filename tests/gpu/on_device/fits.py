@@ -11,7 +11,7 @@ from gpu_data import to_device
 
 from . import problems
 
-TASK_LIMIT, LIMIT, AT_ONCE = 40, 160, False
+TASK_LIMIT, AT_ONCE = 40, False
 # cuSPARSE has a part in these fits, and the order of its sums is open (doc/gpu.md)
 MAY_DIFFER = {"BoundedRegressor, csr", "BoundedClassifier, csr"}
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from .options import Skipped
 from .pytest_cases import run_tests
 
-TASK_LIMIT, LIMIT, AT_ONCE = 90, 120, True
+TASK_LIMIT, AT_ONCE = 90, True
 CASES = 6
 CASES_OF_ESTIMATORS = 24
 
@@ -25,6 +25,7 @@ CHECKS = {
     "ranking": "test_gpu_ranking.py::test_rankings",
     "factor_graph/factor_graph": "test_gpu_factor_graph.py::test_kernels_like_those_of_the_cpu",
     "estimators": "test_gpu_fits.py::test_fits_are_those_of_main_memory",
+    "GLMOBA": "test_gpu_glm.py::test_fits_are_those_of_main_memory",
     "ExtremeSoftmaxSGD": "test_gpu_extreme_fits.py::test_dense_rows_weights_and_other_labels",
     "minimize_nqn": "test_gpu_nqn.py::test_iterates_are_those_of_main_memory",
     "LPSparseMAPClassifier": "test_gpu_lp_sparsemap_classifier.py::test_fits",

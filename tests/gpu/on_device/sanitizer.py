@@ -14,7 +14,7 @@ from pathlib import Path
 from . import parity
 from .options import Skipped
 
-TASK_LIMIT, LIMIT, AT_ONCE = 70, 80, True
+TASK_LIMIT, AT_ONCE = 70, True
 FOUND_ERRORS = 86  # exit status that stands for what the tool found
 TRIAL = "import cupy; assert int(cupy.arange(3).sum()) == 3"
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: .*")

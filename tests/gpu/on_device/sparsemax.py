@@ -6,7 +6,7 @@ import numpy as np
 
 from .options import benchmark_helpers
 
-TASK_LIMIT, LIMIT, AT_ONCE = 30, 60, False
+TASK_LIMIT, AT_ONCE = 30, False
 WIDTHS = (100, 1000, 1024, 4096, 16384, 131072, 1 << 20)
 NBYTES = 256 << 20  # of an input, float32
 ERROR = 1e-5  # largest difference from the CPU's probabilities

@@ -11,7 +11,7 @@ from . import problems
 from .driver_calls import NoCounts, count_calls
 from .options import Skipped
 
-TASK_LIMIT, LIMIT, AT_ONCE = 40, 60, True
+TASK_LIMIT, AT_ONCE = 40, True
 IN_DRY_RUN = ("LassoOBA, csr", "SparsemaxClassifier, dense")
 
 

@@ -55,15 +55,12 @@ class NVRTC:
 
     @classmethod
     def find(cls):
-        """The library of the wheel nvidia-cuda-nvrtc, of a toolkit, or None."""
+        """The libraries of a toolkit and of the wheels nvidia-cuda-nvrtc-cu12 and nvidia-cuda-nvrtc."""
         folders = [Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "lib64"]
         found = importlib.util.find_spec("nvidia")
         for location in found.submodule_search_locations if found else ():
-            folders += [Path(location) / "cuda_nvrtc" / "lib", *Path(location).glob("cu*/lib")]
-        for folder in folders:
-            for path in sorted(folder.glob("libnvrtc.so.*")):
-                return cls(path)
-        return None
+            folders += sorted(Path(location).glob("cu*/lib"))
+        return [cls(path) for folder in folders for path in sorted(folder.glob("libnvrtc.so.*"))[:1]]
 
     def targets(self):
         """Chips to compile for: each of WANTED, or the oldest that this version still knows."""

@@ -10,7 +10,8 @@ from gpu_sources import DOUBLE, FILES, KERNEL, SINGLE, has_types
 from sparsekit.gpu.shared import _compile
 
 NVCC = gpu_compilers.nvcc()
-NVRTC = gpu_compilers.NVRTC.find()
+# their tests are skipped without a toolkit or `pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-nvrtc`
+NVRTCS = gpu_compilers.NVRTC.find()
 SPILL = re.compile(r"Function properties for (\w+)\n.*?(\d+) bytes spill stores")
 
 
@@ -38,7 +39,7 @@ def nvcc_chips():
     if NVCC is None:
         return [None]
     chips = gpu_compilers.nvcc_targets(NVCC)
-    return chips if NVRTC is None else chips[1:]
+    return chips[1:] if NVRTCS else chips
 
 
 @pytest.mark.parametrize("chip", nvcc_chips())
@@ -63,13 +64,13 @@ def test_nvcc_compiles_double_precision(tmp_path):
     )
 
 
-# what CuPy calls, and on the oldest chip, which newer toolkits than NVRTC's have dropped
-@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
+# what CuPy calls, and on the oldest chip that each version knows
+@pytest.mark.parametrize("nvrtc", NVRTCS)
 @pytest.mark.parametrize("file", FILES)
-def test_nvrtc_compiles_every_source(file):
+def test_nvrtc_compiles_every_source(nvrtc, file):
     for types in (SINGLE, DOUBLE) if has_types(file) else (SINGLE,):
         options = ["--ptxas-options=-v", f"-DREAL={types[0]}", f"-DINDEX={types[1]}"]
-        code, said = NVRTC.compile(_compile.source(file), NVRTC.targets()[0], options)
+        code, said = nvrtc.compile(_compile.source(file), nvrtc.targets()[0], options)
         assert code[:4] == b"\x7fELF"
         assert SPILL.search(said) and spilled(said) == {}
 
@@ -102,11 +103,11 @@ def elementwise_sources(cupy, monkeypatch):
     return found
 
 
-@pytest.mark.skipif(NVRTC is None, reason="NVRTC is not installed (pip install nvidia-cuda-nvrtc-cu12)")
-def test_nvrtc_compiles_elementwise_kernels(cupy, monkeypatch):
+@pytest.mark.parametrize("nvrtc", NVRTCS)
+def test_nvrtc_compiles_elementwise_kernels(nvrtc, cupy, monkeypatch):
     if not hasattr(cupy, "emulation"):
         pytest.skip("a GPU is there: CuPy itself compiles them")
     found = elementwise_sources(cupy, monkeypatch)
     assert len(found) == 9
     for name, code in found.items():
-        assert NVRTC.compile(code, NVRTC.targets()[0])[0][:4] == b"\x7fELF", name
+        assert nvrtc.compile(code, nvrtc.targets()[0])[0][:4] == b"\x7fELF", name

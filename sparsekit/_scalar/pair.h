@@ -31,6 +31,11 @@ SK_BOTH void sk_pair(double v1, double v2, double d1, double d2, double q, doubl
     *x2 = turn ? 1.0 - y2 : y2;
 }
 
+/* N p of a pair with marginals a and b. With a score of 0 the two count as independent. */
+SK_BOTH double sk_pair_both(double a, double b, double score) {
+    return score > 0.0 ? (a < b ? a : b) : (score < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
+}
+
 typedef struct {
     double f1, f2, e1, e2, coef, n1, n2;
 } sk_pair_slopes;

@@ -80,6 +80,7 @@ def elementwise_sources(cupy, monkeypatch):
     from cupy import _kernels
 
     from sparsekit.gpu.bounded import _row_losses
+    from sparsekit.gpu.factor_graph import _factor_graph
     from sparsekit.gpu.l1 import _glm
     from sparsekit.gpu.shared import _curvature, _dense
 
@@ -100,6 +101,7 @@ def elementwise_sources(cupy, monkeypatch):
     _curvature.cg_step(1.0, *[single] * 5)
     _curvature.cg_turn(1.0, *[single] * 3)
     _dense.rmatvec(one[:, None], one, one, square=True)
+    _factor_graph.pair_entries(one, one, one, one, one)
     return found
 
 
@@ -108,6 +110,6 @@ def test_nvrtc_compiles_elementwise_kernels(nvrtc, cupy, monkeypatch):
     if not hasattr(cupy, "emulation"):
         pytest.skip("a GPU is there: CuPy itself compiles them")
     found = elementwise_sources(cupy, monkeypatch)
-    assert len(found) == 9
+    assert len(found) == 10
     for name, code in found.items():
         assert nvrtc.compile(code, nvrtc.targets()[0])[0][:4] == b"\x7fELF", name

@@ -55,14 +55,11 @@ static int fg_differentiate(const fg_plan *g, fg_state *t, const double *d_eta, 
     return status;
 }
 
-/* N p of all factors (n_add). Two variables with a score of 0 count as independent. */
+/* N p of all factors (n_add) */
 static void fg_additionals(const fg_plan *g, fg_state *t, double *out) {
     for (sk_size s = 0; s < 2 * g->n_pair; s++) t->z[s] = t->mu[g->var[s]];
     for (sk_size i = 0; i < g->n_flip; i++) t->z[g->flip[i]] = 1.0 - t->z[g->flip[i]];
-    for (sk_size i = 0; i < g->n_pair; i++) {
-        double a = t->z[i], b = t->z[g->n_pair + i], c = t->c[i];
-        out[g->pair_add[i]] = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
-    }
+    for (sk_size i = 0; i < g->n_pair; i++) out[g->pair_add[i]] = sk_pair_both(t->z[i], t->z[g->n_pair + i], t->c[i]);
     for (sk_size i = 0; i < g->n_struct; i++) {
         const fg_spec *p = g->spec + i;
         if (t->active[i].by_constraints && p->n_add) {

@@ -146,7 +146,8 @@ extern "C" __global__ void sk_extreme_steps(double* u, real* W, real* bias, doub
     else if (*bad == ~0ull) class_moves(P, round, blockIdx.x);
 }
 
-// out[i, j] = score of row lo + i for classes[j], from a hashed table; a warp an entry
+// out[i, j] = score of row lo + i for classes[j], from a hashed table; a warp an entry.
+// No ReductionKernel: rows of CSR have lengths of their own, and it sums along an axis.
 extern "C" __global__ void sk_hashed_scores(const real* data, const index_t* col, const index_t* start,
                                             long long width, long long sparse, long long lo, long long rows,
                                             const real* W, long long shift, const long long* classes,

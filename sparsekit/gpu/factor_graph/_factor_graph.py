@@ -11,8 +11,16 @@ from typing import Any
 import numpy as np
 
 from ..._typing import Array, DeviceArray
-from ..shared._compile import THREADS, grid1d, kernel, largest_shared
+from ..shared._compile import THREADS, elementwise, kernel, largest_shared
 from ..shared._reduce import WARP
+
+_PAIRS = "float64 first, float64 second, T not_first, T not_second, float64 score"
+_BOTH = "both = sk_pair_both(not_first ? 1.0 - first : first, not_second ? 1.0 - second : second, score)"
+
+
+def pair_entries(*pairs: DeviceArray) -> DeviceArray:
+    """N p of pairs: marginals of their two variables, whether these are negated, scores of both on."""
+    return elementwise(_PAIRS, "float64 both", _BOTH, "sk_pair_entries", "pair.h")(*pairs)
 
 
 def shared_bytes() -> int:
@@ -83,8 +91,15 @@ class Plan:
             cupy.asarray(np.concatenate([*reals, [0.0]])),
         )
         self.n_threads = count_threads(self.n_slot)
+        # the variables of pairs, first ones and second ones, and which of them are negated
+        both = slice(2 * n_pair)
+        self.pair_var, self.pair_negated = (
+            cupy.asarray(ints[name][both].reshape(2, n_pair)) for name in ("var", "negated")
+        )
+        self.pair_add = cupy.asarray(ints["pair_add"])
         # factor_graph.cuh has the state's arrays in this order
         sizes = {"eta": n_var, "mu": n_var, "add": n_add, "x": self.n_slot, "l": self.n_slot}
+        sizes |= {"f": self.n_slot, "e": self.n_slot, "c": n_pair}
         self.slices: dict[str, slice] = {}
         at = 0
         for name, size in sizes.items():
@@ -138,9 +153,9 @@ class States:
 
         out = cupy.zeros((self.n, self.plan.n_add))
         if out.size:
-            launch = kernel("factor_graph/factor_graph", "sk_factor_graph_additionals")
-            args = (*self.plan.arrays, self.block, self.plan.stride, self.n, out)
-            launch(grid1d(self.n * self.plan.n_pair), THREADS, args)
+            mu, var, negated = self._part("mu"), self.plan.pair_var, self.plan.pair_negated
+            pairs = mu[:, var[0]], mu[:, var[1]], negated[0], negated[1], self._part("c")
+            out[:, self.plan.pair_add] = pair_entries(*pairs)
         return out
 
     def copies(self, i: int) -> DeviceArray:

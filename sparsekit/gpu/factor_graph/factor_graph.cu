@@ -94,22 +94,3 @@ extern "C" __global__ void __launch_bounds__(256, 1)
     factors::jvp(team, work.plan, work.state, d_eta + i * work.plan.n_var, d_add + i * work.plan.n_add,
                  out + i * work.plan.n_var);
 }
-
-// out (n, n_add) = N p of the pairs. Two variables with a score of 0 count as independent.
-extern "C" __global__ void sk_factor_graph_additionals(const long long* __restrict__ counts,
-                                                       const int* __restrict__ ints, const double* __restrict__ reals,
-                                                       double* states, long long stride, long long n, double* out) {
-    factors::Plan g;
-    factors::State t;
-    factors::read_counts(g, counts);
-    factors::assign_buffers(g, ints, reals);
-    for (long long k = sk::thread_of_grid(); k < n * g.n_pair; k += sk::threads_of_grid()) {
-        const long long row = k / g.n_pair;
-        const int i = (int)(k % g.n_pair), o = g.n_pair + i;
-        factors::assign_buffers(t, g, states + row * stride);
-        const double c = t.c[i], first = t.mu[g.var[i]], second = t.mu[g.var[o]];
-        const double a = g.negated[i] ? 1.0 - first : first, b = g.negated[o] ? 1.0 - second : second;
-        const double both = c > 0.0 ? (a < b ? a : b) : (c < 0.0 ? (a + b > 1.0 ? a + b - 1.0 : 0.0) : a * b);
-        out[row * g.n_add + g.pair_add[i]] = both;
-    }
-}

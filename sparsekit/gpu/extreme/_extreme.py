@@ -5,8 +5,8 @@ in rounds. In each, every one of ``n_threads`` parts of the order takes its next
 the weights as they are at the round's start. Then each class gets its changes in the order of the parts. One
 part makes the steps of one thread on the CPU, with the same classes from the same generator. The classes of
 many rounds are drawn and sorted ahead; no block waits for another, nothing is added atomically and equal
-calls give equal bits. Only a hashed table, whose
-classes share entries, is added to atomically: its last bits change from run to run.
+calls give equal bits. Only a hashed table, whose classes share entries, is added to atomically: its last bits
+change from run to run.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-// Passes over all factors of a graph by the threads of a block: their answers, and products with their Jacobians. The GPU version of _cython/factor_graph/factor_passes.h. No pass begins
-// with a barrier; each says whether it ends with one.
+// Passes over all factors of a graph by the threads of a block: their answers, and products with their Jacobians. The
+// GPU version of _cython/factor_graph/factor_passes.h. No pass begins with a barrier; each says whether it ends with one.
 #ifndef SK_FACTOR_PASSES_CUH
 #define SK_FACTOR_PASSES_CUH
 

@@ -1,7 +1,7 @@
-"""Hessian operators of the multinomial model on the GPU; public by way of ``gpu.shared._multinomial``.
+"""Hessian operators of the multinomial model on the GPU; as those in ``_cython``.
 
-Products go over float32 copies of the working features, by rows and back by the columns of a transposed copy.
-Every sum has one order, none is by atomic additions.
+Products go over float32 copies of the working features. Sparse ones are read by rows, and back by the columns
+of a transposed copy: every sum has one order. Dense ones are products of cuBLAS.
 """
 
 from __future__ import annotations

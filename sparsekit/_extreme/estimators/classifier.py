@@ -103,10 +103,10 @@ class ExtremeSoftmaxSGD(
     tol : float, default=1e-4
         A fit stops when the estimated objective moved by less than ``tol * log(n_classes)`` an epoch over
         five epochs, two standard errors included. It also stops when the objective itself is at most 50 times
-        that. Newton's method stops after two such falls. A ConvergenceWarning says that it still fell by
-        more, two standard errors deducted, after ``max_iter`` epochs. This certifies nothing: a rate that
-        decays too fast comes to rest too. A fit that chose C gives no warning after all epochs of its decay.
-        0: all epochs are run, without a warning. None: the objective is not estimated either.
+        that. A ConvergenceWarning says that it still fell by more, two standard errors deducted, after
+        ``max_iter`` epochs. This certifies nothing: a rate that decays too fast comes to rest too. A fit that
+        chose C gives no warning after all epochs of its decay. 0: all epochs are run, without a warning.
+        None: the objective is not estimated either.
     max_time : float, default=None
         Largest time of the epochs in seconds; None: no limit. The choice of a rate is not counted, nor are
         centroids. The choice of C takes at most as much again.

@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..._solver import outcome
 from ..plan import DECISION_ROWS
-from ..solver.refine import NEGLIGIBLE_DECREASE
 from .objective import SampledObjective, draw, examples_of
 from .settings import epochs_until_spent
 
@@ -25,6 +24,8 @@ MAX_ROWS = 20000
 # Newton's method goes on after so many: 24 fits end at the same objectives with 2 to 8 epochs before it, and
 # with up to 3 steps more or fewer.
 WINDOW = 5
+# Falls of tol an epoch that are not worth their time: an objective that is no more itself can't fall by more.
+NEGLIGIBLE_DECREASE = 50.0
 # Standard errors by which a difference must be on one side of tol.
 STANDARD_ERRORS = 2.0
 ATTRIBUTES = ("objective_curve_", "objective_error_curve_", "objective_", "objective_error_")

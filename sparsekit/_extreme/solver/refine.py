@@ -13,9 +13,11 @@ from ..._fenchel_young.solver.minimize_model import minimize_fenchel_young
 MIN_SECONDS = 1.0
 # Largest time in units of the time of max_iter epochs.
 MAX_TIME_RATIO = 2.0
-# Falls of tol that are not worth their time: an objective that is no more itself can't fall by more. Without
-# a ridge, the weights of separable classes would grow without limit.
-NEGLIGIBLE_DECREASE = 50.0
+# Steps end after two decreases of the objective below this part of log K.
+MIN_DECREASE = 1e-4
+# Steps end at an objective below this part of log K. Without a ridge, the weights of separable classes would
+# grow without limit.
+LOW_OBJECTIVE = 5e-3
 
 
 def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
@@ -50,18 +52,17 @@ def refine_in_memory(model, X, targets, use, state, options, seconds, n_epochs):
         limit = min(limit, model.max_time - seconds)
         if limit <= 0:
             return None
-    enough, values, flat = (model.tol or 0.0) * np.log(K), [], [0]
-    low = NEGLIGIBLE_DECREASE * enough
+    enough, values, flat = MIN_DECREASE * np.log(K), [], [0]
 
     def is_enough(intermediate_result):
         values.append(intermediate_result.fun)
         small = len(values) > 1 and values[-2] - values[-1] < enough
         flat[0] = flat[0] + 1 if small else 0
-        return flat[0] >= 2 or values[-1] <= low
+        return flat[0] >= 2 or values[-1] <= LOW_OBJECTIVE * np.log(K)
 
     begin = time.perf_counter()
     first = loss.derivatives(loss.scores(start))[0] + options.alpha / 2 * float((start**2).sum())
-    if not low < first < np.inf:
+    if not LOW_OBJECTIVE * np.log(K) < first < np.inf:
         return None
     result = minimize_fenchel_young(
         loss, options.alpha, start, tol=1e-6, max_iter=100, max_time=limit, callback=is_enough

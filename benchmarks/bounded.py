@@ -214,7 +214,7 @@ def peers(args):
         for loss in ("hinge", "squared_hinge"):
             svc = LinearSVC(loss=loss, C=1e4 / len(z), tol=1e-6, max_iter=10**5, **none)
             cases.append((f"{name}, {loss}", A, z, BoundedClassifier(loss, alpha=1e-4, **none), svc))
-    cases += rehline_cases(X, signs)
+    cases += hinge_cases(X, signs)
     rows = []
     for name, A, target, ours, peer in cases:
         t_ours, _ = timed(args.repeat, ours.fit, A, target)
@@ -228,21 +228,30 @@ def peers(args):
     return _common.markdown_table(COLUMNS_KINKS, rows)
 
 
-def rehline_cases(X, signs):
-    """Hinges of dense X, tall and wide, which rehline's coordinate descent is for."""
+def hinge_cases(X, signs):
+    """Hinges of dense, wide and sparse X beside rehline if it is installed; wide ones beside LinearSVC."""
+    rng = np.random.default_rng(0)
+    wide = rng.standard_normal((500, 5000))
+    others = np.where(wide @ rng.standard_normal(5000) > 20.0 * rng.standard_normal(500), 1.0, -1.0)
+    problems = [
+        (f"{A.shape[0]} x {A.shape[1]}", A, y, C)
+        for A, y in ((X, signs), (wide, others))
+        for C in (1e-2, 1.0)
+    ]
+    problems += [(name, A, y, 1e4 / len(y)) for name, A, y in real_sets()]
     try:
         from rehline import plqERM_Ridge
     except ImportError:
         print("skipped: rehline is not installed")
-        return []
-    rng = np.random.default_rng(0)
-    wide = rng.standard_normal((500, 5000))
-    others = np.where(wide @ rng.standard_normal(5000) > 20.0 * rng.standard_normal(500), 1.0, -1.0)
+        plqERM_Ridge = None
     cases = []
-    for A, y in ((X, signs), (wide, others)):
-        for C in (1e-2, 1.0):
-            name = f"{A.shape[0]} x {A.shape[1]}, hinge, C = {C:g}"
-            ours = BoundedClassifier("hinge", alpha=1 / (C * len(y)), fit_intercept=False)
+    for name, A, y, C in problems:
+        name = f"{name}, hinge, C = {C:.2g}"
+        ours = BoundedClassifier("hinge", alpha=1 / (C * len(y)), fit_intercept=False)
+        if A is wide:
+            svc = LinearSVC(loss="hinge", C=C, tol=1e-6, max_iter=10**5, fit_intercept=False)
+            cases.append((name, A, y, ours, svc))
+        if plqERM_Ridge is not None:
             cases.append((name, A, y, ours, plqERM_Ridge({"name": "svm"}, C=C, tol=1e-5, max_iter=10**5)))
     return cases
 

@@ -1,7 +1,7 @@
-"""Which algorithm solves a problem of bounded coefficients: the size thresholds, with their evidence.
+"""Which algorithm solves a problem of bounded coefficients: the thresholds of size and cost.
 
-- Newton's method on envelopes (`refine`) ends every fit; for few entries of X it runs alone. Where its matrix
-  is too large, NQN takes its place.
+- Newton's method on envelopes (`refine`) ends the fits that the others leave open. For few entries of X it
+  runs alone. Where its matrix is too large, NQN takes its place.
 - NQN (`Descent.approach`) comes before it; on smooth losses while it costs less than some Newton steps.
 - Ascent on the dual comes before NQN or between the two, where other methods cost more sweeps than it has.
 - Several outputs: the same ascent, then proximal points (`proximal_points`), whose systems `SystemCosts`
@@ -17,7 +17,10 @@ from .._linalg.dense_design import DenseDesign
 from .._linalg.newton import MAX_SIDE
 from .losses.losses import PiecewiseLoss
 
-PRODUCTS, COLUMNS, ROWS = "products", "columns", "rows"
+# How `OutputSystems` solves: by conjugate gradients, or by a matrix over columns or rows.
+BY_PRODUCTS = "products"
+BY_COLUMNS = "columns"
+BY_ROWS = "rows"
 
 # Up to this many entries of X Newton's method runs alone, until rounding stops it. Reordered or weighted rows
 # then give the same answer.
@@ -37,16 +40,16 @@ NQN_LINEAR_FACTOR = 10
 ASCENT_NEWTON_STEPS = 1.5
 # NQN's part of that cost, in entries that sweeps read. With 5e7 a fit to 200 x 200 normal numbers takes
 # 16 times as long, with 2e8 the 124 fits 1.1 times.
-FIXED_COST = 1e8
+NQN_COST = 1e8
 # Cost of a sweep beside its entries and rows, in entries: its part of a certificate. Without it four fits to
 # 300 x 80 to 600 x 50 sparse numbers take 5 to 6 times as long as by Newton's method, with it 1.2 to 1.9.
 SWEEP_COST = 1e4
 # Cost of NQN and Newton's method, in sweeps, below which no sweep is made. With 0 fits to 10000 x 30 normal
 # numbers take 1.6 times as long; with 600 fits to 3000 x 100 and 2000 x 150 ones take 1.06 times as long.
-MIN_COST = 350
+MIN_NEWTON_COST = 350
 # Part of the other methods' cost after which the number of sweeps left is estimated; the gap falls slowly at
 # first. With 0.05 two of the 124 fits take 16 times as long, with 0.2 low ranks take 3 times as long.
-TRIAL = 0.1
+ASCENT_TRIAL = 0.1
 # Part of an output's first objective up to which proximal steps go on from the last point of the sweeps. 37
 # hinge fits, of which six helped to choose it, take 0.76 of the time that they take from the point before, at
 # most 1.4 times. With 0.5 wide columns of large means take up to 3 times as many steps.
@@ -113,7 +116,7 @@ def estimate_ridge_cost(matrix, has_kinks, is_quadratic=False):
     part = 1.0
     if is_quadratic:
         part = HOST.factor / (IterationTime.sparse_entry if matrix.is_sparse else IterationTime.entry)
-    return _newton_cost(matrix, p, FIXED_COST, part)
+    return _newton_cost(matrix, p, NQN_COST, part)
 
 
 def estimate_other_cost(problem, w=None):
@@ -143,14 +146,14 @@ def estimate_other_cost(problem, w=None):
 
 
 def _newton_cost(matrix, n_free, fixed=0.0, part=1.0):
-    """The cost of Newton's method with ``n_free`` coefficients, in sweeps; 0 below `MIN_COST`.
+    """The cost of Newton's method with ``n_free`` coefficients, in sweeps; 0 below `MIN_NEWTON_COST`.
 
-    ``fixed`` is a cost in entries. ``part`` is a factor of what reaches `MIN_COST`.
+    ``fixed`` is a cost in entries. ``part`` is a factor of what reaches `MIN_NEWTON_COST`.
     """
     n, m = matrix.shape[0], min(matrix.shape[0], n_free, MAX_SIDE)
     entries = ASCENT_NEWTON_STEPS * m**2 * (matrix.nnz / n + m / 3.0) + fixed
     cost = entries / (matrix.nnz + n + SWEEP_COST)
-    return part * cost if cost >= MIN_COST else 0.0
+    return part * cost if cost >= MIN_NEWTON_COST else 0.0
 
 
 def count_free(problem, w):
@@ -173,7 +176,7 @@ def ascent_gives_way(n_sweeps, at, before, gap, allowed, other_cost):
     """
     if np.isnan(gap):
         return True
-    if n_sweeps < TRIAL * other_cost:
+    if n_sweeps < ASCENT_TRIAL * other_cost:
         return False
     left = (n_sweeps - at) * np.log(gap / allowed)  # times the logarithm below
     return left > other_cost * np.log(before / gap)
@@ -197,14 +200,14 @@ class SystemCosts:
 
     def choose(self, count, n_products, is_made):
         """The algorithm for outputs with ``count`` (k,) curved rows; ``is_made``: the matrix of the rows."""
-        costs = {PRODUCTS: n_products * self._cost_of_product(len(count))}
+        costs = {BY_PRODUCTS: n_products * self._cost_of_product(len(count))}
         if self.has_column_matrix:
             factor = HOST.factor * self.size**3 / 3.0
-            costs[COLUMNS] = float((self.row_cost * count + factor).sum())
+            costs[BY_COLUMNS] = float((self.row_cost * count + factor).sum())
         if self.has_row_matrix:
-            costs[ROWS] = float((HOST.factor * count**3 / 3.0 + GATHER_COST * count**2).sum())
+            costs[BY_ROWS] = float((HOST.factor * count**3 / 3.0 + GATHER_COST * count**2).sum())
             if not is_made:
-                costs[ROWS] += self.n * self._cost_of_product(1) / 4.0
+                costs[BY_ROWS] += self.n * self._cost_of_product(1) / 4.0
         return min(costs, key=costs.get)
 
     def _cost_of_product(self, k):

@@ -1,4 +1,4 @@
-"""Which algorithms a fit and a prediction get: every size threshold of the wing, with its evidence.
+"""Which algorithms a fit and a prediction get: the size thresholds of the wing.
 
 - `choices_of`: the method of the steps. "auto" is adaptive steps, or implicit SGD where these can't be.
 - `takes_centroids`: what the ridge shrinks to, with prior="auto".

@@ -1,4 +1,4 @@
-"""Which algorithm minimises a Fenchel-Young loss: the size thresholds of the wing, with their evidence.
+"""Which algorithm minimises a Fenchel-Young loss: the size thresholds of the wing.
 
 - Blocks of rows beyond memory: L-BFGS (`solver/block_loss.py`), since Newton's method makes more passes.
 - Sparsemax whose Newton systems are large: sweeps of dual ascent (`solver/ascent.py`), as long as they pay.

@@ -34,10 +34,12 @@ def conjugate_gradients(product, precondition, r, needs_step, max_products, sele
         H = product(p)
         curvature = _dots(p, H)
         is_curved = (curvature > 0.0) & (curvature < np.inf)
+        n_products += 1
+        if not np.any(is_curved):
+            return x, n_products
         step_size = _ratio(size, curvature)
         x[..., columns] += step_size * p
         r = r - step_size * H
-        n_products += 1
 
 
 def _dots(A, B):

@@ -269,21 +269,21 @@ def test_plan_of_more_rows_than_columns(loss, n, p, is_sparse, expected):
     "name",
     [
         "ASCENT_NEWTON_STEPS",
-        "FIXED_COST",
+        "NQN_COST",
         "INTERCEPT",
-        "MIN_COST",
+        "MIN_NEWTON_COST",
         "MIN_SWEEPS",
         "MORE_SWEEPS",
         "SWEEP_COST",
-        "TRIAL",
+        "ASCENT_TRIAL",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("extreme", ["large", "small"])
 def test_answers_do_not_depend_on_limits(monkeypatch, name, extreme):
     values = {
-        "FIXED_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_COST": (0.0, np.inf), "MIN_SWEEPS": (1, 90),
-        "MORE_SWEEPS": (0.0, 2.0), "ASCENT_NEWTON_STEPS": (0.0, 1e6),
-        "SWEEP_COST": (0.0, 1e9), "TRIAL": (0.0, np.inf),
+        "NQN_COST": (0.0, 1e12), "INTERCEPT": (0.03, 3.0), "MIN_NEWTON_COST": (0.0, np.inf),
+        "MIN_SWEEPS": (1, 90), "MORE_SWEEPS": (0.0, 2.0), "ASCENT_NEWTON_STEPS": (0.0, 1e6),
+        "SWEEP_COST": (0.0, 1e9), "ASCENT_TRIAL": (0.0, np.inf),
     }  # fmt: skip
     X = sp.random(400, 350, 0.05, format="csr", random_state=6)
     rng = np.random.default_rng(6)

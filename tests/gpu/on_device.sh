@@ -59,11 +59,12 @@ find_python() {
 
 # Requirements that this Python lacks, CuPy's for the CUDA version that the driver has.
 missing() {
-    limited "$python" - <<'PYTHON'
+    limited "$python" - "${given[@]}" <<'PYTHON'
 import importlib.util
 import re
 import shutil
 import subprocess
+import sys
 
 needed = ["numpy>=2.0", "scipy>=1.15", "scikit-learn>=1.6", "joblib>=1.3", "threadpoolctl>=3.5",
           "pytest>=9.0", "hypothesis>=6.100", "pytest-xdist>=3.6", "pytest-timeout>=2.3", "mpmath>=1.3"]
@@ -72,7 +73,7 @@ for requirement in needed:
     name = re.split("[>=]", requirement)[0]
     if importlib.util.find_spec(modules.get(name, name)) is None:
         print(requirement)
-if importlib.util.find_spec("cupy") is None and shutil.which("nvidia-smi"):
+if importlib.util.find_spec("cupy") is None and shutil.which("nvidia-smi") and "--dry-run" not in sys.argv:
     said = subprocess.run(["nvidia-smi"], capture_output=True, text=True, timeout=60).stdout
     version = re.search(r"CUDA Version:\s*(\d+)", said)
     print(f"cupy-cuda{13 if version and int(version[1]) >= 13 else 12}x>=14")
@@ -93,7 +94,7 @@ build() {
     if "$python" -c 'import mesonpy, Cython' 2>/dev/null; then from=(--no-build-isolation); fi
     PATH="$("$python" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH" \
         limited "${pip[@]}" wheel --quiet --disable-pip-version-check --no-deps \
-        -Cbuild-dir="$work/build" --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
+        --config-settings=build-dir="$work/build" --wheel-dir "$work/wheels" "${from[@]}" "$checkout"
 }
 
 python=$(find_python)
@@ -105,13 +106,14 @@ if [ -z "$installed" ]; then
         # another Python's pip installs for this one, which may be a virtual environment itself
         pip=("$work/venv/bin/python" -m pip --python "$python")
     fi
-    mapfile -t lacking < <(missing)
+    missing > "$work/lacking" || fail "what is missing could not be found within $setup_limit s"
+    mapfile -t lacking < "$work/lacking"
     if [ ${#lacking[@]} -gt 0 ]; then
         install "${lacking[@]}" || fail "pip could not install ${lacking[*]} within $setup_limit s"
     fi
     if ! { [ -n "$wheels" ] && install --no-deps --pre sparsekit; }; then
         build || fail "the wheel could not be built within $setup_limit s; --wheels takes one that is"
-        install --no-deps "$work"/wheels/*.whl || fail "the wheel could not be installed"
+        install --no-deps "$work"/wheels/*.whl || fail "the wheel could not be installed within $setup_limit s"
     fi
 fi
 

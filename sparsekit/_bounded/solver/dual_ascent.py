@@ -6,8 +6,7 @@ r"""Coordinate ascent on the dual of a linear model with a ridge.
 g is the penalty over the box. A step maximises over one a_i and reads one row of X [1]_; rows that stay at a
 bound are left out. The curvature of a step is |x_i|^2 / alpha_2, an upper bound where coefficients are at
 bounds or zero. The last condition is that of a free intercept. It has b as its multiplier and a quadratic
-term, as in the method of multipliers. `plan.py` decides when it runs and when it
-gives way to other methods.
+term, as in the method of multipliers. `plan.py` decides when it runs and when it gives way to other methods.
 
 .. [1] C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual coordinate descent
    method for large-scale linear SVM", ICML 2008.

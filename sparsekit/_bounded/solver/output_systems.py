@@ -12,7 +12,7 @@ from ..._linalg.class_products import class_sums, matmat
 from ..._linalg.conjugate_gradients import conjugate_gradients
 from ..._linalg.dense_design import DenseDesign
 from ..._linalg.positive import solve_positive
-from ..plan import COLUMNS, FIRST_PRODUCTS, PRODUCTS, ROWS, SystemCosts
+from ..plan import BY_COLUMNS, BY_PRODUCTS, BY_ROWS, FIRST_PRODUCTS, SystemCosts
 
 # Largest number of products of a step by conjugate gradients.
 MAX_PRODUCTS = 60
@@ -66,7 +66,7 @@ class OutputSystems:
         Those by conjugate gradients have residuals of at most ``enough`` (k,).
         """
         choice = self.costs.choose((D > 0.0).sum(axis=0), self.expected, self.kernel is not None)
-        solvers = {PRODUCTS: self._by_products, COLUMNS: self._by_columns, ROWS: self._by_rows}
+        solvers = {BY_PRODUCTS: self._by_products, BY_COLUMNS: self._by_columns, BY_ROWS: self._by_rows}
         return solvers[choice](G, D, enough)
 
     def _ridge(self, D):

@@ -70,7 +70,7 @@ def choose_rate(model, source, options, noise, rng):
     slack = EQUAL_LOSSES * np.log(max(2, len(targets.classes)))
     # the best at an end of the range is none yet
     for factor, end in ((10.0, max), (0.1, min)):
-        for _ in RATES:
+        for _ in range(len(RATES)):
             last = end(losses)
             others = min((v for r, v in losses.items() if r != last), default=np.inf)
             if not (np.isfinite(losses[last]) and losses[last] <= others - (slack if end is max else 0.0)):

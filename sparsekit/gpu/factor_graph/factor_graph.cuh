@@ -72,7 +72,7 @@ struct State {
     const unsigned char *off, *off_add; // what -inf forbids
 };
 
-// arrays of a state, one after the other; what outlasts a solve comes first (_factor_graph.py has this order)
+// arrays of a state, one after the other; what outlasts a solve comes first (_factor_graph.py: the first eight)
 static __device__ __forceinline__ long long assign_buffers(State& t, const Plan& g, double* at) {
     const long long nv = g.n_var, ns = g.n_slot, np = g.n_pair, no = g.n_linear + g.n_orout;
     double* begin = at;

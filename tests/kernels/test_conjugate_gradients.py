@@ -20,3 +20,5 @@ def test_systems_are_solved_together_as_each_alone():
     counts = [conjugate_gradients(B.dot, rest[0], r[:, k], *rest[2:])[1] for k, B in enumerate(A)]
     assert counts[::2] == [0, 0] and abs(n_products - max(counts)) <= 1 and set(left) <= {1, 3}
     assert conjugate_gradients(np.negative, *rest)[1] == 1  # there is no curvature
+    # one system has none
+    assert conjugate_gradients(lambda p: p * [1.0, -1.0, 1.0, 1.0], *rest)[1] < 99

@@ -5,8 +5,10 @@ import numpy as np
 from ..._linalg.cost import PRODUCTS
 from ..._solver.tolerances import ROUNDING
 
-# Largest number of conjugate gradient steps of a direction.
-MAX_PRODUCTS = 250
+# Largest number of conjugate gradient steps of a direction. With 250, 56 fits to 11 made sets take 1.03 times
+# the time, hard ones up to 1.5 times, news20 at C = 0.01 1.4 times. With 30, fits of softmax take up to 1.8
+# times the time.
+MAX_PRODUCTS = 60
 # First alpha, in units of the loss's curvature at zero.
 FIRST_ALPHA = 0.01
 # Factor between the alphas of two continuation steps.

@@ -11,6 +11,7 @@
 #include "extreme/shortlist.h"
 #include "fenchel_young/sparsemax.h"
 #include "factor_graph/trees.h"
+#include "line_search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -249,6 +250,27 @@ static void implicit(sk_size m, double scale) { /* stationarity of a step with m
     check("sk_implicit_many, u", m, total, u - u_old + eta * (1.0L - expl(-(long double)u)), 1e-8L);
 }
 
+static double slope_at(int kind, double root, double t) { /* a straight line, a curve, or a kink */
+    double off = t / root - 1.0;
+    if (kind < 2) return kind == 0 ? off : off * off * off + 0.1 * off;
+    return (off > 0.0) == (kind == 2) ? off : 0.1 * off;
+}
+
+static void slopes(int kind, double root, int most) { /* the root of a slope in at most so many steps */
+    sk_bracket b = {0.0, 0.0, slope_at(kind, root, 0.0), 0.0, 0.0};
+    double step = 1.0, slope;
+    int n = 1;
+    while (fabs(slope = slope_at(kind, root, step)) > 1e-6 && n <= 99) {
+        double next = sk_next_step(&b, step, slope, 1e30);
+        if (b.hi == 0.0) check("sk_next_step, expansion", n, next, 4.0L * step, 0.0L);
+        else check("sk_next_step, bracket", n, b.lo < next && next < b.hi && b.lo <= root && root <= b.hi, 1.0L, 0.0L);
+        step = next;
+        n++;
+    }
+    check("sk_next_step, number of steps", n, n <= most, 1.0L, 0.0L);
+    check("sk_next_step, root", n, step / root, 1.0L, kind == 0 ? 1e-6L : 1e-5L);
+}
+
 int main(void) {
     for (int l = 0; l < N_LENGTHS; l++) {
         sk_size n = LENGTHS[l];
@@ -270,6 +292,10 @@ int main(void) {
         implicit(m, 6.0);
     }
     viterbi();
+    for (int kind = 0; kind < 4; kind++)
+        for (int i = 0; i < 5; i++)
+            slopes(kind, (double[]){1e-3, 0.3, 0.9, 7.0, 2e4}[i], (int[]){12, 20, 32, 32}[kind]);
+    check("sk_next_step, limit", 1, sk_next_step(&(sk_bracket){0.0, 0.0, -1.0, 0.0, 0.0}, 1.0, -1.0, 2.0), 2.0L, 0.0L);
 #ifdef SPARSEKIT_SIMD_H
     printf("level %d, ", sk_level);
 #endif

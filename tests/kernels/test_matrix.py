@@ -141,7 +141,7 @@ def test_a_gram_matrix_of_centred_columns(kind, centred, density, dtype, rtol):
 @kinds
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("first", [[4, 1], list(range(11))])
-def test_a_working_set_grows(monkeypatch, kind, first, intercept):
+def test_a_working_set_grows_and_shrinks(monkeypatch, kind, first, intercept):
     monkeypatch.setattr(working_hessian, "BLOCK", 20)
     matrix, X = data(kind, n=25, seed=6)
     hessian, d = WorkingHessian(matrix, intercept), np.random.default_rng(7).random(25)
@@ -156,11 +156,21 @@ def test_a_working_set_grows(monkeypatch, kind, first, intercept):
         np.testing.assert_allclose(hessian.part.rmatvec(d), X[:, hessian.columns].T @ d, atol=1e-12)
         np.testing.assert_array_equal(hessian.is_used, np.isin(np.arange(11), hessian.columns))
 
-    hessian.add(np.array(first), d)
+    given = d.copy()
+    hessian.add(np.array(first), given)
+    given[:] = np.nan  # the solver's own array, which goes on to other points
     check()
     while not hessian.is_used.all():
         hessian.add(np.flatnonzero(~hessian.is_used)[:7], d)
         check()
+    for kept in (np.arange(11) != 3, np.arange(10) % 3 == 0, np.zeros(4, dtype=bool), np.ones(0, dtype=bool)):
+        d, columns = d[::-1].copy(), hessian.columns[kept]
+        hessian.renew(d, kept)
+        np.testing.assert_array_equal(hessian.columns, columns)
+        stored = np.count_nonzero(X[:, columns]) if matrix.is_sparse else None
+        assert hessian.is_new and hessian.count(columns) == stored
+        check()
+    hessian.add(np.array([5, 0]), d)
     hessian.detach()
     hessian.attach(matrix)
     check()

@@ -23,6 +23,21 @@ class GramModel:
     def __init__(self, positive=False):
         self.solver = ModelSolver(partial(solve_model, one_sided=positive))
 
+    def step(self, hessian, x, g, l1, l2):
+        """The step (len(x),) to the minimiser of a `WorkingHessian`'s model, and its predicted reduction.
+
+        The intercept, which has no penalty, follows the coefficients.
+        """
+        m, step = len(hessian.columns), np.empty(len(x))
+        own = g[:m] - hessian.ratios * g[m] if len(x) > m else g[:m]
+        new, predicted = self.minimize(hessian.reduced, x[:m], own, l1[:m], l2[:m])
+        step[:m] = new - x[:m]
+        if len(x) > m:
+            shift = g[m] / hessian.curvature if hessian.curvature > 0.0 else 0.0
+            step[m] = -shift - hessian.ratios @ step[:m]
+            predicted += 0.5 * shift * g[m]
+        return step, predicted
+
     def minimize(self, matrix, x, g, l1, l2):
         """The point x + d near x, and the decrease of the model.
 

@@ -4,7 +4,8 @@ For each penalty
 
 1. columns that violate their optimality condition join a working set;
 2. the loss is minimised over the working set, by Algorithm 1 of OBA [1]_ on quadratic models. Their Hessian
-   is computed again only where actual and predicted reduction differ;
+   is computed again only where actual and predicted reduction differ. Columns that are not in use then leave:
+   if they stayed, 21 logistic paths over dense columns would take 1.2 times as long, up to 4 times;
 3. the gradient of all columns certifies the solution, or the next columns join.
 
 The working set, its Hessian, the predictor and the gradient are reused from penalty to penalty. Where this
@@ -308,7 +309,7 @@ class NewtonSession:
             if run.status is not None or violation <= target or self.predicted <= run.least_reduction:
                 break
             before = self.problem.f + _penalty(x, l1, l2)
-            step, predicted = self._model_step(x, g + l2 * x, l1, l2)
+            step, predicted = self.model.step(hessian, x, g + l2 * x, self._sided(l1), l2)
             part, fall = self._line_search(x, step, before, predicted, l1, l2)
             if part is None or not predicted > 0.0:
                 if hessian.is_new:
@@ -326,7 +327,11 @@ class NewtonSession:
             g[m:] = state.u.sum()
             allowed = max(MAX_PREDICTION_ERROR * predicted, VALUE_ROUNDING * abs(before))
             if not hessian.is_new and abs(fall - predicted) > allowed:
-                hessian.renew(state.d)
+                # all is summed again, so columns that are not needed now leave
+                kept = (x != 0.0) | (np.abs(g) >= l1)
+                hessian.renew(state.d, kept[:m])
+                variables, l1, l2, g, x = (one[kept] for one in (variables, l1, l2, g, x))
+                m = len(hessian.columns)
         if len(x) > m and (curvature := float(state.d.sum())) > 0.0:
             # a dual point needs an intercept that is optimal up to rounding
             step = -float(state.u.sum()) / curvature
@@ -335,23 +340,6 @@ class NewtonSession:
                 x[m] += step
         self.x = self._whole(variables, x)
         return is_stuck
-
-    def _model_step(self, x, g, l1, l2):
-        """The step (len(x),) to a model's minimiser, and its predicted reduction.
-
-        The intercept, which has no penalty, follows the coefficients.
-        """
-        hessian, m = self.hessian, len(self.hessian.columns)
-        own, step = g[:m], np.empty(len(x))
-        if len(x) > m:
-            own = own - hessian.ratios * g[m]
-        new, predicted = self.model.minimize(hessian.reduced, x[:m], own, self._sided(l1)[:m], l2[:m])
-        step[:m] = new - x[:m]
-        if len(x) > m:
-            shift = g[m] / hessian.curvature if hessian.curvature > 0.0 else 0.0
-            step[m] = -shift - hessian.ratios @ step[:m]
-            predicted += 0.5 * shift * g[m]
-        return step, predicted
 
     def _record(self, x, fun, violation, run):
         nnz = int(np.count_nonzero(x))

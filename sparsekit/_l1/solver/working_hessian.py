@@ -74,8 +74,10 @@ class WorkingHessian(WorkingColumns):
         whole[:n_old, n_old:] = whole[n_old:, :n_old].T
         self.reduced = whole
 
-    def renew(self, d):
-        """Take the weights d (n,) of the current point."""
+    def renew(self, d, kept=None):
+        """Take the weights d (n,) of the current point; ``kept`` (m,): which columns stay, by default all."""
+        if kept is not None:
+            self.keep(kept)
         self.d, self.is_new = d.copy(), True
         if self.is_dense:
             dtype = np.float64 if len(self.columns) <= plan.SMALL_GRAM else np.float32

@@ -43,7 +43,7 @@ def room_for_more(n_rows, n_used, has_ridge):
 
 
 class WorkingColumns:
-    """A working set of columns, which grows.
+    """A working set of columns.
 
     Parameters
     ----------
@@ -93,6 +93,19 @@ class WorkingColumns:
         n_old, self.is_used[joins] = len(self.columns), True
         self.columns = np.concatenate([self.columns, joins])
         self._take(joins, n_old)
+
+    def keep(self, kept):
+        """Remove the columns that ``kept``, a mask (m,), leaves out."""
+        if kept.all():
+            return
+        rows, self.is_used[self.columns[~kept]] = np.flatnonzero(kept), False
+        self.columns = self.columns[rows]
+        if self._buffer is None:
+            self._take(self.columns, 0)
+            return
+        for to, row in enumerate(rows):  # one at a time: all would need as much memory again
+            self._buffer[to] = self._buffer[row]
+        self._use_buffer(len(rows))
 
     def _take(self, joins, n_old):
         """Make ``part``, of columns that join n_old others."""

@@ -78,11 +78,6 @@ class Matrix:
         with np.errstate(over="ignore", under="ignore"):
             return self.with_values(self.data.astype(np.float64) ** 2).rmatvec(weight)
 
-    def norms(self):
-        """Euclidean norms of the columns, (p,)."""
-        like = self.data if self.is_sparse else self.X
-        return np.sqrt(self.squares(full(self.shape[0], 1.0, like=like)))
-
     def absolute_sums(self, weight):
         """sum_i weight_i |X_ij|, (p,)."""
         return self.with_values(abs(self.data)).rmatvec(weight)

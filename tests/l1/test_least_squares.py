@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.linear_model import ElasticNet
 
-from sparsekit import L1LogisticOBA, LassoOBA, LassoOBACV, lasso_path
+import sparsekit
+from sparsekit import L1LogisticOBA, LassoOBA, LassoOBACV, glm_path, l1_logistic_path, lasso_path
 from sparsekit._l1 import plan
+from sparsekit._l1.losses.multinomial import logistic_loss
 from sparsekit._linalg.prepared import Prepared
 from sparsekit.optimize import LeastSquaresLoss, LogisticLoss, minimize_oba
 
@@ -266,20 +269,23 @@ def test_equal_calls_return_equal_bits(shape, as_format):
     X, y = data(*shape, seed=12)
     X, labels = as_format(np.where(np.abs(X) > 0.5, X, 0.0)), y > np.median(y)
     alpha = 0.02 * np.abs(X.T @ (y - y.mean())).max() / len(y)
-    for make in (
-        lambda: LassoOBA(alpha), lambda: LassoOBA(alpha, l1_ratio=0.0),
-        lambda: LassoOBA(alpha, positive=True),
-        lambda: LassoOBACV(5, cv=3), lambda: L1LogisticOBA(C=0.3), lambda: L1LogisticOBA(C=0.3, l1_ratio=0.0),
-    ):  # fmt: skip
-        target = labels if isinstance(make(), L1LogisticOBA) else y
-        one, two = make().fit(X, target), make().fit(X, target)
+    models = (
+        LassoOBA(alpha), LassoOBA(alpha, l1_ratio=0.0), LassoOBA(alpha, positive=True), LassoOBACV(5, cv=3),
+        sparsekit.GLMOBACV("gaussian", alphas=5, cv=3), L1LogisticOBA(0.3), L1LogisticOBA(0.3, l1_ratio=0.0),
+        sparsekit.ExtremeSoftmaxSGD(max_iter=3, random_state=0),
+    )  # fmt: skip
+    for k, model in enumerate(models):
+        one, two = (clone(model).fit(X, labels if k > 4 else y) for _ in range(2))
         assert_array_equal(one.coef_, two.coef_)
         assert_array_equal(one.n_iter_, two.n_iter_)
-    for loss in (LeastSquaresLoss(X, y), LogisticLoss(X, np.where(labels, 1.0, -1.0))):
+    for path, target in ((lasso_path, y), (l1_logistic_path, labels), (glm_path, np.exp(y - y.max()))):
+        one, two = (path(X, target, n_lambdas=5) for _ in range(2))
+        assert_array_equal((one.objectives, one.n_iters), (two.objectives, two.n_iters))
+    three = logistic_loss(X, np.digitize(y, [2.0, 4.0]), 3, None, True, 1)
+    for loss in (LeastSquaresLoss(X, y), LogisticLoss(X, np.where(labels, 1.0, -1.0)), three):
         for l1, l2 in ((alpha * len(y), 0.0), (0.0, 1.0)):
             one, two = (minimize_oba(loss, l1, l2=l2) for _ in range(2))
-            assert_array_equal(one.x, two.x)
-            assert (one.nit, one.nfev) == (two.nit, two.nfev)
+            assert_array_equal((*one.x, one.nit, one.nfev), (*two.x, two.nit, two.nfev))
 
 
 THRESHOLDS = [name for name in vars(plan) if name.isupper()]

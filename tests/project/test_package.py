@@ -141,6 +141,16 @@ def test_importing_and_fitting_loads_no_optional_package(run_python):
     assert run_python(code, *names) == "works\n[]\n"
 
 
+def test_paths_load_no_cross_validation(run_python):
+    code = (
+        "import sys, numpy as np\n"
+        "from sparsekit import glm_path, l1_logistic_path, lasso_path\n"
+        "for path in (lasso_path, l1_logistic_path, glm_path): path(np.eye(4), np.array([0, 1, 0, 1]))\n"
+        "print(*(n for n in sys.modules if 'sparsek' in n and ('fold' in n or 'scored' in n or '_cv' in n)))"
+    )
+    assert run_python(code) == "\n"
+
+
 def test_import_adds_little_to_scikit_learns_linear_models(run_python):
     """Few modules, none of others: counted, since seconds depend on the machine's load."""
     code = (

@@ -28,7 +28,6 @@ class Problem(ABC):
     n_rows = 0  # rows of the data, 0 where there are none
     several_classes = False  # whether features may be shifted across classes, see ``anchored``
     l2 = None  # weight of half of each variable's square in f, (size,), where a ridge was added to a loss
-    least_ridge = 0.0  # smallest part of the diagonal that models may add to it
     blas_threads = None  # threads of BLAS while the problem is solved; None leaves them as they are
     _lipschitz = None
     state = None  # value and derivatives by row, where there are any

@@ -19,7 +19,7 @@ class RidgeProblem(Problem):
     def __init__(self, problem, l2, x=None):
         self.below, self.l2, self.size, self.like = problem, l2, problem.size, problem.like
         self.several_classes = problem.several_classes
-        self.n_rows, self.least_ridge = problem.n_rows, problem.least_ridge
+        self.n_rows = problem.n_rows
         self.blas_threads = problem.blas_threads
         self.x, self._trial = x, None
 

@@ -48,7 +48,7 @@ class ProtocolProblem(Problem):
         self.loss, self.size = loss, int(loss.n_variables)
         self.n_passes = 0
         self._before = None
-        self.x = self.f = self._trial = self._trial_f = self._variables = None
+        self.x = self.f = self._trial = self._trial_f = None
 
     def start(self, x):
         self.x = x.copy()

@@ -16,7 +16,6 @@ from ..losses.losses import LeastSquaresLoss
 from ..solver.gram_path import GramPath, moments
 from ..solver.nonnegative import NonnegativeSquares
 from .coefficients import center_target
-from .fold_scorers import SquaredErrors
 from .path_solver import LEAST_RATIO, iterate_path
 from .problems import PathProblem
 from .settings import MAX_BYTES
@@ -175,6 +174,8 @@ class LeastSquaresProblem(PathProblem):
     def fold_scorer(self, rows, y, model, scorer, score_params):
         if scorer is not None:
             return super().fold_scorer(rows, y, model, scorer, score_params)
+        from .fold_scorers import SquaredErrors
+
         seen, weight = as_like(rows, self.X), score_params.get("sample_weight")
         weight = None if weight is None else as_like(weight, self.X)
         return SquaredErrors(self.X[seen], self._unshifted()[seen], weight)

@@ -119,7 +119,7 @@ def minimum_of_model(state, variables, run):
     problem, x, g, l1, counts = state.problem, state.x, state.g, state.l1, run.counts
     problem.observe(x, g)
     solver = run.model_solver
-    operator, move = problem.model(variables, max(solver.ridge, solver.damping, problem.least_ridge))
+    operator, move = problem.model(variables, max(solver.ridge, solver.damping))
     old, effort = x[variables], of_operator(run.effort, operator.reads)
     new, predicted, (_, n_corrections, n_cg, n_direct) = solver.minimize(
         operator, old, g[variables], l1[variables], effort

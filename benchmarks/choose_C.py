@@ -7,7 +7,7 @@ METHOD. Three pairs, each in turn in one process on one thread, medians of --rep
 
 - search: GridSearchCV over C = logspace(-2, 2, 9), 3 folds, refit included, of
   LogisticRegression(solver="liblinear") with an L1 penalty and of L1LogisticOBA; score is best_score_, the
-  mean accuracy.
+  mean accuracy. Then the same within `shared_fits()`.
 - cv: LogisticRegressionCV(solver="liblinear") and L1LogisticOBACV with the same nine values and folds.
 - path: 50 values from lambda_max to --end times it, without an intercept. A fit of LIBLINEAR for each, and
   one call of l1_logistic_path. "largest gap" is that of the worst value to the lowest objective found, with a
@@ -35,7 +35,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from threadpoolctl import threadpool_limits
 from weak_penalties import chosen_sets
 
-from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path
+from sparsekit import L1LogisticOBA, L1LogisticOBACV, l1_logistic_path, shared_fits
 from sparsekit._compare.peers import Liblinear, Sparsekit, sklearn_l1
 from sparsekit._compare.problem import Problem
 
@@ -91,8 +91,13 @@ def searches(X, y):
         model = L1LogisticOBACV(Cs=CS, cv=folds).fit(X, y)
         return float(model.mean_score_.max()), float(model.C_)
 
+    def shared():
+        with shared_fits():
+            return grid(L1LogisticOBA())
+
     return {
         "GridSearchCV": (lambda: grid(_liblinear()), lambda: grid(L1LogisticOBA())),
+        "with shared_fits": (lambda: grid(_liblinear()), shared),
         "its own CV": (lambda: _best_of_cv(_liblinear_cv(folds).fit(X, y)), ours),
     }
 

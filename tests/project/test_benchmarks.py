@@ -16,7 +16,9 @@ def imported_names(path):
 
 def test_what_benchmarks_import_exists(checkout):
     found = {
-        (path.name, *pair) for path in (checkout / "benchmarks").glob("*.py") for pair in imported_names(path)
+        (path.name, *pair)
+        for path in (checkout / "benchmarks").rglob("*.py")
+        for pair in imported_names(path)
     }
     assert len(found) > 20
     left_out = {entry for entry in found if entry[1] == "sparsekit.torch" and not find_spec("torch")}

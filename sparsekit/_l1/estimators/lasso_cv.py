@@ -75,6 +75,7 @@ class LassoOBACV(PathSearchMixin, LassoPredictionMixin, BaseEstimator):
     LassoOBA : The model for one alpha.
     lasso_path : The path itself.
     L1LogisticOBACV : The same for classes.
+    shared_fits : Faster searches over other parameters by scikit-learn.
 
     Notes
     -----

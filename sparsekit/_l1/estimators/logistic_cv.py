@@ -114,6 +114,7 @@ class L1LogisticOBACV(PathSearchMixin, L1LogisticClassifierMixin, BaseEstimator)
     --------
     L1LogisticOBA : The model for one C.
     l1_logistic_path : The path itself.
+    shared_fits : Faster searches over other parameters by scikit-learn.
 
     Notes
     -----

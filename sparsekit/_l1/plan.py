@@ -1,4 +1,4 @@
-"""Which algorithm solves a problem: every size threshold of the least-squares solvers, with its evidence.
+"""Which algorithm solves a problem: every size threshold of the solvers, with its evidence.
 
 Evidence is the processor time of fits of benchmarks/l1_grid.py, one thread of an AMD EPYC with AVX-512. The
 values were not chosen on those problems.
@@ -42,6 +42,26 @@ ROWS_PER_COLUMN = 6
 # 1.2 times as long. 64 fits to columns of correlations up to 1 - 1e-8 take 0.65 of it, at most twice as long.
 # Fits to 1000 columns, where OBA makes products, take 1.8 times as long.
 RIDGE_COLUMNS = 600
+# Numbers of the problem in as many variables as rows for each stored number of X, dense or sparse, up to
+# which a ridge without an L1 penalty gets it. 83 fits to dense X take 2.8 times as long without it, 36 to
+# sparse X 1.35 times. With ten for each of a sparse X conjugate gradients on the features are as fast, with
+# two classes and a strong ridge five times.
+FEW_ROWS_DENSE = 0.2
+FEW_ROWS_SPARSE = 5.0
+# Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
+# Where a ridge of dense columns needs more, a factor of its system preconditions them. Never by steps takes
+# 1.15 times the time, up to 8 times; always by steps as long, up to 24 times.
+RIDGE_STEPS_PER_SIDE = 0.06
+# Steps after which their number is estimated. Without an estimate fits take 1.09 times as long, up to 2.5.
+RIDGE_FIRST_STEPS = 3
+# Part of the columns from which the working set becomes all columns, where all fit.
+ALL_COLUMNS_PART = 0.25
+# Part of the columns of one Hessian up to which columns in use over blocks of rows leave enough to others;
+# beyond it the Hessian is multiplied instead. With 1.0 few join at a time: 85 and 51 rounds for three classes
+# and about 1500 coefficients, where 0.9 takes 61 and 37.
+BLOCKS_PART_IN_USE = 0.9
+# Largest part of the entries, and of the columns, that a copy without screened columns may have.
+SCREENED_PART = 0.8
 
 
 def all_columns_fit(n_rows, n_columns, n_entries):
@@ -111,6 +131,15 @@ def interior_takes_over(n_rows, n_used, n_rounds, has_ridge, is_stuck):
 def ridge_keeps_hessian(n_rows, n_columns, is_sparse):
     """Whether a ridge without an L1 penalty is fitted by a session that keeps its Hessian."""
     return not is_sparse and n_columns <= min(n_rows, RIDGE_COLUMNS)
+
+
+def few_rows_fit(n_rows, n_variables, n_entries, is_sparse):
+    """Whether a ridge without an L1 penalty becomes a problem in ``n_variables``, about as many as rows.
+
+    Its factor and its Hessians cost their cubes.
+    """
+    most = FEW_ROWS_SPARSE if is_sparse else FEW_ROWS_DENSE
+    return n_rows > 0 and n_variables <= MAX_SIDE and n_rows * n_variables <= most * n_entries
 
 
 def hessian_fits(n_working, n_entries):

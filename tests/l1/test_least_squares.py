@@ -300,7 +300,7 @@ def test_thresholds_change_no_answer(name, value, monkeypatch):
         dense, y = data(*shape, seed=9)
         sparse = np.where(np.abs(dense) > 1.0, dense, 0.0)
         for X, as_format in ((dense, np.asfortranarray), (sparse, sp.csr_array), (sparse, sp.csc_array)):
-            for l1_ratio in (1.0, 0.3):
+            for l1_ratio in (1.0, 0.3, 0.0):
                 alpha = 0.02 * largest(X, y) / len(y)
                 options = dict(l1_ratio=l1_ratio, tol=1e-8)
                 fun, coef = by_oba(X, y, alpha, l1_ratio)

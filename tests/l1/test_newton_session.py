@@ -69,7 +69,7 @@ def test_objectives_are_those_of_oba(shape, as_format, fit_intercept, offset, l1
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("as_format", FORMATS)
-@pytest.mark.parametrize("name", ["MAX_SIDE", "SMALL_GRAM"])
+@pytest.mark.parametrize("name", ["MAX_SIDE", "SMALL_GRAM", "SCREENED_PART"])
 @pytest.mark.parametrize("value", [0, np.inf])
 def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value):
     X, y, _ = data(shape, seed=1, as_format=as_format)
@@ -77,28 +77,31 @@ def test_thresholds_change_no_answer(monkeypatch, shape, as_format, name, value)
     monkeypatch.setattr(plan, name, value)
     after = l1_logistic_path(X, y, n_lambdas=10, eps=1e-2, tol=1e-8)
     assert not after.statuses.any()
-    assert_allclose(after.objectives, before.objectives, rtol=1e-7)
+    fits = [L1LogisticOBA(C, tol=1e-8).fit(X, y).objective_ for C in before.Cs]
+    assert_allclose([after.objectives, fits], [before.objectives] * 2, rtol=1e-7)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("as_format", FORMATS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("scale", [0.1, 1e-4])
-def test_the_threshold_of_ridges_changes_no_answer(monkeypatch, shape, as_format, fit_intercept, scale):
+@pytest.mark.parametrize("name", ["RIDGE_COLUMNS", "FEW_ROWS_DENSE", "FEW_ROWS_SPARSE", "MAX_SIDE"])
+def test_thresholds_of_ridges_change_no_answer(monkeypatch, shape, as_format, fit_intercept, scale, name):
     X, y, s = data(shape, seed=2, as_format=as_format)
     v = np.where(np.arange(shape[1]) % 17 == 3, 0.0, 1.0 + np.arange(shape[1]) % 3)
     options = dict(l1_ratio=0.0, fit_intercept=fit_intercept, tol=1e-9, penalty_weights=v)
     found = []
     for most in (0, np.inf):
-        monkeypatch.setattr(plan, "RIDGE_COLUMNS", most)
+        monkeypatch.setattr(plan, name, most)
         counts = GLMOBA("poisson", alpha=scale, **options).fit(X, y + 1, s)
         classes = L1LogisticOBA(1.0 / (scale * len(y)), **options).fit(X, y, s)
         path = glm_path(X, y + 1, alphas=[3.0 * scale, scale], sample_weight=s, **options)
+        other = l1_logistic_path(X, y, Cs=[classes.C / 3.0, classes.C], sample_weight=s, **options)
         assert max(counts.dual_gap_ / counts.objective_, classes.dual_gap_ / classes.objective_) < 1e-8
-        assert not path.statuses.any()
-        found.append([counts.objective_, classes.objective_, *path.objectives])
+        assert not (path.statuses.any() or other.statuses.any())
+        found.append([counts.objective_, classes.objective_, *path.objectives, *other.objectives])
     assert_allclose(found[0], found[1], rtol=1e-8)
-    assert_allclose(found[0][0], found[0][3], rtol=1e-8)
+    assert_allclose(found[0][:2], found[0][3::2], rtol=1e-8)
 
 
 def test_shared_ridges_keep_a_hessian_without_the_data():

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
 from sparsekit import LassoOBA
-from sparsekit._l1.solver import ridge_squares as module
+from sparsekit._l1 import plan
 from sparsekit._l1.solver.ridge_squares import RidgeSystem
 from sparsekit._linalg.matrix import Matrix
 from sparsekit._linalg.prepared import Prepared
@@ -37,7 +37,7 @@ def reference(X, y, weight, l2, intercept):
 def test_the_system_has_the_solution(how, shape, layout, weighted, intercept, plain, monkeypatch):
     monkeypatch.setattr(Matrix, "block_entries", 100)
     if how != "steps, then a factor":
-        monkeypatch.setattr(module, "MAX_SIDE" if how == "steps" else "STEPS_PER_SIDE", 0)
+        monkeypatch.setattr(plan, "MAX_SIDE" if how == "steps" else "RIDGE_STEPS_PER_SIDE", 0)
     X, y, weight = data(*shape)
     weight = weight if weighted else None
     l2 = np.full(shape[1], 3.0) if plain else 0.5 + np.arange(shape[1]) % 4

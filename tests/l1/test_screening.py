@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sparsekit._cython.shared._orthant import measure
+from sparsekit._l1 import plan
 from sparsekit._l1.losses.losses import LogisticLoss
 from sparsekit._l1.solver.oba import minimize_oba as solve
 from sparsekit.optimize import minimize_oba
@@ -32,7 +33,7 @@ def _text(n=200, common=40, rare=1500, seed=0, kind="csr", weighted=False):
 
 def _left_out(loss, l1):
     """Mask of the variables that the solver screens out."""
-    _, kept = loss.problem().screened(l1)
+    _, kept = loss.problem().screened(l1, plan.SCREENED_PART)
     out = np.ones(loss.n_variables, dtype=bool)
     out[slice(None) if kept is None else kept] = False
     return out

@@ -8,9 +8,6 @@ from ..._linalg.newton import MAX_SIDE
 from ..._solver.tolerances import ROUNDING
 from .selection import RowState, Selection
 
-# Largest part of the entries, and of the columns, that a copy without the others may have.
-MAX_KEPT = 0.8
-
 
 class LinearProblem(Selection):
     """The loss on a selection of its variables; selections share one RowState.
@@ -34,11 +31,11 @@ class LinearProblem(Selection):
         has = bool(self.intercept and len(variables) > 0 and variables[-1] == self.size - 1)
         return (variables[:-1] if has else variables), has
 
-    def screened(self, l1):
+    def screened(self, l1, most):
         """The problem without variables that every solution has at zero, and sorted numbers of the others.
 
         A penalty that no gradient can reach, wherever x is, keeps its variable at zero. The numbers are None
-        where this is the problem itself: what is left out has to repay a copy of the rest.
+        where this is the problem itself: a copy has at most the part ``most`` of columns and entries.
         """
         slopes = self.loss.slope_range()
         if slopes is None:
@@ -46,7 +43,7 @@ class LinearProblem(Selection):
         self._passes += 1
         reach = (1.0 + ROUNDING) * np.maximum(slopes[:, 0], slopes[:, 1])
         stay = ~(reach <= l1[: len(slopes)])  # a NaN stays, and is seen
-        if stay.sum() >= MAX_KEPT * len(stay) or slopes[stay, 2].sum() > MAX_KEPT * self.design.nnz:
+        if stay.sum() >= most * len(stay) or slopes[stay, 2].sum() > most * self.design.nnz:
             return self, None
         part = LinearProblem(
             self.loss, self.design.select(np.flatnonzero(stay)), self.intercept, RowState(self.loss)

@@ -92,10 +92,11 @@ class Problem(ABC):
     def observe(self, x, g):  # noqa: B027 (nothing to learn is a good default)
         """Use a point that was reached and its gradient for later models."""
 
-    def screened(self, l1):
+    def screened(self, l1, most):
         """The problem without variables that every solution has at zero, and sorted numbers of the others.
 
-        The numbers are None where this is the problem itself.
+        The numbers are None where this is the problem itself: a copy has at most the part ``most`` of columns
+        and entries.
         """
         return self, None
 

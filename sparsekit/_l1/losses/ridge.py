@@ -72,9 +72,9 @@ class RidgeProblem(Problem):
     def observe(self, x, g):
         self.below.observe(x, g)
 
-    def screened(self, l1):
+    def screened(self, l1, most):
         # at zero the ridge has no slope: what l1 keeps there it keeps there still
-        part, kept = self.below.screened(l1)
+        part, kept = self.below.screened(l1, most)
         return (self, None) if kept is None else (RidgeProblem(part, self.l2[kept]), kept)
 
     def anchored(self, variables, x, g, l1):

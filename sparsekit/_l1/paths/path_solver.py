@@ -186,7 +186,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
     if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
         extra["unit"] = unit_of_tol(loss, x0)
     basis, own = None, loss.loss if isinstance(loss, CentredLoss) else loss
-    is_ridge = l1_ratio == 0.0 and isinstance(own, LogisticLoss | MultinomialLoss)
+    is_ridge = l1_ratio == 0.0 and not goes_on and isinstance(own, LogisticLoss | MultinomialLoss)
     is_ridge = is_ridge and solver_options.get("hessian", "exact") == "exact"
     for lam in lambdas:
         # a positive rest, so that the solver's own rule for max_time stays the only one

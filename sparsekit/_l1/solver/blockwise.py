@@ -22,6 +22,7 @@ from ..._row_blocks.blocks import RoundError
 from ..._solver import outcome
 from ..._solver.outcome import Limits
 from ..._solver.tolerances import ROUNDING
+from .. import plan
 from ..losses.block_problem import BlockProblem
 from ..losses.free_variables import correct
 from ..losses.rounding import VALUE_ROUNDING
@@ -34,9 +35,6 @@ from .oba_run import CONVERGED_BY_PREDICTION, MESSAGES
 
 # Columns that join in one expansion: at most this many, or as many as are in the working set.
 MIN_NEW = 500
-# Part of the columns of one Hessian up to which columns in use leave enough to others. With 1.0 few join at a
-# time: 85 and 51 rounds for three classes and about 1500 coefficients, where 0.9 takes 61 and 37.
-MAX_USED = 0.9
 
 
 @dataclass
@@ -174,9 +172,11 @@ def choose_columns(run: Run, state: State, ratios: np.ndarray) -> np.ndarray:
     joins = joins[np.argsort(-ratios[joins], kind="stable")[: max(MIN_NEW, len(columns))]]
     grown, limit = np.union1d(columns, joins), max_columns(run.problem)
     used = used_columns(run, state.x)
-    if len(grown) <= limit or run.problem.gathered.fits(grown) or len(used) >= MAX_USED * limit:
+    room = limit - len(used)
+    is_full = room <= 0 or len(used) >= plan.BLOCKS_PART_IN_USE * limit
+    if len(grown) <= limit or is_full or run.problem.gathered.fits(grown):
         return grown
-    return np.union1d(used, joins[: limit - len(used)])
+    return np.union1d(used, joins[:room])
 
 
 def _minimize_on_columns(state, run):

@@ -12,18 +12,12 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import OptimizeResult
 
-from ..._linalg.newton import MAX_SIDE
 from ..._linalg.special import largest
 from ..._linalg.threads import blas_threads
 from ..._solver.tolerances import ROUNDING
+from .. import plan
 from ..losses.rounding import VALUE_ROUNDING
 from .duality import tightened
-
-# Numbers of the small problem for each stored number of X, dense or sparse, up to which it is made. 83 fits
-# to dense X take 2.8 times as long without it, 36 to sparse X 1.35 times. With ten for each of a sparse X
-# conjugate gradients on the features are as fast, with two classes and a strong ridge five times.
-MAX_DENSE = 0.2
-MAX_SPARSE = 5.0
 
 
 def few_rows(loss, l1, l2, known=None):
@@ -40,9 +34,7 @@ def few_rows(loss, l1, l2, known=None):
     table = l2[: p * K].reshape(p, K)
     weights = table[:, 0]
     size = n + np.count_nonzero(weights == 0)
-    # factor and Hessians cost their cubes
-    most = MAX_SPARSE if design.is_sparse else MAX_DENSE
-    if not n or size > MAX_SIDE or n * size > most * design.nnz:
+    if not plan.few_rows_fit(n, size, design.nnz, design.is_sparse):
         return None
     if bool(l2[p * K :].any()) or bool((table != weights[:, None]).any()):
         return None

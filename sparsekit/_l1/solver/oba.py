@@ -20,6 +20,7 @@ from ..._messages import check_nonnegative, numbers
 from ..._solver import outcome
 from ..._solver.tolerances import ROUNDING
 from ..._solver.user_values import as_number, check_start
+from .. import plan
 from ..losses.ridge import RidgeProblem
 from ..losses.rounding import VALUE_ROUNDING
 from ..losses.user_problem import as_problem
@@ -59,8 +60,8 @@ def minimize_oba(
     See :func:`sparsekit.optimize.minimize_oba` for the parameters and the result. Without
     ``gradient`` its ``grad`` is None where not all variables are in the problem. ``l2``, a number or one a
     variable, adds sum_j l2_j / 2 x_j^2. ``unit`` is that of ``tol``, by default `unit_of_tol`.
-    ``row_basis`` is a `FewRows` of the loss, where one is known. ``make_kernels`` makes the run's kernels of
-    an array.
+    ``row_basis`` is a `FewRows` of the loss, where one is known, or False: none is made. ``make_kernels``
+    makes the run's kernels of an array.
     """
     opts = options or OBAOptions(
         tol=tol,
@@ -84,11 +85,11 @@ def minimize_oba(
 
     with blas_threads(problem.blas_threads):
         short = None
-        if l2 is not None and opts.hessian == "exact":
+        if l2 is not None and opts.hessian == "exact" and row_basis is not False:
             short = few_rows(loss, l1, l2, row_basis)
         if short is not None:
             return _by_few_rows(loss, problem, l1, x, n, opts, callback, history, gap, unit, short)
-        part, kept = problem.screened(l1)
+        part, kept = problem.screened(l1, plan.SCREENED_PART)
         if kept is None:
             return _minimize(loss, problem, l1, x, n, opts, callback, history, gap, unit, make_kernels)
         seen = None if callback is None else of_all(callback, np.zeros_like(x), kept)
@@ -120,7 +121,9 @@ def _by_few_rows(loss, problem, l1, x, n_variables, opts, callback, history, gap
     unit = unit_of_tol(loss, x) if unit is None else unit
 
     def minimize(loss, v, l2, options, callback, history):
-        return minimize_oba(loss, 0.0, v, options=options, callback=callback, history=history, l2=l2)
+        return minimize_oba(
+            loss, 0.0, v, options=options, callback=callback, history=history, l2=l2, row_basis=False
+        )
 
     begun = time.perf_counter()
     x, before = start_from_few_rows(*short, problem, x, unit, opts, minimize, callback, history)

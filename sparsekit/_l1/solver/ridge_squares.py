@@ -24,17 +24,12 @@ import time
 import numpy as np
 
 from ..._linalg.conjugate_gradients import conjugate_gradients
-from ..._linalg.newton import MAX_SIDE
 from ..._linalg.positive import single_solver
 from ..._linalg.special import largest
 from ..._solver.tolerances import ROUNDING
+from .. import plan
 from .minimise_model import MAX_CG
 
-# Steps of conjugate gradients that cost as much as a Gram matrix in single precision, as a part of its side.
-# Never by steps takes 1.15 times the time, up to 8 times; always by steps as long, up to 24 times.
-STEPS_PER_SIDE = 0.06
-# Steps after which their number is estimated. Without an estimate fits take 1.09 times as long, up to 2.5.
-FIRST_STEPS = 3
 # Distance from the end of the second system at which the gradient of the first one is rounding. With none,
 # exact data and a ridge of 2e-18 end at an objective of 5e-12.
 EXACT_DISTANCE = 1e-4
@@ -110,12 +105,11 @@ class RidgeSystem:
             if self._value(x) <= self.square:
                 w = x
         side, wide = min(self.shape), self.shape[0] < self.shape[1]
-        direct = not self.data.is_sparse and side <= MAX_SIDE
+        direct = not self.data.is_sparse and side <= plan.MAX_SIDE
         # by the diagonal where the columns decide, by the ridge where the rows do
         scales = self.l2 if wide else self._diagonal()
-        w, done = self._by_columns(
-            w, lambda r: r / scales, STEPS_PER_SIDE * side if direct else np.inf, MAX_CG
-        )
+        worth = plan.RIDGE_STEPS_PER_SIDE * side if direct else np.inf
+        w, done = self._by_columns(w, lambda r: r / scales, worth, MAX_CG)
         if done or not direct:
             return w, done
         solve = single_solver(self._row_products() if wide else self._column_products())
@@ -195,7 +189,8 @@ class RidgeSystem:
         """Whether time is up, or the pace so far needs more than ``worth`` steps."""
         if time.perf_counter() >= self.end:
             return True
-        return step >= FIRST_STEPS and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
+        is_known = step >= plan.RIDGE_FIRST_STEPS
+        return is_known and step * np.log(first) > worth * max(np.log(first / distance), 0.0)
 
     def _column_products(self):
         """The first system in single precision."""

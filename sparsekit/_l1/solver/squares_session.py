@@ -22,9 +22,6 @@ from .newton_session import NewtonSession
 from .ridge_squares import RidgeSystem, is_ridge
 from .working_set import most_new, room_for_more
 
-# Part of the columns from which the working set becomes all columns, where all fit.
-ALL_PART = 0.25
-
 
 class SquaresSession(NewtonSession):
     """Solver of least squares with an elastic net, for one penalty after another.
@@ -206,7 +203,7 @@ class SquaresSession(NewtonSession):
 
     def _with_others(self, joins):
         size = len(self.hessian.columns) + len(joins)
-        if not (self._has_all and len(joins) and size > ALL_PART * self.p):
+        if not (self._has_all and len(joins) and size > plan.ALL_COLUMNS_PART * self.p):
             return joins
         self.hessian.clear()
         return np.arange(self.p)

@@ -31,10 +31,9 @@ from ..._estimator.offset import with_rows_offset
 from ..._estimator.offset_prediction import OffsetClassificationMixin
 from ..._messages import numbers, shown
 from ..._typing import CrossValidation, Hessian, MatrixLike, Offset, PenaltyWeights, Scoring
-from ..paths.coefficients import l1_weights
+from ..paths.coefficients import l1_weights, mixed
 from ..paths.path_solver import penalty_grid
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from ..solver.blockwise import mixed
 from .fit import OBAEstimatorMixin
 from .fold_search import FoldSearchMixin
 from .search import CRITERIA, MAX_FEATURES_PER_ROW, Search, check_selection, criterion_of

@@ -19,10 +19,9 @@ from ..._solver import outcome
 from ..._solver.tolerances import ROUNDING
 from ..._typing import Hessian, MatrixLike, Offset, PenaltyWeights
 from ..losses.block_problem import BlockProblem
-from ..paths.coefficients import l1_weights, pack
+from ..paths.coefficients import l1_weights, mixed, pack
 from ..paths.magnitudes import check_result, named_overflow
 from ..paths.settings import MAX_ITER, MEMORY, OBA_CONSTRAINTS, TOL
-from ..solver.blockwise import mixed
 from .shared_fits import SharedFitsMixin
 
 CONSTRAINTS: dict = {

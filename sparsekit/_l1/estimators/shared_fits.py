@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -18,9 +19,7 @@ import scipy.sparse as sp
 
 from ..._linalg.special import largest
 from ..._messages import shown
-from ..losses.losses import LeastSquaresLoss
-from ..solver.blockwise import solver_of
-from ..solver.centred_loss import CentredLoss
+from ..solver.choose_solver import choose_solver
 
 
 class SharedState:
@@ -195,22 +194,13 @@ class SharedFitsMixin:
             _active = Store(*sent)
         return _active
 
-    def _solver_of(self, loss, is_shared):
-        """The solver of a fit, and the session behind it or None."""
-        own, name = loss.loss if isinstance(loss, CentredLoss) else loss, getattr(self, "solver", "auto")
-        if name != "oba" and (is_shared or self.l1_ratio == 0.0 or isinstance(own, LeastSquaresLoss)):
-            from ..paths.path_solver import session_of, uses_hessian  # other fits don't pay for the import
-
-            if uses_hessian(loss, self.l1_ratio, is_shared, {"hessian": self.hessian}):
-                return session_of(loss, False, name)
-        return solver_of(loss), None
-
     @contextmanager
     def _shared(self, whole, loss, x0):
         """The `Sharing` of a fit of ``loss`` of the problem ``whole`` from ``x0``."""
-        store, X = self._store(), whole.X
+        store, X, solver = self._store(), whole.X, getattr(self, "solver", "auto")
+        choose = partial(choose_solver, loss, self.l1_ratio, hessian=self.hessian, solver=solver)
         if store is None or not whole.is_in_main_memory or self.history or self.hessian != "exact":
-            yield Sharing(x0, self._solver_of(loss, False)[0])
+            yield Sharing(x0, choose()[0])
             return
         penalty = np.broadcast_to(np.asarray(whole.penalty, dtype=np.float64), X.shape[1:])
         level = largest(penalty) or 1.0
@@ -225,7 +215,7 @@ class SharedFitsMixin:
         )
         with store.borrow(key) as shared:
             start = shared.start(level, self.l1_ratio, loss.n_variables) if x0 is None else x0
-            solver, session = self._solver_of(loss, True)
+            solver, session = choose("shared")
             if session is not None and shared.prepared is not None:
                 session.attach(shared.prepared)
             sharing = Sharing(start, solver)

@@ -78,6 +78,16 @@ def l1_weights(penalty_weights, strength):
     return found if found.ndim else float(found)
 
 
+def mixed(penalty, l1_ratio):
+    """L1 penalties, and the solver's option ``l2``, of the penalties (n_variables,) of an elastic net.
+
+    l1_ratio |x| + (1 - l1_ratio) / 2 x^2 is multiplied by the penalty.
+    """
+    if l1_ratio == 1.0:
+        return penalty, {}
+    return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}
+
+
 def unpack(x, n_outputs, n_features, fit_intercept, penalty=1.0):
     """Split variables in main memory into coef (n_outputs, n_features) and intercept (n_outputs,), float64.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,14 @@ from ..._linalg.special import largest
 from ..._messages import listed
 from ..._solver import outcome
 from ..._typing import FloatArray
-from .. import plan
 from ..losses.block_problem import BlockProblem
-from ..losses.linear_loss import LinearLoss
-from ..losses.losses import LeastSquaresLoss, LogisticLoss
+from ..losses.losses import LogisticLoss
 from ..losses.multinomial import MultinomialLoss
-from ..solver.blockwise import mixed, solver_of
 from ..solver.centred_loss import CentredLoss
+from ..solver.choose_solver import choose_solver
 from ..solver.few_rows import few_rows
 from ..solver.oba import unit_of_tol
-from .coefficients import l1_weights
+from .coefficients import l1_weights, mixed
 from .magnitudes import check_result
 from .settings import MAX_BYTES
 
@@ -179,15 +176,16 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         One per penalty. The path ends early when the callback or the time stops it.
     """
     x, end = x0, None if max_time is None else time.perf_counter() + max_time
+    hessian = solver_options.get("hessian", "exact")
     # a path of one penalty has the solver of a fit
-    is_path = len(lambdas) > 1
-    goes_on = uses_hessian(loss, l1_ratio, is_path, solver_options)
-    solver, extra = session_of(loss, is_path)[0] if goes_on else solver_of(loss), {}
-    if not (goes_on or isinstance(loss, BlockProblem)):  # which know their unit
+    kind = "path" if len(lambdas) > 1 else "fit"
+    solver, session = choose_solver(loss, l1_ratio, kind, hessian=hessian)
+    extra = {}
+    if session is None and not isinstance(loss, BlockProblem):  # which know their unit
         extra["unit"] = unit_of_tol(loss, x0)
     basis, own = None, loss.loss if isinstance(loss, CentredLoss) else loss
-    is_ridge = l1_ratio == 0.0 and not goes_on and isinstance(own, LogisticLoss | MultinomialLoss)
-    is_ridge = is_ridge and solver_options.get("hessian", "exact") == "exact"
+    is_ridge = l1_ratio == 0.0 and hessian == "exact" and session is None
+    is_ridge = is_ridge and isinstance(own, LogisticLoss | MultinomialLoss)
     for lam in lambdas:
         # a positive rest, so that the solver's own rule for max_time stays the only one
         left = None if end is None else max(end - time.perf_counter(), 1e-9)
@@ -198,40 +196,7 @@ def iterate_path(loss, l1, lambdas, x0, solver_options, *, l1_ratio=1.0, max_tim
         yield check_result(result)
         if result.status == outcome.STOPPED:
             return
-        x = None if goes_on else result.x
-
-
-def uses_hessian(loss, l1_ratio, is_path, options):
-    """Whether a `NewtonSession` solves a path or a fit: losses of one score a row, ridges within limits.
-
-    It solves all least squares. Of other losses it solves paths with an L1 part, and fits of ridges within
-    `plan.ridge_keeps_hessian`.
-    """
-    loss = loss.loss if isinstance(loss, CentredLoss) else loss
-    is_exact = options.get("hessian", "exact") == "exact"
-    if not (is_exact and isinstance(loss, LinearLoss)) or loss.design.is_on_device:
-        return False
-    if isinstance(loss, LeastSquaresLoss):
-        return True
-    if getattr(loss, "one_sided", False):
-        return False
-    n, p = loss.design.shape
-    return is_path if l1_ratio > 0.0 else plan.ridge_keeps_hessian(n, p, loss.design.is_sparse)
-
-
-def session_of(loss, is_path, solver="auto"):
-    """The solver of what `uses_hessian`, and the session behind it; ``solver`` is that of least squares."""
-    own = loss.loss if isinstance(loss, CentredLoss) else loss
-    # other fits don't pay for the imports
-    if isinstance(own, LeastSquaresLoss):
-        from ..solver.squares_session import SquaresSession
-
-        session = SquaresSession(own, solver, is_path)
-    else:
-        from ..solver.newton_session import NewtonSession
-
-        session = NewtonSession(own)
-    return session.minimize if own is loss else partial(loss.minimize, solver=session.minimize), session
+        x = result.x if session is None else None
 
 
 def collect_path(problem, results, lambdas, lambda_max, coefs):

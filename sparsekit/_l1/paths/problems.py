@@ -19,8 +19,9 @@ from ..._messages import shown
 from ..losses.block_problem import BlockProblem
 from ..losses.multinomial import logistic_loss
 from ..losses.null_intercept import null_intercept
-from ..solver.blockwise import null_model_on_blocks, solver_of
+from ..solver.blockwise import null_model_on_blocks
 from ..solver.centred_loss import CentredLoss, can_be_centred, centre_of, subtract_centre
+from ..solver.choose_solver import choose_solver
 from .coefficients import all_classes, l1_weights, pack, unpack
 from .magnitudes import named_overflow
 from .path_solver import LEAST_RATIO, collect_path, iterate_path, largest_penalty, penalty_grid
@@ -193,7 +194,8 @@ class PathProblem:
                 start = as_like(pack(np.zeros((self.n_outputs, free.size)), intercept, True), self.X)
             # the largest penalty is computed from this solution, so it is solved more tightly than the path
             options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
-            result = solver_of(loss)(as_like(np.zeros(loss.n_variables), self.X), start, **options)
+            minimize, _ = choose_solver(loss, solver="oba")
+            result = minimize(as_like(np.zeros(loss.n_variables), self.X), start, **options)
             coef[:, free], free_intercept = unpack(
                 to_host(result.x), self.n_outputs, free.size, self.fit_intercept, penalty=0.0
             )

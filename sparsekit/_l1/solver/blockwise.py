@@ -10,7 +10,6 @@ which join.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -256,22 +255,3 @@ def null_model_on_blocks(problem: BlockProblem, l1: np.ndarray, options: dict[st
         return problem.start()
     options = {**options, "tol": min(options["tol"], 1e-8), "predicted_tol": 0.0}
     return minimize_on_blocks(problem, np.where(l1 > 0.0, MAX_PENALTY, 0.0), **options).x
-
-
-def solver_of(loss: Any) -> Any:
-    """A function of l1, x0 and options: the loss' own solver, that of blocks or signs, or `minimize_oba`."""
-    if isinstance(loss, BlockProblem):
-        return partial(minimize_on_blocks, loss)
-    if hasattr(loss, "minimize"):
-        return loss.minimize
-    return partial(minimize_nonnegative if getattr(loss, "one_sided", False) else minimize_oba, loss)
-
-
-def mixed(penalty, l1_ratio):
-    """L1 penalties, and the solver's option ``l2``, of the penalties (n_variables,) of an elastic net.
-
-    l1_ratio |x| + (1 - l1_ratio) / 2 x^2 is multiplied by the penalty.
-    """
-    if l1_ratio == 1.0:
-        return penalty, {}
-    return l1_ratio * penalty, {"l2": (1.0 - l1_ratio) * penalty}

@@ -7,14 +7,10 @@ the intercept of X is that of the centred columns minus c^T w.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import scipy.sparse as sp
 
 from ..._arrays import is_sparse
-from .nonnegative import minimize_nonnegative
-from .oba import minimize_oba
 
 # Rows by which a column is judged.
 SAMPLED_ROWS = 32
@@ -128,10 +124,8 @@ class CentredLoss:
         """
         return self.loss.gradient(self.to_centred(x))
 
-    def minimize(self, l1, x0=None, *, solver=None, callback=None, **options):
-        """`minimize_oba` of this loss, or another solver of ``loss``; the result has no ``grad``."""
-        if solver is None:
-            solver = partial(minimize_nonnegative if self.one_sided else minimize_oba, self.loss)
+    def minimize(self, solver, l1, x0=None, *, callback=None, **options):
+        """Minimise by a ``solver`` of ``loss``, from x0 (n_variables,); the result has no ``grad``."""
 
         def report(intermediate_result):
             intermediate_result.x = self.from_centred(intermediate_result.x)

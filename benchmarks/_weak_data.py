@@ -58,6 +58,18 @@ def one_hot(n, p, *, seed, n_fields=12, share=0.3):
     return X, _labels(rng, X @ effect, share)
 
 
+def rows_of(n, p, *, seed, per_row=12, share=0.1):
+    """At most ``per_row`` ones in each row, in columns of falling frequency, as in the set w8a."""
+    rng = np.random.default_rng(seed)
+    frequency = np.cumsum(1.0 / (np.arange(p) + 1.0))
+    columns = np.searchsorted(frequency / frequency[-1], rng.random(n * per_row))
+    X = sparse.csr_matrix((np.ones(len(columns)), columns, np.arange(n + 1) * per_row), shape=(n, p))
+    X.sum_duplicates()
+    X.data[:] = 1.0
+    effect = rng.standard_normal(p) * (rng.random(p) < 0.3)
+    return X, _labels(rng, X @ effect, share)
+
+
 def hashed(n, width, *, seed, n_fields=20, n_crosses=10, share=0.2):
     """Fields of very many values and some of their pairs, hashed with signs into ``width`` columns."""
     rng = np.random.default_rng(seed)
@@ -111,6 +123,8 @@ GENERATED = {
     "one_hot_100": (TUNING, one_hot, dict(n=20000, p=100, seed=5)),
     "one_hot_1000": (CHECK, one_hot, dict(n=20000, p=1000, seed=6)),
     "one_hot_10000": (CHECK, one_hot, dict(n=30000, p=10000, seed=7)),
+    "rows_of_12": (CHECK, rows_of, dict(n=50000, p=300, seed=300)),
+    "rows_of_12_wide": (CHECK, rows_of, dict(n=30000, p=1000, seed=1000)),
     "hashed_4k": (TUNING, hashed, dict(n=10000, width=4096, seed=8)),
     "hashed_64k": (CHECK, hashed, dict(n=20000, width=65536, seed=9)),
     "dense_tall": (TUNING, dense, dict(n=5000, p=300, seed=10)),
@@ -119,7 +133,7 @@ GENERATED = {
 }
 # benchmarks/results/l1_logistic.md: the solver's settings were chosen on these
 REAL_TUNING = tuple(name for name in _data.NAMES if name != "synthetic")
-REAL_CHECK = ("sector", "bibtex", "delicious", "scene")
+REAL_CHECK = ("sector", "bibtex", "delicious", "scene", "emotions", "cal500")
 # the other form of the text sets: raw counts where the benchmark takes tf-idf, and the reverse
 OTHER_FORM = {"imdb_counts": "imdb", "newsgroups_counts": "newsgroups_bigrams", "news20_tf_idf": "news20"}
 NAMES = (*GENERATED, *REAL_TUNING, *OTHER_FORM, *REAL_CHECK)
@@ -132,8 +146,19 @@ def role(name):
     return TUNING if name in REAL_TUNING or name == "imdb_counts" else CHECK
 
 
-def load(name, folder=None):
-    """X (CSR or C-ordered, float64) and y (-1, +1) of a set; ``folder`` holds the real ones."""
+def load(name, folder=None, n_rows=None):
+    """X (CSR or C-ordered, float64) and y (-1, +1) of a set; ``folder`` holds the real ones.
+
+    At most ``n_rows`` rows, drawn with a fixed seed.
+    """
+    X, y = _load(name, folder)
+    if n_rows is None or n_rows >= len(y):
+        return X, y
+    rows = np.sort(np.random.default_rng(0).choice(len(y), n_rows, replace=False))
+    return X[rows], y[rows]
+
+
+def _load(name, folder):
     if name in GENERATED:
         _, make, arguments = GENERATED[name]
         return make(**arguments)

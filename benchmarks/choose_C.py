@@ -2,18 +2,19 @@
 
     python benchmarks/choose_C.py                               # generated sets, and real ones where they are
     python benchmarks/choose_C.py --sets text_10k,a9a --repeats 5 --markdown choose_C.md
+    python benchmarks/choose_C.py --what search --sets real --rows 10000     # the data folder, large sets cut
 
-METHOD. Three pairs, each in turn in one process on one thread, medians of --repeats runs of the whole call:
+METHOD. Each in turn in one process on one thread, medians of --repeats runs of the whole call:
 
 - search: GridSearchCV over C = logspace(-2, 2, 9), 3 folds, refit included, of
-  LogisticRegression(solver="liblinear") with an L1 penalty and of L1LogisticOBA; score is best_score_, the
-  mean accuracy. Then the same within `shared_fits()`.
+  LogisticRegression(solver="liblinear") with an L1 penalty and of L1LogisticOBA, without and within
+  shared_fits(); score is best_score_, the mean accuracy.
 - cv: LogisticRegressionCV(solver="liblinear") and L1LogisticOBACV with the same nine values and folds.
 - path: 50 values from lambda_max to --end times it, without an intercept. A fit of LIBLINEAR for each, and
   one call of l1_logistic_path. "largest gap" is that of the worst value to the lowest objective found, with a
   path at tol 1e-10 among them. `logistic_paths.py` has the times to one accuracy.
 
-The intercept is fitted in the first two pairs, as both do by default: LIBLINEAR's is penalised. Sets and
+The intercept is fitted in the first two, as both do by default: LIBLINEAR's is penalised. Sets and
 roles are those of weak_penalties.py.
 """
 
@@ -80,26 +81,34 @@ def _best_of_cv(model):
 
 
 def searches(X, y):
-    """{what: (LIBLINEAR's call, ours)}, each call returning its best score and C."""
+    """(LIBLINEAR's call, {what: ours}) of each search, each call returning its best score and C."""
     folds = StratifiedKFold(FOLDS)
 
     def grid(estimator):
         found = GridSearchCV(estimator, {"C": CS}, cv=folds).fit(X, y)
         return float(found.best_score_), float(found.best_params_["C"])
 
+    def shared_grid():
+        with shared_fits():
+            return grid(L1LogisticOBA())
+
     def ours():
         model = L1LogisticOBACV(Cs=CS, cv=folds).fit(X, y)
         return float(model.mean_score_.max()), float(model.C_)
 
-    def shared():
-        with shared_fits():
-            return grid(L1LogisticOBA())
+    grids = {"GridSearchCV": lambda: grid(L1LogisticOBA()), "the same with shared_fits": shared_grid}
+    yield lambda: grid(_liblinear()), grids
+    yield lambda: _best_of_cv(_liblinear_cv(folds).fit(X, y)), {"its own CV": ours}
 
-    return {
-        "GridSearchCV": (lambda: grid(_liblinear()), lambda: grid(L1LogisticOBA())),
-        "with shared_fits": (lambda: grid(_liblinear()), shared),
-        "its own CV": (lambda: _best_of_cv(_liblinear_cv(folds).fit(X, y)), ours),
-    }
+
+def search_rows(name, X, y, repeats):
+    """Rows of the table of searches."""
+    for theirs, ours in searches(X, y):
+        (slow, *seconds), (its, *results) = in_turn([theirs, *ours.values()], repeats)
+        for what, fast, own in zip(ours, seconds, results):
+            scores, best = zip(its, own)
+            times = [f"{slow:.3g}", f"{fast:.3g}", f"{slow / fast:.3g}"]
+            yield [name, what, *times, *(f"{s:.5f}" for s in scores), *(f"{C:.3g}" for C in best)]
 
 
 def in_turn(calls, repeats):
@@ -143,8 +152,9 @@ def main(argv=None):
         "--sets",
         type=lambda text: text.split(","),
         metavar="A,B,...",
-        help=f"of {','.join(_weak_data.NAMES)}",
+        help=f"of {','.join(_weak_data.NAMES)}, or real: all of the data folder",
     )
+    add("--rows", type=int, metavar="N", help="at most N rows of a set, drawn with a fixed seed")
     add("--role", choices=(_weak_data.TUNING, _weak_data.CHECK), help="only the sets of this role")
     add("--data", metavar="DIR", help="folder of the real sets")
     add("--repeats", type=int, default=3, metavar="N", help="runs; the median counts (default: 3)")
@@ -157,6 +167,8 @@ def main(argv=None):
     )
     add("--what", choices=("search", "path", "all"), default="all", help="(default: all)")
     args = parser.parse_args(argv)
+    if args.sets == ["real"]:
+        args.sets = [*_weak_data.REAL_TUNING, *_weak_data.REAL_CHECK]
     unknown = [name for name in args.sets or () if name not in _weak_data.NAMES]
     if unknown:
         parser.error(f"--sets: unknown {unknown[0]!r}; known are {', '.join(_weak_data.NAMES)}")
@@ -166,16 +178,11 @@ def main(argv=None):
         # LIBLINEAR says wherever it stops at its limit of iterations; the gaps show it
         warnings.simplefilter("ignore")
         for name in names:
-            X, y = _weak_data.load(name, folder)
+            X, y = _weak_data.load(name, folder, args.rows)
             if args.what != "path":
-                for what, calls in searches(X, y).items():
-                    (slow, fast), results = in_turn(calls, args.repeats)
-                    scores, best = zip(*results)
-                    times = [f"{slow:.3g}", f"{fast:.3g}", f"{slow / fast:.3g}"]
-                    rows.append(
-                        [name, what, *times, *(f"{s:.5f}" for s in scores), *(f"{C:.3g}" for C in best)]
-                    )
-                    print(" | ".join(rows[-1]), flush=True)
+                for row in search_rows(name, X, y, args.repeats):
+                    rows.append(row)
+                    print(" | ".join(row), flush=True)
             if args.what != "search":
                 paths.append(path(name, X, y, args.end, args.repeats))
                 print("path: " + " | ".join(paths[-1]), flush=True)
